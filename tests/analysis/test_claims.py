@@ -710,3 +710,22 @@ def test_an_answer_by_steady_steps_says_so():
     said = "; times are of steady steps, without the fill of each epoch"
     assert said in knees(rows(steady_step_s=1e-4))[0].sentence
     assert said not in knees(rows())[0].sentence
+
+
+def test_an_answer_by_the_figures_is_of_one_node_too():
+    """b takes twice as long: 64 on b is as quick as 32 on a."""
+    reference = [
+        changed(
+            process(16, time, number, trial_id=f"r{number}"), host="ab"[number % 2], round=1 + number // 2
+        )
+        for number, time in enumerate([30.0, 60.0, 30.03, 60.06, 29.97, 59.94])
+    ]
+    rows = [
+        changed(process(batch, center * more, 0, trial_id=f"t{batch}"), host=host, round=number)
+        for batch, host, center in ((32, "a", 10.0), (64, "b", 20.0))
+        for number, more in ((1, 1.0), (2, 1.001), (3, 0.999))
+    ]
+    (said,) = (
+        one for one in build("one", [*reference, *rows], axes=AXES).remarks if "of the best rate" in one
+    )
+    assert said.startswith("32 is the smallest of these sizes that reaches 95 % of the best rate")

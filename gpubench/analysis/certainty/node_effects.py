@@ -16,6 +16,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpubench.analysis.certainty.distributions import f_above
@@ -23,6 +24,9 @@ from gpubench.analysis.certainty.mean_estimate import LEVEL, Part, mean
 from gpubench.schema.node_fit import Interaction, NodeFit, Pattern
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from gpubench.schema.node_fit import Array
 
 Processes = Sequence[tuple[str, float]]
@@ -87,33 +91,64 @@ def parts(of: NodeFit, weights: Mapping[str, float], processes: int) -> tuple[Pa
 
 @functools.lru_cache(maxsize=4096)
 def _parts(of: NodeFit, weights: tuple[tuple[str, float], ...], processes: int) -> tuple[Part, ...] | None:
-    moved = _moved(of, weights)
-    each = [(one, _weight(one.places, moved)) for one in of.patterns]
-    most = max(weight for _, weight in each)
-    bearing = [(one, weight) for one, weight in each if weight > NOTHING * most]
-    if any(one.freedom < NOTHING for one, _ in bearing):
+    import numpy as np
+
+    cells = _cells(of)
+    if not len(cells.rows):
         return None
-    found = [_together(bearing, processes)]
+    # By how much the sum with these weights moves with one process on each node; then with each of a row's processes.
+    places = [of.nodes.index(node) for node, _ in weights]
+    moved = (of.inverse[:, places] @ [weight for _, weight in weights])[cells.node]
+    middle = np.bincount(cells.pattern, cells.count * moved) / np.bincount(cells.pattern, cells.count)
+    apart = moved - middle[cells.pattern]
+    bears = np.bincount(cells.pattern, cells.count * apart**2)
+    bearing = bears > NOTHING * bears.max()
+    if (cells.freedom[bearing] < NOTHING).any():
+        return None
+    # By Satterthwaite. The squares of estimated variances are too large by (f + 2) / f in the mean; it is taken off, as
+    # otherwise many rows of two or three processes would count for a third of the freedom that they have.
+    variance = float(cells.variances @ bears)
+    squares = float(cells.squared @ (bears**2 / (cells.freedom + 2)))
+    freedom = float(cells.freedom[bearing] @ cells.rows[bearing])
+    found = [Part(variance, min(freedom, variance**2 / squares - 2) if squares else freedom, processes)]
     between = of.interaction
     if between is not None and between.variance:
         own = math.fsum(weight**2 for _, weight in weights)
-        others = math.fsum(one.rows * _squares_of_cells(one.places, moved) for one, _ in bearing)
+        others = float(cells.rows @ np.bincount(cells.pattern, (cells.count * apart) ** 2))
         found.append(Part(between.variance * (own + others), between.freedom, processes))
     return tuple(found)
 
 
-def _together(bearing: Sequence[tuple[Pattern, float]], processes: int) -> Part:
-    """The error of what these rows tell together, by Satterthwaite.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Cells:
+    """The patterns of rows, in arrays: of each of its nodes a line, and of each pattern."""
 
-    The squares of estimated variances are too large by (f + 2) / f in the mean; it is taken off, as otherwise many rows
-    of two or three processes would count for a third of the freedom that they have.
-    """
-    variance = math.fsum(one.variances * weight for one, weight in bearing)
-    squares = math.fsum(one.squared * weight**2 / (one.freedom + 2) for one, weight in bearing)
-    freedom = math.fsum(one.freedom * one.rows for one, _ in bearing)
-    if squares:
-        freedom = min(freedom, variance**2 / squares - 2)
-    return Part(variance, freedom, processes)
+    pattern: npt.NDArray[np.intp]
+    node: npt.NDArray[np.intp]
+    count: Array
+    freedom: Array
+    variances: Array
+    squared: Array
+    rows: Array
+
+
+@functools.lru_cache(maxsize=64)
+def _cells(of: NodeFit) -> _Cells:
+    import numpy as np
+
+    each = [
+        (number, node, count) for number, one in enumerate(of.patterns) for node, count in one.places.items()
+    ]
+    pattern, node, count = zip(*each, strict=True) if each else ((), (), ())
+    return _Cells(
+        pattern=np.array(pattern, dtype=np.intp),
+        node=np.array(node, dtype=np.intp),
+        count=np.array(count, dtype=float),
+        freedom=np.array([one.freedom for one in of.patterns]),
+        variances=np.array([one.variances for one in of.patterns]),
+        squared=np.array([one.squared for one in of.patterns]),
+        rows=np.array([one.rows for one in of.patterns], dtype=float),
+    )
 
 
 def own_part(of: NodeFit, processes: Processes) -> tuple[float, Part | None]:
@@ -184,27 +219,6 @@ def _freedom(places: Mapping[int, int], inverse: Array) -> float:
         for other, also in places.items()
     )
     return size - 1 - float(used)
-
-
-def _moved(of: NodeFit, weights: Sequence[tuple[str, float]]) -> list[float]:
-    """By how much the sum with these weights moves with one process on each node."""
-    places = [of.nodes.index(node) for node, _ in weights]
-    found = of.inverse[:, places] @ [weight for _, weight in weights]
-    return [float(one) for one in found]
-
-
-def _weight(places: Mapping[int, int], moved: Sequence[float]) -> float:
-    """Sum of the squared weights that the processes of such a row have."""
-    size = sum(places.values())
-    middle = math.fsum(count * moved[node] for node, count in places.items()) / size
-    return math.fsum(count * (moved[node] - middle) ** 2 for node, count in places.items())
-
-
-def _squares_of_cells(places: Mapping[int, int], moved: Sequence[float]) -> float:
-    """The same of the sums of these weights on each node."""
-    size = sum(places.values())
-    middle = math.fsum(count * moved[node] for node, count in places.items()) / size
-    return math.fsum((count * (moved[node] - middle)) ** 2 for node, count in places.items())
 
 
 def _left(row: Sequence[tuple[int, float]], effects: Sequence[float]) -> list[float]:

@@ -80,3 +80,16 @@ def test_the_interval_ends_where_the_p_value_says(center, parts, confidence):
     assert found.chance_equal(center + half) == pytest.approx(1 - confidence, rel=1e-5)
     assert found.chance_outside(center - half, center + half) == pytest.approx((1 - confidence) / 2, rel=1e-5)
     assert found.half_width(confidence) <= found.half_width((1 + confidence) / 2)
+
+
+def test_of_what_nobody_knows_nothing_is_told():
+    found = MeanEstimate(center=1.0, parts=(Part(0.01, 4), Part(math.inf, 1)))
+    assert found.half_width() == math.inf
+    assert found.freedom == 1
+    assert found.chance_equal(0.0) == found.chance_outside(-1.0, 1.0) * 2 == 1.0
+
+
+def test_a_larger_sample_with_the_same_noise():
+    assert Part(0.5, 4).size == 5
+    assert Part(0.5, 4).of_more(10) == Part(0.25, 9, 10)
+    assert Part(0.5, 2.5, 4).of_more(8) == Part(0.25, 6.5, 8)
