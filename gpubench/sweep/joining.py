@@ -72,7 +72,8 @@ class Joining:
         return cls(work=work, units=units, lots=lots, place=place, chains=chains)
 
     def in_lots(self, planned: Sequence[Planned]) -> list[Planned]:
-        """In the same order, but for units that are taken as one: they stand together, where the first of them is.
+        """In the same order, but for units that are taken as one, and for batch sizes of one configuration: they stand
+        together, where the first of them is. So what is compared is mostly measured on one node in a round.
 
         Beside others each sweep begins at a place of its own and goes around, so that few ask for the same unit. No
         chain of growing batches is cut: the smallest comes first.
@@ -80,7 +81,11 @@ class Joining:
         lots: dict[str, list[Planned]] = {}
         for item in planned:
             lots.setdefault(self.lots[item.unit.unit_id], []).append(item)
-        found = list(lots.values())
+        series: dict[object, list[list[Planned]]] = {}
+        for name, lot in lots.items():
+            unit = lot[0].unit
+            series.setdefault(name if len(lot) > 1 or unit.is_group else _chain(unit), []).append(lot)
+        found = [lot for one in series.values() for lot in one]
         if self.place:
             cuts = list(self._cuts(found))
             cut = cuts[int(self.place * len(cuts))]

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import random
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -123,6 +124,22 @@ def test_what_is_taken_as_one_stands_together_and_all_is_there(tmp_path: Path) -
         for lot in set(lots):
             of_lot = [item for item in planned if joining.lots[item.unit.unit_id] == lot]
             assert of_lot == [item for item in given if joining.lots[item.unit.unit_id] == lot]
+
+
+def test_batch_sizes_of_one_configuration_stand_together(tmp_path: Path) -> None:
+    """In whatever order a round has them, so that one node measures most of what is compared."""
+    plan = plan_of("cpu", batch_size="8,16,32", precision="fp32,bf16")
+    work = sweep_in(tmp_path, plan)
+    with joined(work) as joining:
+        given = random.Random(3).sample(work.survey(), 6)
+        trials = [item.unit.jobs[0].trial for item in joining.in_lots(given)]
+        before = [item.unit.jobs[0].trial for item in given]
+        assert [one for one, _ in itertools.groupby(one.precision for one in before)] not in (
+            ["fp32", "bf16"],
+            ["bf16", "fp32"],
+        )
+        first = before[0].precision
+        assert trials == sorted(before, key=lambda one: one.precision != first)
 
 
 def test_a_larger_batch_waits_while_a_smaller_one_may_run_out_of_memory(tmp_path: Path) -> None:
