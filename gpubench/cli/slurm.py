@@ -110,7 +110,9 @@ def slurm(
     if any(word.split("=")[0] == "--out" for word in behind):
         raise UsageError("--out stands before --, for the tables need it, too")
     if measures_nothing := {"-n", "--dry-run", "--explain"} & set(behind):
-        raise UsageError(f"with {min(measures_nothing)} the job would measure nothing: ask gpubench sweep itself")
+        raise UsageError(
+            f"with {min(measures_nothing)} the job would measure nothing: ask gpubench sweep itself"
+        )
     if not Path.cwd().as_posix().isprintable():
         raise UsageError(f"{shown(str(Path.cwd()))} can't stand in a line of a batch script")
     raise typer.Exit(
