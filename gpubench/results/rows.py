@@ -69,6 +69,7 @@ def row_of(record: Record, allowance: Hashable = None) -> Row:
         gpu_reserved_mib=_gpu_reserved(record),
         took_s=record.span.finished - record.span.launched if record.span else None,
         placement=_placement(record),
+        is_reference=record.reference,
     )
 
 

@@ -123,6 +123,8 @@ class Row(
     """What the driver keeps of that for itself; None where the record does not tell."""
     placement: Placement | None = None
     """None where the record does not tell."""
+    is_reference: bool = False
+    """Whether it is of a node's reference (`--reference`): beside what the plan measures of this trial."""
     verdict: Verdict | None = None
     """The verdict on the group that the job is of; None: it ran alone."""
     borrowed_noise: BorrowedNoise | None = None

@@ -212,6 +212,7 @@ def test_what_the_plan_measured_counts_as_before_beside_references(tmp_path: Pat
     table = work.own_table()
     assert table is not None
     assert [row.repeats for row in table.rows] == [4, 2, 2]
+    assert "3 trials, in 2 rounds: 3 ok" in table.heading
 
 
 def test_the_folder_is_complete_with_them_and_says_so(tmp_path: Path) -> None:
