@@ -1,0 +1,140 @@
+"""A desk on which sweeps of jobs side by side are made, with scripted trials."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import scripted
+from benches import Heard, run_with, sweep_of
+from scripted import Scripted, trains_for
+
+from gpubench.node.watch.nvml import Nvml
+from gpubench.plan.command_line import make_plan
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
+from gpubench.plan.sources import Disk
+from gpubench.results.counting import newest
+from gpubench.results.store import Results
+from gpubench.schema.columns import MEASURED
+from gpubench.schema.order import TrialOrder
+from gpubench.schema.record import Record
+from gpubench.schema.row import Row
+from gpubench.sweep.stored_plan import store_plan
+from gpubench.sweep.summary import Summary
+from gpubench.sweep.survey import Settings
+from gpubench.sweep.sweep import Sweep
+
+BASE = """
+name = "test"
+[fixed]
+model = "lenet"
+variant = "synthetic"
+input_size = 28
+[run]
+rounds = 1
+epochs = 3
+"""
+
+
+@dataclasses.dataclass(kw_only=True)
+class Desk:
+    """A results folder, and sweeps into it one after the other, as `gpubench sweep` makes them."""
+
+    folder: Path
+    gpus: int = 1
+    cpus: int | None = 2
+    nvml: Nvml | None = None
+    said: list[str] = dataclasses.field(default_factory=list)
+    emitted: list[Row] = dataclasses.field(default_factory=list)
+
+    def work(self, *jobs: str, retry: str = "", fresh: bool = False, **given: Any) -> Sweep:
+        options = {name: given.pop(name) for name in ("repeats", "timeout", "pairs") if name in given}
+        experiment = with_options(parse(BASE, "test"), Options(fields=given, jobs=jobs, **options))
+        machine = scripted.computer(self.gpus, cpus=self.cpus)
+        plan = make_plan(experiment, machine, Disk(), "given")
+        settings = Settings(retry=frozenset(retry.split(",") if retry else ()), fresh=fresh)
+        made = sweep_of(plan, self.folder, machine, nvml=self.nvml, settings=settings)
+        made.load()
+        return made
+
+    def sweep(
+        self,
+        *jobs: str,
+        by: Scripted | None = None,
+        stop: Callable[[], bool] = lambda: False,
+        **given: Any,
+    ) -> Summary:
+        """`gpubench sweep --job … --job …` with these options, as text."""
+        work = self.work(*jobs, **given)
+        work.bench.results.create()
+        store_plan(work)
+        view, launcher = Heard(), by or Scripted()
+        self.emitted = []
+        summary = run_with(launcher, work, view, stop, self.emitted.append)
+        launcher.close()
+        self.said = view.lines
+        return summary
+
+    def records(self) -> list[Record]:
+        """Every attempt that is stored, a job each."""
+        return Results(self.folder).records()
+
+    def jobs(self) -> list[Record]:
+        """Of each job of a group the attempt that counts, in the order of the jobs."""
+        found = [r for r in newest(self.records()).values() if r.group]
+        return sorted(found, key=lambda r: (str(r.group), str(r.job)))
+
+    def solos(self) -> list[Record]:
+        return [r for r in newest(self.records()).values() if not r.group]
+
+    def table(self) -> pd.DataFrame:
+        """trials.csv, of groups only."""
+        return pd.read_csv(self.folder / "trials.csv").query("group.notna()").sort_values(["group", "job"])
+
+    def measured_alone(self, figures: dict[int, dict[str, Any]]) -> None:
+        """Writes figures by batch size into the stored trials alone, as if they had been watched. None: not known."""
+        for path in (self.folder / "records").glob("*/t*.json"):
+            stored = json.loads(path.read_text())
+            for column, value in figures[stored["trial"]["batch_size"]].items():
+                stored["result"].pop(column, None)
+                stored["missing"].pop(column, None)
+                kind = "missing" if value is None else "result"
+                stored[kind][column] = value or "the log does not tell"
+            path.write_text(json.dumps(stored))
+
+
+def counts(summary: Summary) -> dict[str, Any]:
+    """What is not zero."""
+    values = ((field.name, getattr(summary, field.name)) for field in dataclasses.fields(summary))
+    return {name: value for name, value in values if value}
+
+
+def times(alone: dict[int, float], together: dict[int, float]) -> Scripted:
+    """Epoch times by batch size."""
+
+    def choose(order: TrialOrder) -> scripted.Script:
+        return trains_for((together if order.jobs > 1 else alone)[order.batch_size])
+
+    return Scripted(choose)
+
+
+def in_a_group(script: scripted.Script, batch: int) -> Scripted:
+    """This script for the job of that batch, only where others run beside it."""
+    return Scripted(lambda order: script if order.jobs > 1 and order.batch_size == batch else scripted.trains)
+
+
+TWO = ("batch_size=16", "batch_size=32")
+
+
+def both_or_neither(record: Record) -> list[str]:
+    return [
+        column.name
+        for column in MEASURED
+        if column.name != "doubts"
+        and (vars(record.result).get(column.name) is None) != bool(record.missing.get(column.name))
+    ]
