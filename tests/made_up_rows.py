@@ -1,0 +1,129 @@
+"""Folders whose figures were made up, so that what `gpubench predict` answers can be worked out by hand."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted
+
+from gpubench.commands import predict as predict_command
+from gpubench.plan.command_line import read_experiment
+from gpubench.plan.options import Options
+from gpubench.plan.plan import expand
+from gpubench.plan.sources import Disk
+from gpubench.results.store import Results
+from gpubench.schema.record import Record, ResultColumns, Status
+
+GPU = "NVIDIA H200, 143771 MiB"
+SAID = "NVIDIA H200, 143,771 MiB"
+CPUS = 8
+FAR = scripted.computer(gpus=2, cpus=CPUS)
+"""The machine that has measured."""
+
+
+def alone(
+    batch_size: int, *, epoch: float = 4.0, cpu: float | None = 8.0, busy: float | None = 3.0, **more: Any
+) -> Record:
+    """A trial alone on one GPU: 4 s per epoch, 2 of 8 CPUs, 3 s of its GPU.
+
+    `more`: parts of the record, or trial fields that were asked for.
+    """
+    status: Status = more.pop("status", "ok")
+    resolved = {"workers": CPUS // 2, "cpus": CPUS, **more.pop("resolved", {})}
+    facts = {
+        key: more.pop(key)
+        for key in ("machine_key", "started_at", "doubts", "data", "attempt")
+        if key in more
+    }
+    asked = {"batch_size": batch_size, "workers": CPUS // 2, **more}
+    experiment = read_experiment(None, Options(fields={k: str(v) for k, v in asked.items()}), has_gpu=True)
+    (unit,) = expand(experiment, device="cuda", sources=Disk(), cpus=CPUS).units
+    (job,) = unit.jobs
+    data = Disk().data(job.trial.data)
+    return Record(
+        trial_id=job.trial_id,
+        config_id=job.config_id,
+        experiment="alone",
+        status=status,
+        trial=job.trial.model_dump(mode="json"),
+        variant_definition=job.variant.definition(),
+        resolved={
+            "device": "cuda", "gpus": 1, "gpu_ids": [0], "input_size": 224, "num_classes": data.num_classes,
+            "train_images": data.train_images, **resolved,
+        },
+        result={
+            "epoch_time_s": epoch, "epoch_time_iqr_s": 0.0, "epochs_measured": 3, "cpu_s_per_epoch": cpu,
+            "gpu_busy_s_per_epoch": busy,
+        },
+        environment={"cpu_name": "CPU", "gpu_name": "NVIDIA H200", "gpu_count": 2, "cpu_count": CPUS, "mps": "off"},
+        **{"machine_key": GPU, "data": data.as_dict(), "started_at": "2026-11-20 09:00:00", **facts},
+    )  # fmt: skip
+
+
+def together(batch: int, slowdowns: Sequence[float], predicted: Sequence[float], at: str) -> list[Record]:
+    """Equal jobs of one group, measured at this minute."""
+    group_id, size = f"g{batch:012}", len(slowdowns)
+    return [
+        alone(batch, started_at=f"2026-11-20 {at}:00").model_copy(
+            update={
+                "trial_id": f"j{batch:08}{number:04}",
+                "config_id": f"c{batch:08}{number:04}",
+                "group": f"{size} copies",
+                "group_id": group_id,
+                "job": f"{number + 1} of {size}",
+                "result": ResultColumns(
+                    {
+                        "epoch_time_s": 4.0,
+                        "slowdown": slow,
+                        "predicted_slowdown": told,
+                        "group_id": group_id,
+                    }
+                ),
+            }
+        )
+        for number, (slow, told) in enumerate(zip(slowdowns, predicted, strict=True))
+    ]
+
+
+def folder(path: Path, *units: Record | list[Record]) -> Path:
+    for number, unit in enumerate(units):
+        records = unit if isinstance(unit, list) else [unit.model_copy(update={"attempt": number + 1})]
+        Results(path).save(records, [[] for _ in records], ["t"])
+    return path
+
+
+class Asked:
+    """`predict` as the command line calls it, and what it wrote."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *folders: Path, experiment: Path | None = None, markdown: bool = False, pairs: bool = False,
+                 jobs: Sequence[str] = (), bad_images: str | None = None, **fields: str) -> str:  # fmt: skip
+        options = Options(fields=fields, jobs=tuple(jobs), pairs=pairs, bad_images=bad_images)
+        code = predict_command.predict(list(folders), options, experiment=experiment, markdown=markdown)
+        out, err = self._capsys.readouterr()
+        assert (code, err) == (0, "")
+        return out
+
+
+def answers(text: str) -> str:
+    """Without the last line, which names the folders."""
+    return text.partition("\nBy the rows in ")[0]
+
+
+TWO = ("batch_size=16,workers=4", "batch_size=32,workers=4")
+
+
+def run_predict(
+    *arguments: str, at: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "gpubench", "predict", *arguments], cwd=at,
+        capture_output=True, timeout=60, check=False, env={"PATH": "/usr/bin:/bin", **environment},
+    )  # fmt: skip
