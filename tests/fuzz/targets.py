@@ -215,7 +215,14 @@ def _time_left(text: bytes, _: Path) -> None:
 
 
 JOB = BatchScript(
-    name="fuzz", command=["sweep"], gpubench=["gpubench"], results="r", asked="", cpus_per_task=1, time="1"
+    name="fuzz",
+    command=["sweep"],
+    gpubench=["gpubench"],
+    results="r",
+    home="/",
+    asked="",
+    cpus_per_task=1,
+    time="1",
 )
 OPTIONS = (
     b"model lenet,mobilenet_v2\nbatch_size 16:64:16,128\nlr 0.1:0.3:0.1\ngpu_ids 0+1,2+3\ndevice cuda\n"
