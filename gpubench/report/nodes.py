@@ -86,6 +86,11 @@ def _effect(fit: NodeFit, node: str, first: str) -> str:
 
 def _as_much(fit: NodeFit) -> str:
     """Whether nodes differ by as much in every row."""
+    if fit.rests_on_one:
+        return (
+            "One row alone tells that. Others may differ by something else, so as much again counts as an error of "
+            "comparisons between nodes, until more rows are measured on several of them."
+        )
     if fit.interaction is None:
         return "That it is as much in every row is taken for granted: too few rows tell."
     if not fit.interaction.variance:

@@ -59,6 +59,9 @@ class NodeFit:
     """Of the rows that were measured on several nodes."""
     interaction: Interaction | None
     """None where too few rows tell."""
+    rests_on_one: bool
+    """Whether a single row connects the nodes, or some of them: nothing shows whether they differ by as much in others.
+    """
 
     @property
     def shared(self) -> int:

@@ -432,9 +432,10 @@ def test_a_group_on_other_nodes_than_its_trial_alone_is_open():
 
 
 def test_what_nodes_differ_by_is_taken_out_of_a_groups_gain():
-    """b takes twice as long, as another trial alone tells: alone on a, together on b."""
+    """b takes twice as long, as two other trials alone tell: alone on a, together on b."""
     more = [
-        changed(process(64, time, number, trial_id=f"r{number}"), host="ab"[number % 2])
+        changed(process(batch, time, number, trial_id=f"r{batch}-{number}"), host="ab"[number % 2])
+        for batch in (64, 128)
         for number, time in enumerate([3.0, 6.0, 3.003, 6.006, 2.997, 5.994, 3.0, 6.0])
     ]
     table = build("one", [*on_nodes(around(10), around(28), "aaaaa", "bbbbb"), *more])

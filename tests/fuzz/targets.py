@@ -303,7 +303,9 @@ TARGETS: Mapping[str, Target] = {
     "batch options": Target(
         whole=(b"--partition\ngpu\na.toml\n--gres=gpu:1\n-A\nme\n1-12:00:00",), read=_job
     ),
-    "time left": Target(whole=(b"7|1-02:03:04|2-00:00:00", b"6|2:59|9:00\n7|2:59|UNLIMITED"), read=_time_left),
+    "time left": Target(
+        whole=(b"7|1-02:03:04|2-00:00:00", b"6|2:59|9:00\n7|2:59|UNLIMITED"), read=_time_left
+    ),
     "noise": Target(whole=(NOISE,), read=_noise),
     "conversation": Target(whole=(_messages(WHOLE), _messages(RICH)), read=_conversation),
     "agent": Target(whole=(ENDED,), read=_agent),

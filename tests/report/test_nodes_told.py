@@ -1,5 +1,7 @@
 """That rows were measured on several nodes, and whether their intervals hold what these differ by."""
 
+import re
+
 import pytest
 from test_tables import row, shown
 
@@ -74,14 +76,15 @@ def test_a_growth_between_nodes_is_without_what_they_differ_by():
     wide = {"images_per_epoch": 100}
     reference = [
         row(
-            16,
-            trial_id=f"r{n}{host}",
+            batch,
+            trial_id=f"r{batch}{n}{host}",
             host=host,
             round=n,
             repeat=repeat,
             epoch_time_s=scale * (1 + n / 1000),
             **wide,
         )
+        for batch in (8, 16)
         for n in (1, 2, 3)
         for repeat, (host, scale) in enumerate((("n1", 3.0), ("n2", 6.0)))
     ]
@@ -91,15 +94,20 @@ def test_a_growth_between_nodes_is_without_what_they_differ_by():
         for n in (1, 2, 3)
     ]
     rows = [*reference, *others]
-    _, _, last = shown(rows).rows
+    *_, last = shown(rows).rows
     assert last.epoch_time_growth_pct == pytest.approx(10)
     assert last.epoch_time_growth_low_pct < 10 < last.epoch_time_growth_high_pct < 11
     assert last.epoch_time_s == pytest.approx(4.4088, rel=1e-4), "as measured"
     (note,) = said(rows)
-    assert (
-        "Against n1, epoch time grows 100 % (+99.5 to +100.5 %) on n2, by the only row that was measured"
-        in note
+    assert re.search(
+        r"Against n1, epoch time grows 100 % \(\+99\.\d to \+100\.\d %\) on n2, by the 2 rows that", note
     )
+    assert note.endswith("From row to row it differs by no more than chance explains.")
+    (alone,) = said([one for one in rows if one.batch_size != 8])
+    assert "epoch time grows 100 % (" in alone
+    assert "by the only row that was measured" in alone
+    assert "One row alone tells that. Others may differ by something else" in alone
+    assert shown([one for one in rows if one.batch_size != 8]).rows[-1].epoch_time_growth_high_pct > 100
 
 
 def test_that_nodes_differ_by_unlike_much_is_said():

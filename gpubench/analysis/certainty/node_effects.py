@@ -7,7 +7,8 @@ both are taken away, with the degrees of freedom that are left.
 
 That a node does the same to all configurations is tested where rows have several processes on some node: if what is
 left differs between a row's nodes by more than inside them (an F test), the variance of that counts in each comparison
-between nodes.
+between nodes. Where a single row connects nodes, nothing tells whether others differ by as much on them. Then what a
+node does to one row beside what it does to all is taken to be as large as what nodes differ by in that row.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ def fit(rows: Sequence[Processes]) -> NodeFit | None:
         inverse=inverse,
         patterns=_patterns(shared, effects, inverse),
         interaction=_interaction(shared, effects, inverse),
+        rests_on_one=_rest_on_one(shared, inverse),
     )
 
 
@@ -112,11 +114,25 @@ def _parts(of: NodeFit, weights: tuple[tuple[str, float], ...], processes: int) 
     freedom = float(cells.freedom[bearing] @ cells.rows[bearing])
     found = [Part(variance, min(freedom, variance**2 / squares - 2) if squares else freedom, processes)]
     between = of.interaction
+    own = math.fsum(weight**2 for _, weight in weights)
     if between is not None and between.variance:
-        own = math.fsum(weight**2 for _, weight in weights)
         others = float(cells.rows @ np.bincount(cells.pattern, (cells.count * apart) ** 2))
         found.append(Part(between.variance * (own + others), between.freedom, processes))
+    if of.rests_on_one:
+        # Each of both rows, and the one that tells, had something from each node that no other row has.
+        variance, freedom = _spread(of)
+        found.append(Part(2 * own * variance, freedom, processes))
     return tuple(found)
+
+
+def _spread(of: NodeFit) -> tuple[float, float]:
+    """The variance of nodes' effects among those that rows connect, and its degrees of freedom."""
+    kin: dict[int, list[float]] = {}
+    for first, one in zip(of.kin, of.effects, strict=True):
+        kin.setdefault(first, []).append(one)
+    freedom = len(of.nodes) - len(kin)
+    squares = math.fsum((one - mean(ones)) ** 2 for ones in kin.values() for one in ones)
+    return squares / freedom, float(freedom)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,6 +235,13 @@ def _freedom(places: Mapping[int, int], inverse: Array) -> float:
         for other, also in places.items()
     )
     return size - 1 - float(used)
+
+
+def _rest_on_one(shared: Sequence[Sequence[tuple[int, float]]], inverse: Array) -> bool:
+    """Whether no row is left over to show what another one tells of the nodes."""
+    each = [Counter(node for node, _ in row) for row in shared]
+    told = math.fsum(_freedom(places, inverse) - (places.total() - len(places)) for places in each)
+    return bool(each) and told < NOTHING * len(each)
 
 
 def _left(row: Sequence[tuple[int, float]], effects: Sequence[float]) -> list[float]:
