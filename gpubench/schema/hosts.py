@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 _BETWEEN = " + "
+
+
+def told_apart(hosts: Sequence[str]) -> list[str]:
+    """What nodes are called: as their hosts, with their numbers where two are of one host."""
+    count = Counter(hosts)
+    return [host if count[host] == 1 else f"{host} (node {number})" for number, host in enumerate(hosts)]
 
 
 def joined(hosts: Iterable[str]) -> str:
@@ -19,4 +26,4 @@ def count(host: str) -> int:
 
 def first(host: str) -> str:
     """The node of the first rank, on which the same sweep measures trials of one node."""
-    return host.split(_BETWEEN)[0]
+    return host.split(_BETWEEN)[0].removesuffix(" (node 0)")

@@ -15,6 +15,7 @@ from gpubench.analysis.certainty.interval import ratio
 from gpubench.analysis.decided import decided
 from gpubench.analysis.over_processes import between_nodes, of_some_rounds, time_ratio
 from gpubench.analysis.repeats import merge_repeats
+from gpubench.schema import hosts
 
 AGAINST_A = {"b": 1.0, "a": -1.0}
 
@@ -354,6 +355,13 @@ def test_a_trial_over_several_nodes_is_compared_by_rounds_with_one_on_its_first_
     assert found.is_known
     assert not between_nodes(one, two)
     assert of_some_rounds(one, two) is False
+
+
+def test_two_nodes_of_one_host_begin_with_that_host():
+    together = hosts.joined(hosts.told_apart(["n1", "n1"]))
+    assert (hosts.first(together), hosts.count(together)) == ("n1", 2)
+    one, two = merge_repeats([*wide(1, ["n1"] * 3, 2.0), *wide(2, [together] * 3, 1.1)])
+    assert time_ratio(one, two).is_known
 
 
 def test_a_trial_over_several_nodes_is_open_against_one_on_another_first_node():
