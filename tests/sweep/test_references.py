@@ -26,6 +26,7 @@ from gpubench.results.status import status_of
 from gpubench.results.store import Results
 from gpubench.schema.record import RECORD_SCHEMA, Record
 from gpubench.sweep.joining import Joining
+from gpubench.sweep.losses import Loss
 from gpubench.sweep.reference import Reference, reference_of
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.survey import Settings
@@ -318,3 +319,16 @@ def test_where_the_budget_has_no_room_for_both_the_unit_goes_before_the_referenc
     with work.bench.results.locked(joins=True):
         run_with(launcher, work, Heard())
     assert launcher.batches == [16, 8]
+
+
+def test_a_node_that_has_lost_the_reference_s_gpu_measures_none(tmp_path: Path) -> None:
+    plan = plan_of("cuda", gpu_ids="0,1", batch_size="8")
+    first = gpu_sweep("n1", tmp_path, plan_of("cuda", gpu_ids="0", batch_size="8"), 2)
+    with first.bench.results.locked(joins=True):
+        run_with(Scripted(), first, Heard())
+    work = gpu_sweep("n2", tmp_path, plan, 2)
+    with work.bench.results.locked(joins=True):
+        reference = Reference.of(joining_of(work))
+        assert reference.turn(1) == "run"
+        work.bench.lost[0] = Loss(gpu=work.bench.node.machine.gpus[0], since="12:01", said="GPU is lost")
+        assert reference.turn(1) == "done"
