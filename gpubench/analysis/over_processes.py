@@ -3,6 +3,7 @@
 Rows that were measured in three rounds or more in common, each on the same node, are compared round by round, others by
 all their processes: which of both, their rounds decide, never their figures (docs/certainty.md). Of rows that were
 measured on unlike nodes, or unlike often on them, what the nodes differ by is taken away first, and its error counts.
+A trial over several nodes is set beside one over fewer by its first node, on which a sweep measures both.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from gpubench.analysis.certainty import interval as intervals
 from gpubench.analysis.certainty import node_effects
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.certainty.mean_estimate import MeanEstimate, Part
+from gpubench.schema import hosts
 from gpubench.schema.node_fit import Figure, NodeFit
 from gpubench.schema.row import Row
 
@@ -39,6 +41,8 @@ class Sample:
     """Of each of `values`; empty where the row does not hold its processes by themselves."""
     fit: NodeFit | None = None
     """How nodes differ in this figure; None where all rows of this kind of machine are of one node."""
+    is_of_first: bool = False
+    """Whether `nodes` are the first ones of trials over several, of which nobody knows how they differ."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -46,6 +50,22 @@ class Sample:
     @property
     def processes(self) -> list[tuple[str, float]]:
         return list(zip(self.nodes, self.values, strict=True))
+
+    @property
+    def width(self) -> int:
+        """On how many nodes each of its processes was."""
+        return max(map(hosts.count, self.nodes), default=1)
+
+    def of_first(self) -> Sample:
+        """The same by the first node of each process."""
+        rounds = {(number, hosts.first(node)): value for (number, node), value in self.by_round.items()}
+        return replace(
+            self,
+            by_round=rounds if len(rounds) == len(self.by_round) else {},
+            nodes=tuple(map(hosts.first, self.nodes)),
+            fit=None,
+            is_of_first=True,
+        )
 
 
 def figures(
@@ -111,7 +131,7 @@ def cpu_ratio(over: Row, under: Row) -> Interval | None:
         else None
         for row in (over, under)
     ]
-    return _ratio(*found)
+    return _ratio(*_beside(*found))
 
 
 def of_some_rounds(over: Row, under: Row) -> bool:
@@ -176,7 +196,8 @@ def overlap_gain(alone: Sequence[Row | None], together: Sequence[Row]) -> Interv
         return None
     times, nodes = runs
     found = _gain(names, {name: one.values for name, one in samples.items()}, times)
-    fit = next((one.fit for one in samples.values() if one.fit is not None), None)
+    fits = [one.fit for one in samples.values()]
+    fit = next((one for one in fits if one is not None), None)
     if found is None or fit is None or not nodes:
         return found
     # To first order the logarithm of the sum moves with each job's ratio by that one's share of it.
@@ -191,7 +212,8 @@ def overlap_gain(alone: Sequence[Row | None], together: Sequence[Row]) -> Interv
     apart = _differences(before, _shares(nodes))
     if not apart:
         return found
-    parts = node_effects.parts(fit, apart, min(found.processes))
+    is_one = all(one is fit for one in fits)  # jobs on unlike devices: each of these has effects of its own
+    parts = node_effects.parts(fit, apart, min(found.processes)) if is_one else None
     if parts is None:
         return found.with_parts(NOT_KNOWN)
     least = _without_nodes(fit)
@@ -237,14 +259,21 @@ def _runs(together: Sequence[Row]) -> tuple[list[list[float]], list[str]] | None
 
 def _times(over: Row, under: Row) -> tuple[Sample | None, Sample | None]:
     if over.images_per_epoch and under.images_per_epoch:
-        return per_image(over), per_image(under)
-    return epochs(over), epochs(under)
+        return _beside(per_image(over), per_image(under))
+    return _beside(epochs(over), epochs(under))
+
+
+def _beside(over: Sample | None, under: Sample | None) -> tuple[Sample | None, Sample | None]:
+    """Both as they are, but by their first nodes where one had more of them than the other."""
+    if over is None or under is None or not over.nodes or not under.nodes or over.width == under.width:
+        return over, under
+    return over.of_first(), under.of_first()
 
 
 def steady_times(over: Row, under: Row) -> tuple[Sample | None, Sample | None]:
     """What `steady_ratio` compares."""
     found = steady(over), steady(under)
-    return _times(over, under) if None in found else found
+    return _times(over, under) if None in found else _beside(*found)
 
 
 def _both(over: Row, under: Row) -> tuple[Sample, Sample] | None:
@@ -278,15 +307,17 @@ def _rounds(of: Sample) -> set[int]:
 
 def _of_all(over: Sample, under: Sample) -> Interval | None:
     """By all processes. What nodes differ by is taken away where they were measured on several."""
-    fit = over.fit or under.fit
+    plain = intervals.ratio(over.values, under.values)
+    if over.is_of_first and plain is not None and _differences(_shares(over.nodes), _shares(under.nodes)):
+        return plain.with_parts(NOT_KNOWN)
+    fit = _fit(over, under)
     if fit is None or len({*over.nodes, *under.nodes}) < 2:
-        return intervals.ratio(over.values, under.values)
+        return plain
     apart = _apart(over, under)
     count = min(len(over), len(under))
     of_nodes = node_effects.parts(fit, apart, count) if apart else ()
     (first, mine), (second, others) = (node_effects.own_part(fit, one.processes) for one in (over, under))
     if mine is None or others is None or of_nodes is None:
-        plain = intervals.ratio(over.values, under.values)
         return plain if plain is None or not apart else plain.with_parts(NOT_KNOWN)
     return Interval(
         log=MeanEstimate(center=first - second, parts=(mine, others, *of_nodes)),
@@ -294,12 +325,17 @@ def _of_all(over: Sample, under: Sample) -> Interval | None:
     )
 
 
+def _fit(over: Sample, under: Sample) -> NodeFit | None:
+    """How the nodes of both differ; None of rows of unlike machines, which differ by more than nodes do."""
+    return over.fit if over.fit is under.fit else None
+
+
 def _apart(over: Sample, under: Sample) -> dict[str, float]:
     """Of each node how much larger a share of the first's processes it had than of the second's, where they differ.
 
     Empty where nobody asked how nodes differ.
     """
-    if over.fit is None or under.fit is None or not over.nodes or not under.nodes:
+    if _fit(over, under) is None or not over.nodes or not under.nodes:
         return {}
     return _differences(_shares(over.nodes), _shares(under.nodes))
 

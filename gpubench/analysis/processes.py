@@ -53,7 +53,7 @@ def _ratios(row: TableRow) -> dict[str, Any]:
     if alone is not None and row.slowdown is not None:
         found |= _ends("slowdown", over_processes.slowdown(row, alone))
     # The figure is of the first round, in which whole epochs are measured, and so is its interval.
-    whole = [run for run in row.runs if run.round == 1] or row.runs
+    whole = [run for run in row.runs if run.is_whole] or row.runs
     joules = sorted(run.energy_j for run in whole if run.energy_j)
     energy = interval(joules)
     if energy is not None and row.images_per_epoch:

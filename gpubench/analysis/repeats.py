@@ -185,7 +185,7 @@ def _merge(same: Sequence[Row]) -> TableRow:
         TableRow.of((good or bad)[0]),
         repeats=len(good),
         endings=_endings(counts),
-        reached=sum(row.time_to_top1_s is not None for row in good),
+        reached=sum(row.time_to_top1_s is not None and not row.is_reference for row in good),
         reason=next((row.reason for row in bad if row.reason), None),
         doubts=_codes(same),
         doubt_texts=_doubt_texts(same),
@@ -215,7 +215,7 @@ def _alone(row: Row) -> TableRow:
 
 def _median(merged: TableRow, good: Sequence[Row], same: Sequence[Row]) -> TableRow:
     """The row with the figures that these repeats have together."""
-    first = [row for row in good if row.round == 1]
+    first = [row for row in good if row.is_whole]
     figures = _together(first or good)
     if len(first) < len(good):
         figures |= {name: value for name, value in _together(good).items() if name in EVERY_ROUND}

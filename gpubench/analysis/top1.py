@@ -50,7 +50,9 @@ class Top1Comparison:
 
 def top1_of_seeds(row: Row) -> tuple[float, ...]:
     """The top-1 of each of a line's repeats, which differ in their seed; without those that have none."""
-    return tuple({run.repeat: float(run.top1_pct) for run in row.runs if run.top1_pct is not None}.values())
+    # A trial of which there are several records counts once: by that of the plan, where there is one.
+    told = sorted(row.runs, key=lambda run: run.is_whole)
+    return tuple({run.repeat: float(run.top1_pct) for run in told if run.top1_pct is not None}.values())
 
 
 def seed_pair(row: Row, against: Row) -> SeedPair:
@@ -94,13 +96,14 @@ def with_crossing(row: TableRow) -> TableRow:
     As it is where it is of one seed. Empty where not every seed did: those that did are the quick ones. Confirmed only
     where each was.
     """
-    if row.repeats < 2:
+    whole = [run for run in row.runs if run.is_whole]
+    if len(whole) < 2:
         return row
-    times = [run.top1_crossing_s for run in row.runs if run.round == 1]
-    known = interval([time for time in times if time is not None]) if times and None not in times else None
+    times = [time for run in whole if (time := run.top1_crossing_s) is not None]
+    known = interval(times) if len(times) == len(whole) else None
     if known is None:
         return replace(row, top1_crossing_s=None, top1_crossing=None)
-    words = {run.top1_crossing for run in row.runs if run.round == 1}
+    words = {run.top1_crossing for run in whole}
     return replace(
         row,
         top1_crossing_s=known.value,

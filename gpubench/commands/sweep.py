@@ -265,8 +265,7 @@ def run(
     try:
         with view:
             look_around(work, planned, view, allow_busy=allow_busy)
-            referred = [Planned(reference_of(work.plan), "run")] if work.settings.reference else []
-            ready = prepare(work, [*planned, *referred], view, stop) and await_start(
+            ready = prepare(work, [*planned, *referred(work)], view, stop) and await_start(
                 work, planned, view, stop
             )
             if not ready:
@@ -276,6 +275,13 @@ def run(
         if work.bench.cluster:
             work.bench.cluster.close()
         node.close()
+
+
+def referred(work: Sweep) -> list[Planned]:
+    """The reference of this node, whose images it reads, where it can run it."""
+    if not work.settings.reference or work.resolved(unit := reference_of(work.plan)) is None:
+        return []
+    return [Planned(unit, "run")]
 
 
 def search(

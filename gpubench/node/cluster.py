@@ -25,6 +25,7 @@ from gpubench.node.launch.attempt import INTERRUPTED
 from gpubench.node.launch.launcher import StoppedError
 from gpubench.node.launch.running_job import GRACE_S
 from gpubench.node.node import Node
+from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.order import Meeting, TrialOrder
 
@@ -127,7 +128,7 @@ class Cluster:
             ),
             *map(self._part, far),
         ]
-        _add_logs(order.log, merging.names([part.host for part in parts])[1:], far)
+        _add_logs(order.log, hosts.told_apart([part.host for part in parts])[1:], far)
         self._drop([one.link for one in far if one.lost])
         return merging.merged(
             parts, is_stopped=trial.is_stopped, launched=own.launched, finished=time.monotonic()

@@ -21,6 +21,7 @@ from gpubench.record.host_figures import cpu_s
 from gpubench.record.kinds import KINDS
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
+from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.missing import Unmeasured
@@ -325,7 +326,7 @@ def _node(node: OnNode, seen: Watched) -> dict[str, Any]:
 
 def _hosts(done: Attempt) -> dict[str, str]:
     """The column of hosts, where there are several."""
-    return {"host": " + ".join(node.name for node in done.nodes)} if done.nodes else {}
+    return {"host": hosts.joined(node.name for node in done.nodes)} if done.nodes else {}
 
 
 def _images(facts: DataFacts) -> int:

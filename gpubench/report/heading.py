@@ -121,7 +121,7 @@ def _machine(row: Row) -> str:
 def _counts(rows: Sequence[Row]) -> str:
     rounds = max((row.round for row in rows), default=1)
     broken = _with_a_broken_round(rows)
-    rows = [row for row in rows if row.round == 1 and not row.is_reference]
+    rows = [row for row in rows if row.is_whole]
     counts = Counter(row.status for row in rows)
     order = ("ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing")
     alone = solo(rows)

@@ -8,8 +8,8 @@ from gpubench.analysis.certainty import node_effects
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.certainty.mean_estimate import MeanEstimate
 from gpubench.analysis.decided import change
+from gpubench.analysis.nodes_apart import Kind, kind
 from gpubench.analysis.noise import processes
-from gpubench.analysis.varied import machine
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed, many
 from gpubench.schema.node_fit import NodeFit
@@ -24,12 +24,12 @@ SEVERAL = 2
 
 def sentences(rows: Sequence[TableRow], which: Callable[[Sequence[TableRow]], str]) -> list[str]:
     """One for each kind of machine of which rows were measured on several nodes. `which`: names some of the rows."""
-    kinds: dict[str, list[TableRow]] = {}
+    kinds: dict[Kind, list[TableRow]] = {}
     for row in rows:
         if row.host:
-            kinds.setdefault(machine(row) or "", []).append(row)
+            kinds.setdefault(kind(row), []).append(row)
     said = []
-    for mine in kinds.values():
+    for (_, together), mine in kinds.items():
         nodes = sorted({host for row in mine for host in _hosts(row)})
         if len(nodes) < MANY:
             continue
@@ -40,17 +40,18 @@ def sentences(rows: Sequence[TableRow], which: Callable[[Sequence[TableRow]], st
             else "each row was measured on several of them, so that the interval of its epoch time holds what they "
             "differ by"
         )
-        told = [f"Measured on {len(nodes)} nodes of one kind ({_named(nodes)}): {held}."]
+        what = "nodes" if together == 1 else f"sets of {together} nodes"
+        told = [f"Measured on {len(nodes)} {what} of one kind ({_named(nodes)}): {held}."]
         compared = [row for row in mine if processes(row) >= SEVERAL]
         fit = next((fit for row in compared if (fit := row.node_fits.get("epoch")) is not None), None)
         if fit is not None and len(compared) > 1:
-            told += _compared(fit)
+            told += _compared(fit, together)
         said.append(" ".join(told))
     return said
 
 
-def _compared(fit: NodeFit) -> list[str]:
-    """What comparisons between these nodes do."""
+def _compared(fit: NodeFit, together: int) -> list[str]:
+    """What comparisons between these nodes do. `together`: how many of them a trial had."""
     kin: dict[int, list[str]] = {}
     for node, first in zip(fit.nodes, fit.kin, strict=True):
         kin.setdefault(first, []).append(node)
@@ -66,10 +67,11 @@ def _compared(fit: NodeFit) -> list[str]:
         )
     if len(kin) > 1:
         apart = [_named(own) for own in kin.values()]
+        # A reference is a trial on one node.
+        helps = ": gpubench sweep … --join --reference measures one row on each" if together == 1 else ""
         said.append(
             f"No row connects {listed(apart) if len(apart) <= NAMED else 'all of these nodes'}, so nobody knows what "
-            "these differ by, and comparisons between them are open: gpubench sweep … --join --reference measures one "
-            "row on each."
+            f"these differ by, and comparisons between them are open{helps}."
         )
     return said
 
@@ -103,7 +105,8 @@ def _as_much(fit: NodeFit) -> str:
 
 
 def _named(nodes: Sequence[str]) -> str:
-    return listed(nodes[:NAMED]) if len(nodes) <= NAMED else f"{', '.join(nodes[:NAMED])} and others"
+    named = [node or "a node that is not on record" for node in nodes[:NAMED]]
+    return listed(named) if len(nodes) <= NAMED else f"{', '.join(named)} and others"
 
 
 def _hosts(row: TableRow) -> set[str]:

@@ -157,6 +157,12 @@ class Row(
     until_top1 = OfTrial[float]()
     breakdown = OfTrial[bool]()
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it measured all that there is of its trial, for the plan. Further rounds measure how long it takes,
+        and references of nodes tell of that alone: they repeat it with the same seed."""
+        return self.round == 1 and not self.is_reference
+
     def __repr__(self) -> str:
         known = {name: value for name, value in vars(self).items() if value not in (None, (), {})}
         return f"{type(self).__name__}({known})"

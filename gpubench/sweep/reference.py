@@ -21,7 +21,8 @@ from gpubench.sweep.joining import Joining
 
 Turn = Literal["run", "done", "waits"]
 """What becomes of a node's reference in a round. `done`: by this sweep, or another one of this node that is at it; or
-it did not end ok when the plan measured it. `waits`: nobody has measured it for the plan yet."""
+it did not end ok when the plan measured it, or this node can't run it. `waits`: nobody has measured it for the plan
+yet."""
 
 
 def reference_of(plan: Plan) -> Unit:
@@ -63,6 +64,8 @@ class Reference:
             return "done"
         work = self.joining.work
         (job,) = self.unit.jobs
+        if not self._can_run():
+            return "done"
         if job.trial_id not in work.chosen():
             self.joining.read([self.unit])
         first = work.chosen().get(job.trial_id)
@@ -77,6 +80,11 @@ class Reference:
             self._done.add(number)
             return "done"
         return "run"
+
+    def _can_run(self) -> bool:
+        """Whether this node has room for it, and the GPUs that it needs."""
+        work = self.joining.work
+        return work.resolved(self.unit) is not None and not work.bench.lost_to(self.unit)
 
     def take(self, number: int) -> bool:
         """Whether it is this sweep's in this round, until `give_back`: not where another one of this node is at it."""
@@ -99,7 +107,7 @@ class Reference:
     @property
     def is_awaited(self) -> bool:
         """Whether somebody measures it for the plan now."""
-        return self.joining.units.is_taken(self.joining.lot(self.unit, 1))
+        return self.joining.units.is_held(self.joining.lot(self.unit, 1))
 
 
 def words(plan: Plan, unit: Unit) -> str:

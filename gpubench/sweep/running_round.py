@@ -287,7 +287,8 @@ class RunningRound:
 def refer(running: RunningSweep, reference: Reference, number: int, then_s: float = 0.0) -> None:
     """Measures the node's reference in a round, if that is still to be done and somebody has measured it for the plan.
 
-    `then_s`: how long what is run after it takes, for which a batch job must still have the time.
+    `then_s`: how long what is run after it takes, for which a batch job, and in further rounds the budget, must still
+    have the time.
     """
     turn = reference.turn(number)
     if turn == "waits":
@@ -296,8 +297,9 @@ def refer(running: RunningSweep, reference: Reference, number: int, then_s: floa
         planned = [Planned(reference.unit, "run")]
         alone = RunningRound.of(running, number, planned, Summary())
         alone.reference_of = reference.node
-        wall = running.work.wall_time
-        if wall is not None and time.monotonic() + alone.forecast.of(0) + then_s > wall.ends_s:
+        wall, takes_s = running.work.wall_time, alone.forecast.of(0) + then_s
+        is_late = wall is not None and time.monotonic() + takes_s > wall.ends_s
+        if is_late or (number > 1 and running.time.is_over_budget(running.time.elapsed_s + takes_s)):
             turn = "waits"
         elif reference.take(number):
             alone.measure(0)

@@ -130,3 +130,24 @@ def test_another_kind_of_machine_is_no_other_node_of_this_one():
     assert (
         said([*runs(32, "n1", "n1", cpu_name="A", **cpu), *runs(64, "n2", "n2", cpu_name="B", **cpu)]) == []
     )
+
+
+def test_trials_over_several_nodes_are_no_further_nodes_of_those_over_one():
+    """Each row's nodes are the same in all of its rounds, so nothing stands between them but the nodes of its own."""
+    assert said([*runs(32, "n1", "n1"), *runs(64, "n1 + n2", "n1 + n2")]) == []
+
+
+def test_of_trials_over_several_nodes_sets_of_these_are_told_and_no_reference_is_advised():
+    rows = [*runs(32, "n1 + n2", "n1 + n2"), *runs(64, "n1 + n3", "n1 + n3")]
+    (note,) = said(rows)
+    assert note.startswith("Measured on 2 sets of 2 nodes of one kind (n1 + n2 and n1 + n3): ")
+    assert note.endswith(
+        "No row connects n1 + n2 and n1 + n3, so nobody knows what these differ by, and comparisons between them are "
+        "open."
+    )
+
+
+def test_rows_without_a_host_are_of_a_node_that_is_not_on_record():
+    rows = [*runs(32, "n1", "n1"), *runs(64, "n2", "n2"), *runs(128, None, None)]
+    (note,) = said(rows)
+    assert "No row connects a node that is not on record, n1 and n2, so nobody knows" in note

@@ -15,6 +15,7 @@ from scripted import Scripted
 from test_joining import elsewhere, plan_of, unit
 
 from gpubench.basics.errors import UsageError
+from gpubench.commands.sweep import referred
 from gpubench.plan.plan import Plan
 from gpubench.plan.wall_time import WallTime
 from gpubench.results.counting import counting, newest_of_rounds, node_of
@@ -25,7 +26,8 @@ from gpubench.results.status import status_of
 from gpubench.results.store import Results
 from gpubench.schema.record import RECORD_SCHEMA, Record
 from gpubench.sweep.joining import Joining
-from gpubench.sweep.reference import reference_of
+from gpubench.sweep.losses import Loss
+from gpubench.sweep.reference import Reference, reference_of
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.survey import Settings
 from gpubench.sweep.sweep import Sweep
@@ -269,3 +271,64 @@ def test_a_plan_without_a_trial_alone_has_none() -> None:
     assert reference_of(plan).jobs[0].trial.batch_size in (8, 16)
     with pytest.raises(UsageError, match="--reference takes a trial alone on one node"):
         reference_of(replace(plan, units=[one for one in plan.units if one.is_group]))
+
+
+def gpu_sweep(node: str, folder: Path, plan: Plan, gpus: int) -> Sweep:
+    machine = replace(scripted.computer(gpus), host=node)
+    work = sweep_of(plan, folder, machine, settings=Settings(joins=True, reference=True))
+    work.bench.results.create()
+    work.load()
+    return work
+
+
+def test_a_node_without_room_for_the_reference_measures_none(tmp_path: Path) -> None:
+    first = gpu_sweep("n1", tmp_path, plan_of("cuda", gpus="2", batch_size="8"), 2)
+    with first.bench.results.locked(joins=True):
+        run_with(Scripted(), first, Heard())
+    work, launcher = gpu_sweep("n2", tmp_path, plan_of("cuda", gpus="2,1", batch_size="8"), 1), Scripted()
+    assert referred(work) == []
+    with work.bench.results.locked(joins=True):
+        run_with(launcher, work, Heard())
+    assert len(launcher.launched) == 1, "its own unit, without waiting for a reference"
+    assert not any(record.reference for record in records(tmp_path))
+
+
+def test_nobody_waits_for_a_reference_whose_owner_has_died(tmp_path: Path) -> None:
+    work = sweep_on("n2", tmp_path, plan_of("cpu", batch_size="8,16"))
+    with work.bench.results.locked(joins=True):
+        reference = Reference.of(joining_of(work))
+        lot = reference.joining.lot(reference.unit, 1)
+        held(tmp_path, lot)
+        assert reference.is_awaited
+        lot.path(tmp_path).write_text(json.dumps(asdict(replace(Holder.here(), began="1"))))
+        assert not reference.is_awaited
+        lot.path(tmp_path).unlink()
+        assert not reference.is_awaited
+
+
+def test_where_the_budget_has_no_room_for_both_the_unit_goes_before_the_reference(tmp_path: Path) -> None:
+    """Each takes as long as the other, as far as is known. The unit takes no time here, so there is room afterwards."""
+    swept("n1", tmp_path, plan_of("cpu", rounds=2, batch_size="8"))
+    swept("n2", tmp_path, plan_of("cpu", batch_size="8,16"))
+    plan = plan_of("cpu", rounds=2, batch_size="8,16")
+    work = sweep_on("n2", tmp_path, plan)
+    each_s = max(one.seconds for one in work.estimates(plan.units, 2))
+    rounds = replace(plan.experiment.rounds, budget_s=1.5 * each_s)
+    work = sweep_on("n2", tmp_path, replace(plan, experiment=replace(plan.experiment, rounds=rounds)))
+    launcher = Scripted()
+    with work.bench.results.locked(joins=True):
+        run_with(launcher, work, Heard())
+    assert launcher.batches == [16, 8]
+
+
+def test_a_node_that_has_lost_the_reference_s_gpu_measures_none(tmp_path: Path) -> None:
+    plan = plan_of("cuda", gpu_ids="0,1", batch_size="8")
+    first = gpu_sweep("n1", tmp_path, plan_of("cuda", gpu_ids="0", batch_size="8"), 2)
+    with first.bench.results.locked(joins=True):
+        run_with(Scripted(), first, Heard())
+    work = gpu_sweep("n2", tmp_path, plan, 2)
+    with work.bench.results.locked(joins=True):
+        reference = Reference.of(joining_of(work))
+        assert reference.turn(1) == "run"
+        work.bench.lost[0] = Loss(gpu=work.bench.node.machine.gpus[0], since="12:01", said="GPU is lost")
+        assert reference.turn(1) == "done"

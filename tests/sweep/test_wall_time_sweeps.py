@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -94,3 +95,16 @@ def test_outside_a_job_nothing_ends_it_and_what_is_not_known_is_said() -> None:
     assert found is not None
     assert found.whole_s == 110
     assert 45 < found.ends_s - time.monotonic() <= 50
+
+
+def test_a_stopped_whole_try_says_nothing_of_the_short_ones_of_further_rounds(tmp_path: Path) -> None:
+    """What a longer job has measured since is known; a further round takes seconds."""
+    sweep(tmp_path, 1e6, 1e6, train_images=str(SMALL))
+    (path,) = tmp_path.glob("records/*/*.json")
+    stored = json.loads(path.read_text())
+    stopped = stored | {"status": "interrupted", "phases": {**stored["phases"], "wall": 400.0}}
+    path.write_text(json.dumps(stopped))
+    sweep(tmp_path, 1e6, 1e6, train_images=str(SMALL))
+    summary, launcher = sweep(tmp_path, 500, 500, rounds=2, train_images=str(SMALL))
+    assert len(launcher.launched) == 1
+    assert not summary.late

@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from array import array
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gpubench.node.agents.clock import Clocks
 from gpubench.node.launch.faults import hearsay
+from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
 from gpubench.schema.events import (
     AllocatorMemory,
@@ -56,15 +56,9 @@ class NodePart:
     """Whether it was ended because of another node, or because the sweep was stopped."""
 
 
-def names(hosts: Sequence[str]) -> list[str]:
-    """What nodes are called: as their hosts, with their numbers where two are of one host."""
-    count = Counter(hosts)
-    return [host if count[host] == 1 else f"{host} (node {number})" for number, host in enumerate(hosts)]
-
-
 def merged(parts: Sequence[NodePart], *, is_stopped: bool, launched: float, finished: float) -> Attempt:
     """The whole trial. `is_stopped`: the sweep was stopped; the times are of the first node's clock."""
-    called = names([part.host for part in parts])
+    called = hosts.told_apart([part.host for part in parts])
     first_ranks = [sum(part.ranks for part in parts[:number]) for number in range(len(parts))]
     first_gpus = [sum(len(part.gpu_uuids) for part in parts[:number]) for number in range(len(parts))]
     events: list[Event] = []

@@ -91,6 +91,15 @@ class UnitLocks:
         """Whether anybody else has it now, dead or alive."""
         return lot != self._lot and lot.path(self._folder).exists()
 
+    def is_held(self, lot: Lot) -> bool:
+        """Whether anybody else has it now who is not known to be dead. Whoever waits for a lot that it does not take
+        itself asks so."""
+        file = LockFile(lot.path(self._folder))
+        if lot == self._lot or (seen := file.look()) is None:
+            return False
+        fate = seen.holder.fate if seen.holder else "unknown"
+        return fate == "alive" or (fate == "unknown" and not self._is_stale(file.path, seen))
+
     def look_around(self) -> None:
         """Notes which lots are taken, all at once: to ask after each of thousands by itself takes long."""
         self._there = {path.name for path in self._folder.glob("records/*/.*.lock")}

@@ -1,6 +1,7 @@
 """What nodes differ by: by hand, against statsmodels' least squares, in any order, and against simulated truth."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,9 @@ from simulated_nodes import Tables, process, seen
 from gpubench.analysis.certainty import node_effects
 from gpubench.analysis.certainty.interval import ratio
 from gpubench.analysis.decided import decided
-from gpubench.analysis.over_processes import between_nodes, time_ratio
+from gpubench.analysis.over_processes import between_nodes, of_some_rounds, time_ratio
 from gpubench.analysis.repeats import merge_repeats
+from gpubench.schema import hosts
 
 AGAINST_A = {"b": 1.0, "a": -1.0}
 
@@ -333,3 +335,58 @@ def test_where_nodes_do_not_the_same_to_all_rows_intervals_are_wider():
     assert seen(of, draw, 100).holds_corrected > 0.85
     blind = Tables(dealt="one node each, 1 reference", rounds=10, interaction=0.03, noises=(0.01,))
     assert seen(blind, draw, 100).holds_corrected > 0.92, "one reference can't see it, so it is reckoned with"
+
+
+def wide(row, hosts, time, **values):
+    """A row with a process a round on such a host, and a noise that is the same in rows of as many rounds."""
+    return [
+        replace(process(row, time * (1 + 0.01 * (number % 3)), number, host), **values)
+        for number, host in enumerate(hosts, start=1)
+    ]
+
+
+def test_a_trial_over_several_nodes_is_compared_by_rounds_with_one_on_its_first_node():
+    """What a sweep in one batch job measures on one node and on two is on the same node as far as it can be."""
+    hosts = ["n1", "n1", "n3"]
+    one, two = merge_repeats([*wide(1, hosts, 2.0), *wide(2, [f"{host} + n2" for host in hosts], 1.1)])
+    found = time_ratio(one, two)
+    assert found.value == pytest.approx(2 / 1.1)
+    assert len(found.log.parts) == 1, "pairs"
+    assert found.is_known
+    assert not between_nodes(one, two)
+    assert of_some_rounds(one, two) is False
+
+
+def test_two_nodes_of_one_host_begin_with_that_host():
+    together = hosts.joined(hosts.told_apart(["n1", "n1"]))
+    assert (hosts.first(together), hosts.count(together)) == ("n1", 2)
+    one, two = merge_repeats([*wide(1, ["n1"] * 3, 2.0), *wide(2, [together] * 3, 1.1)])
+    assert time_ratio(one, two).is_known
+
+
+def test_a_trial_over_several_nodes_is_open_against_one_on_another_first_node():
+    """By how much two nodes together differ from two others, no effect of single nodes tells."""
+    rows = [*wide(1, ["n1"] * 3, 2.0), *wide(2, ["n2 + n3"] * 3, 1.1), *wide(3, ["n1", "n2"] * 3, 4.0)]
+    one, two, _ = merge_repeats(rows)
+    found = time_ratio(one, two)
+    assert found.value == pytest.approx(2 / 1.1)
+    assert not found.is_known
+
+
+def test_two_nodes_that_share_their_first_are_unlike_two_others():
+    one, two = merge_repeats([*wide(1, ["n1 + n2"] * 3, 2.0), *wide(2, ["n1 + n3"] * 3, 2.0)])
+    assert not time_ratio(one, two).is_known
+
+
+def test_rows_of_unlike_machines_are_compared_as_they_are_whatever_nodes_of_each_differ_by():
+    """As of `gpubench compare --field precision=…`, where each was measured on a kind of its own."""
+    rows = [
+        *wide(1, ["n1", "n2", "n1"], 2.0),
+        *wide(2, ["n3", "n4", "n3"], 1.0, gpu_name="H"),
+        *wide(3, ["n5", "n5", "n5"], 4.0, gpu_name="I"),
+    ]
+    one, two, three = merge_repeats(rows)
+    for over, under in ((one, two), (three, one)):
+        found, plain = time_ratio(over, under), ratio(over.epoch_times_s, under.epoch_times_s)
+        assert (found.low, found.high) == pytest.approx((plain.low, plain.high))
+    assert not between_nodes(one, two)

@@ -14,7 +14,7 @@ from scripted import RESULT
 
 from gpubench.node.agents import frames
 from gpubench.node.agents.clock import ClockReading, Clocks, same
-from gpubench.node.agents.merging import NodePart, merged, names
+from gpubench.node.agents.merging import NodePart, merged
 from gpubench.node.agents.messages import Ended, read_told
 from gpubench.node.watch import metrics
 from gpubench.record.figures import figures
@@ -34,6 +34,7 @@ from gpubench.schema.events import (
     Result,
     Settle,
 )
+from gpubench.schema.hosts import told_apart
 from gpubench.schema.samples import HOST, Samples
 from gpubench.schema.watched import Watched, Window
 
@@ -250,8 +251,8 @@ def test_nodes_that_trained_other_epochs_fail() -> None:
 
 
 def test_nodes_of_one_host_are_told_apart() -> None:
-    assert names(["a", "b"]) == ["a", "b"]
-    assert names(["a", "b", "a"]) == ["a (node 0)", "b", "a (node 2)"]
+    assert told_apart(["a", "b"]) == ["a", "b"]
+    assert told_apart(["a", "b", "a"]) == ["a (node 0)", "b", "a (node 2)"]
 
 
 # ---- over the connection ----
