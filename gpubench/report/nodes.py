@@ -37,8 +37,8 @@ def sentences(rows: Sequence[TableRow], which: Callable[[Sequence[TableRow]], st
         held = (
             f"what nodes differ by is in no interval of an epoch time of one node alone ({which(on_one)})"
             if on_one
-            else "each row was measured on several of them, so that the interval of its epoch time holds what they "
-            "differ by"
+            else "each row was measured on several of them, so that the interval of its epoch time holds what these "
+            "differ by, as if each process had had a node of its own"
         )
         what = "nodes" if together == 1 else f"sets of {together} nodes"
         told = [f"Measured on {len(nodes)} {what} of one kind ({_named(nodes)}): {held}."]
@@ -88,9 +88,10 @@ def _effect(fit: NodeFit, node: str, first: str) -> str:
 
 def _as_much(fit: NodeFit) -> str:
     """Whether nodes differ by as much in every row."""
-    if fit.rests_on_one:
+    if fit.without_one:
+        what = "that" if fit.shared == 1 else "that of some of these nodes"
         return (
-            "One row alone tells that. Others may differ by something else, so as much again counts as an error of "
+            f"One row alone tells {what}. Others may differ by something else, so as much again counts as an error of "
             "comparisons between nodes, until more rows are measured on several of them."
         )
     if fit.interaction is None:
@@ -99,7 +100,7 @@ def _as_much(fit: NodeFit) -> str:
         return "From row to row it differs by no more than chance explains."
     much = f"{half_up(100 * fit.interaction.variance**0.5, 1)} %"
     return (
-        f"From row to row it differs by more than chance explains, by a standard deviation of {much}, which is in "
+        f"From row to row it seems to differ by more than chance, by a standard deviation of {much}, which is in "
         "these intervals, too."
     )
 

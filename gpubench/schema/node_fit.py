@@ -59,9 +59,9 @@ class NodeFit:
     """Of the rows that were measured on several nodes."""
     interaction: Interaction | None
     """None where too few rows tell."""
-    rests_on_one: bool
-    """Whether a single row connects the nodes, or some of them: nothing shows whether they differ by as much in others.
-    """
+    without_one: Sequence[tuple[int, ...]]
+    """For each row without which fewer nodes would be connected: what `kin` would be then. What only such a row tells,
+    nothing else confirms."""
 
     @property
     def shared(self) -> int:

@@ -26,7 +26,7 @@ def test_rows_that_were_measured_on_several_hold_what_they_differ_by():
     (note,) = said([*runs(32, "n1", "n2"), *runs(64, "n2", "n1")])
     assert note.startswith(
         "Measured on 2 nodes of one kind (n1 and n2): each row was measured on several of them, so that the interval "
-        "of its epoch time holds what they differ by. Against n1, epoch time changes by less than 0.1 % ("
+        "of its epoch time holds what these differ by, as if each process had had a node of its own. Against n1, epoch time changes by less than 0.1 % ("
     )
     assert note.endswith(
         "on n2, by the 2 rows that were measured on several of them. Rows of unlike nodes are compared after this is "
@@ -121,7 +121,7 @@ def test_that_nodes_differ_by_unlike_much_is_said():
         for repeat, (host, time) in enumerate((("n1", 1.0), ("n2", scale)))
     ]
     (note,) = said(rows)
-    assert "From row to row it differs by more than chance explains, by a standard deviation of 2" in note
+    assert "From row to row it seems to differ by more than chance, by a standard deviation of 2" in note
     assert note.endswith("which is in these intervals, too.")
 
 

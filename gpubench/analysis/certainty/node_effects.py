@@ -63,15 +63,24 @@ def fit(rows: Sequence[Processes]) -> NodeFit | None:
         inverse=inverse,
         patterns=_patterns(shared, effects, inverse),
         interaction=_interaction(shared, effects, inverse),
-        rests_on_one=_rest_on_one(shared, inverse),
+        without_one=_without_one(len(nodes), shared),
     )
 
 
 def connected(of: NodeFit, weights: Mapping[str, float]) -> bool:
     """Whether rows connect the nodes that such a comparison is between. `weights`: of nodes, 0 in sum."""
+    return _connected(of, of.kin, weights)
+
+
+def rests_on_one(of: NodeFit, weights: Mapping[str, float]) -> bool:
+    """Whether without a certain row such a comparison would be between nodes that nothing connects."""
+    return not all(_connected(of, kin, weights) for kin in of.without_one)
+
+
+def _connected(of: NodeFit, kin: Sequence[int], weights: Mapping[str, float]) -> bool:
     sums: dict[int, list[float]] = {}
     for node, weight in weights.items():
-        sums.setdefault(of.kin[of.nodes.index(node)], []).append(weight)
+        sums.setdefault(kin[of.nodes.index(node)], []).append(weight)
     return all(abs(math.fsum(one)) < NOTHING for one in sums.values())
 
 
@@ -118,7 +127,7 @@ def _parts(of: NodeFit, weights: tuple[tuple[str, float], ...], processes: int) 
     if between is not None and between.variance:
         others = float(cells.rows @ np.bincount(cells.pattern, (cells.count * apart) ** 2))
         found.append(Part(between.variance * (own + others), between.freedom, processes))
-    if of.rests_on_one:
+    if rests_on_one(of, dict(weights)):
         # Each of both rows, and the one that tells, had something from each node that no other row has.
         variance, freedom = _spread(of)
         found.append(Part(2 * own * variance, freedom, processes))
@@ -191,20 +200,42 @@ def _pattern(row: Sequence[tuple[int, float]]) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(Counter(node for node, _ in row).items()))
 
 
-def _kin(count: int, shared: Sequence[Sequence[tuple[int, float]]]) -> tuple[int, ...]:
+Shared = Sequence[Sequence[tuple[int, float]]]
+"""Rows that were measured on several nodes: of each process the number of its node, and what it told."""
+
+
+def _kin(count: int, shared: Shared) -> tuple[int, ...]:
     """Of each node the least of those that rows connect with it."""
-    found = list(range(count))
+    return _joined(count, shared)[0]
+
+
+def _joined(count: int, shared: Shared) -> tuple[tuple[int, ...], list[int]]:
+    """The same, with the places of the rows that have connected something that those before had not."""
+    found, useful = list(range(count)), []
 
     def least(node: int) -> int:
         while found[node] != node:
             found[node] = node = found[found[node]]
         return node
 
-    for row in shared:
+    for place, row in enumerate(shared):
         for node, _ in row[1:]:
             one, other = sorted((least(row[0][0]), least(node)))
-            found[other] = one
-    return tuple(least(node) for node in range(count))
+            if one != other:
+                found[other] = one
+                useful.append(place)
+    return tuple(least(node) for node in range(count)), list(dict.fromkeys(useful))
+
+
+def _without_one(count: int, shared: Shared) -> list[tuple[int, ...]]:
+    """As of `NodeFit`. Rows that connect nothing anew are not needed; of these, as few are looked through as do the
+    same as all of them."""
+    kin, needed = _joined(count, shared)
+    rest = [row for place, row in enumerate(shared) if place not in set(needed)]
+    spare = [rest[place] for place in _joined(count, rest)[1]]
+    first = [shared[place] for place in needed]
+    left = {_kin(count, [*first[:place], *first[place + 1 :], *spare]) for place in range(len(first))}
+    return sorted(left - {kin})
 
 
 def _inverse(kin: Sequence[int], counts: Mapping[tuple[tuple[int, int], ...], int]) -> Array:
@@ -235,13 +266,6 @@ def _freedom(places: Mapping[int, int], inverse: Array) -> float:
         for other, also in places.items()
     )
     return size - 1 - float(used)
-
-
-def _rest_on_one(shared: Sequence[Sequence[tuple[int, float]]], inverse: Array) -> bool:
-    """Whether no row is left over to show what another one tells of the nodes."""
-    each = [Counter(node for node, _ in row) for row in shared]
-    told = math.fsum(_freedom(places, inverse) - (places.total() - len(places)) for places in each)
-    return bool(each) and told < NOTHING * len(each)
 
 
 def _left(row: Sequence[tuple[int, float]], effects: Sequence[float]) -> list[float]:

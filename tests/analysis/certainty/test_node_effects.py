@@ -52,11 +52,53 @@ def test_what_one_row_tells_of_many_nodes_is_known_with_their_freedom():
 
 def test_a_second_row_on_the_same_nodes_tells_whether_they_do_the_same():
     twice = [exp(*((node, at + more) for node in "ab" for more in (0.0, 0.01))) for at in (0.0, 5.0)]
-    assert node_effects.fit(twice[:1]).rests_on_one
-    assert not node_effects.fit(twice).rests_on_one
+    assert node_effects.rests_on_one(node_effects.fit(twice[:1]), AGAINST_A)
+    assert not node_effects.rests_on_one(node_effects.fit(twice), AGAINST_A)
     assert len(node_effects.parts(node_effects.fit(twice), AGAINST_A, 2)) == 1
     once_more = [*twice[:1], exp(("a", 3.0), ("b", 3.5))]
-    assert not node_effects.fit(once_more).rests_on_one, "one process on each is enough beside another row"
+    assert not node_effects.rests_on_one(node_effects.fit(once_more), AGAINST_A), (
+        "one process on each will do"
+    )
+
+
+def test_rows_on_other_nodes_confirm_nothing():
+    """a and b are connected by two rows, b and c by one, d and e by one that has nothing to do with these."""
+    two = [
+        exp(*((node, at + more) for node in nodes for more in (0.0, 0.01)))
+        for at, nodes in ((0, "ab"), (5, "ab"))
+    ]
+    one = [exp(*((node, 3 + more) for node in nodes for more in (0.0, 0.02))) for nodes in ("bc", "de")]
+    fit = node_effects.fit([*two, *one])
+    alone = {
+        pair: node_effects.rests_on_one(fit, {pair[0]: 1.0, pair[1]: -1.0})
+        for pair in ("ab", "bc", "ac", "de")
+    }
+    assert alone == {"ab": False, "bc": True, "ac": True, "de": True}
+    assert len(node_effects.parts(fit, {"a": 1.0, "b": -1.0}, 2)) + 1 == len(
+        node_effects.parts(fit, {"a": 1.0, "c": -1.0}, 2)
+    )
+
+
+@settings(deadline=None)
+@given(st.lists(st.sets(st.sampled_from("abcdef"), min_size=2, max_size=4), min_size=1, max_size=9))
+def test_what_rests_on_one_row_is_not_connected_without_it(sets):
+    rows = [
+        exp(*((node, number / 7 + ord(node) % 3) for node in sorted(one))) for number, one in enumerate(sets)
+    ]
+    fit = node_effects.fit(rows)
+    for node in fit.nodes[1:]:
+        weights = {node: 1.0, fit.nodes[0]: -1.0}
+        if not node_effects.connected(fit, weights):
+            continue
+        first = exp(*((one, 0.0) for one in fit.nodes[:1]))
+        left = [node_effects.fit([*rows[:place], *rows[place + 1 :], first]) for place in range(len(rows))]
+        apart = [
+            one is None
+            or not {node, fit.nodes[0]} <= set(one.nodes)
+            or not node_effects.connected(one, weights)
+            for one in left
+        ]
+        assert node_effects.rests_on_one(fit, weights) == any(apart)
 
 
 def test_a_chain_of_rows_connects_nodes_and_a_row_of_one_node_tells_nothing():
