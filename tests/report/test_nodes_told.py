@@ -26,7 +26,8 @@ def test_rows_that_were_measured_on_several_hold_what_they_differ_by():
     (note,) = said([*runs(32, "n1", "n2"), *runs(64, "n2", "n1")])
     assert note.startswith(
         "Measured on 2 nodes of one kind (n1 and n2): each row was measured on several of them, so that the interval "
-        "of its epoch time holds what these differ by, as if each process had had a node of its own. Against n1, epoch time changes by less than 0.1 % ("
+        "of its epoch time holds what these differ by, as if each process had had a node of its own. "
+        "Against n1, epoch time changes by less than 0.1 % ("
     )
     assert note.endswith(
         "on n2, by the 2 rows that were measured on several of them. Rows of unlike nodes are compared after this is "
