@@ -344,3 +344,11 @@ class Driver(NoNvml):
 
     def ask(self, call: Call[T], uuid: str) -> T:
         return cast("T", list(self.mib.items())) if call is PROCESSES else NoNvml.ask(self, call, uuid)
+
+
+DEATHS: tuple[tuple[Script, str], ...] = (
+    (raises, "ValueError: no such layer"),
+    (is_killed, f"rank 0 {SIGKILLED}; last line of its output: the kernel was not amused"),
+    (vanishes, "its processes ended without a result"),
+)
+"""Scripts of trials that die, and the reason that is stored of each."""

@@ -50,9 +50,8 @@ def _fits(rows: Sequence[TableRow]) -> dict[Figure, NodeFit]:
         told = []
         for row in rows:
             each = [(run.host or "", value) for run in row.runs if (value := figure(run))]
-            told += (
-                [[one] for one in each] if row.group else [each]
-            )  # of jobs together only on which nodes they ran
+            # Of jobs together only on which nodes they ran.
+            told += [[one] for one in each] if row.group else [each]
         if (fit := node_effects.fit([one for one in told if one])) is not None:
             found[name] = fit
     return found

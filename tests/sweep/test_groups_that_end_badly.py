@@ -99,15 +99,7 @@ def test_groups_that_need_more_are_skipped_and_smaller_ones_are_not(desk: Desk) 
     assert desk.table()["status"].eq("ok").all()
 
 
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [
-        (scripted.raises, "ValueError: no such layer"),
-        (scripted.is_killed, f"rank 0 {scripted.SIGKILLED}; "
-                             "last line of its output: the kernel was not amused"),
-        (scripted.vanishes, "its processes ended without a result"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("script", "reason"), scripted.DEATHS)
 def test_one_that_dies_takes_the_others_along_and_the_whole_group_is_run_again(
     desk: Desk, script: scripted.Script, reason: str
 ) -> None:

@@ -251,15 +251,7 @@ def test_a_chain_in_any_order(gpu_desk: Desk) -> None:
     assert gpu_desk.statuses() == {16: "ok", 32: "oom", 64: "oom", 128: "skipped"}
 
 
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [
-        (scripted.raises, "ValueError: no such layer"),
-        (scripted.is_killed, f"rank 0 {scripted.SIGKILLED}; "
-                             "last line of its output: the kernel was not amused"),
-        (scripted.vanishes, "its processes ended without a result"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("script", "reason"), scripted.DEATHS)
 def test_a_trial_that_dies_leaves_a_row_and_the_sweep_goes_on(
     desk: Desk, script: Script, reason: str
 ) -> None:
