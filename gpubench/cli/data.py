@@ -15,7 +15,10 @@ def make(
         Path | None, typer.Argument(metavar="FOLDER", help="Where; none: the place where sweeps look.")
     ] = None,
     images: Annotated[int, count("--images", "Training images, 1 or more.", least=1)] = 10_240,
-    val_images: Annotated[int, count("--val-images", "Validation images, 1 or more.", least=1)] = 1_024,
+    val_images: Annotated[
+        int | None,
+        count("--val-images", "Validation images, 1 or more; none: a tenth as many, 64 at least.", least=1),
+    ] = None,
     classes: Annotated[int, count("--classes", "Classes, 1 or more.", least=1)] = 16,
     seed: Annotated[int, count("--seed", "Seed of every image, 0 or more.")] = 0,
 ) -> None:

@@ -32,8 +32,9 @@ def _say(facts: DataFacts) -> None:
     print(f"{facts.root}: {facts.train_images:,} + {facts.val_images:,} images, {classes}")
 
 
-def make(folder: Path | None, *, images: int, val_images: int, classes: int, seed: int) -> None:
-    """`gpubench data make`."""
+def make(folder: Path | None, *, images: int, val_images: int | None, classes: int, seed: int) -> None:
+    """`gpubench data make`. `val_images`: None: as many as go with so many for training."""
+    val_images = making.val_of(images) if val_images is None else val_images
     where = folder or making.default_root(making.procedural_marker(images, val_images, classes, seed))
     with unwound_by_signals(*STOPPED), bar("making images", work=f"making images in {where}") as progress:
         facts = making.make(

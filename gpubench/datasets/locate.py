@@ -148,7 +148,7 @@ def _procedural(data: str) -> Marker | None:
     if match[2] is not None:
         side = int(match[2])
         size = (side, round(side * make.SIZE[1] / make.SIZE[0]))
-    return make.procedural_marker(images, max(64, images // 10), size=size)
+    return make.procedural_marker(images, make.val_of(images), size=size)
 
 
 def _named(name: str) -> DataFacts:

@@ -63,6 +63,11 @@ def procedural_marker(
     )
 
 
+def val_of(images: int) -> int:
+    """How many validation images go with so many for training, unless somebody says otherwise: a tenth, 64 at least."""
+    return max(64, images // 10)
+
+
 def procedural_fingerprint(
     images: int = IMAGES,
     val_images: int = VAL_IMAGES,

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.basics.errors import GpubenchError
-from gpubench.datasets import locate, make
+from gpubench.datasets import locate
 from gpubench.datasets.built import amount
 from gpubench.datasets.home import data_home
 from gpubench.doctor.context import CheckContext
@@ -45,7 +45,7 @@ def images(context: CheckContext) -> Iterable[Finding]:
         return
     blocked = cannot_write(place)
     free = shutil.disk_usage(nearest(place)).free
-    need = make.need_bytes(make.procedural_marker()) if data == catalog.PROCEDURAL else 0
+    need = sum(step.need_bytes for step in to_make)
     if blocked or free < need:
         yield Finding(
             group=GROUP,

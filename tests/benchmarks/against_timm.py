@@ -20,7 +20,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SWEEP = ("--model", "mobilenet_v2", "--variant", "synthetic", "--precision", "bf16", "--rounds", "1")
+SWEEP = (
+    "--model",
+    "mobilenet_v2",
+    "--variant",
+    "synthetic",
+    "--data",
+    "procedural",
+    "--precision",
+    "bf16",
+    "--rounds",
+    "1",
+)
 SAME = ("--steps", "40", "--set", "num_classes=16", "--set", "input_size=224", "--yes", "-q")
 
 

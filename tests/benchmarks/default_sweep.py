@@ -2,7 +2,7 @@
 
     python tests/benchmarks/default_sweep.py [--pairs 2] [--now "OPTIONS"] [-- OPTIONS OF BOTH SWEEPS]
 
-    … --now "--ahead --data procedural:5120"
+    … --now "--ahead --data procedural"
 
 Whole commands into fresh folders, with the images made beforehand, the order within pairs alternating. Prints a line a
 pair and the median ratio, now / before; exits 1 where it is above 1. `--now`: options of the sweep as it is alone, to
@@ -23,8 +23,11 @@ from collections.abc import Sequence
 from statistics_of_pairs import median_interval
 
 WAYS = {"now": (), "before": ("--rounds", "1", "--epochs", "4")}
-BEFORE_ON_CPU = ("--set", "input_size=64")
-"""Without a GPU, images were larger before."""
+BEFORE = {
+    "gpu": ("--data", "procedural", "--batch-size", "16,32,64,128,256,512"),
+    "cpu": ("--set", "input_size=64"),
+}
+"""Before, there were twice as many images and one size more on a GPU, and larger images on CPUs."""
 
 
 def main() -> int:
@@ -33,11 +36,13 @@ def main() -> int:
     parser.add_argument("--now", default="", help="options of the sweep as it is, not of the one before")
     parser.add_argument("sweep", nargs="*", help="options of both sweeps, after --")
     options = parser.parse_args()
-    for way in ((), shlex.split(options.now)):  # makes the images of both
+    more = {
+        "now": tuple(shlex.split(options.now)),
+        "before": BEFORE["cpu" if shutil.which("nvidia-smi") is None else "gpu"],
+    }
+    ways = {way: asked + more[way] for way, asked in WAYS.items()}
+    for way in more.values():  # makes the images of both
         seconds_of(["--rounds", "1", "--epochs", "2", "--batch-size", "64", "--yes", *way])
-    ways = WAYS | {"now": tuple(shlex.split(options.now))}
-    if shutil.which("nvidia-smi") is None:
-        ways["before"] += BEFORE_ON_CPU
     ratios: list[float] = []
     for number in range(options.pairs):
         order = list(ways) if number % 2 == 0 else list(ways)[::-1]

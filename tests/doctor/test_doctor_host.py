@@ -228,7 +228,7 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_images_that_are_to_be_made(images: Path) -> None:
     found = by_name(folders.images(context(has_gpu=True)))["images"]
     assert found.verdict == "ok"
-    assert "10,240 + 1,024 images to make" in found.found
+    assert "5,120 + 512 images to make" in found.found
     assert str(images) in found.found
     assert not images.exists()
 
