@@ -243,6 +243,12 @@ def test_no_room_for_images(monkeypatch: pytest.MonkeyPatch) -> None:
     assert by_name(folders.results(context()))["results"].verdict == "doubt"
 
 
+@pytest.mark.usefixtures("images")
+def test_no_room_for_the_few_images_of_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folders.shutil, "disk_usage", lambda _: Usage(0, 0, 1_000_000))
+    assert by_name(folders.images(context()))["images"].forbids
+
+
 def test_a_file_where_the_images_should_go(images: Path) -> None:
     images.write_text("")
     assert by_name(folders.images(context()))["images"].forbids
