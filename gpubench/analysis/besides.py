@@ -120,9 +120,10 @@ def _words(best: int, rows: Sequence[Row]) -> str:
 
 def _most(rows: Sequence[Row], time: FigureOf, *, over_processes: bool) -> str:
     """Which size nearly reaches the best rate, with its share of it and that of the next smaller one; open where an
-    interval of these holds the border; and by which times, where whole epochs say another.
+    interval holds the border, of these or of what another size could make of it; and by which times, where whole epochs
+    say another.
     """
-    enough, best, below = _enough(rows, time)
+    enough, best, smaller = _enough(rows, time)
     shown = _enough(rows, per_image_s)[0]
     said = (
         f"{enough.batch_size} is the smallest of these sizes that reaches {MOST_OF_PCT:g} % of the best rate"
@@ -132,19 +133,33 @@ def _most(rows: Sequence[Row], time: FigureOf, *, over_processes: bool) -> str:
     if not over_processes:
         return said
     ratio = steady_ratio if time is steady_s else time_ratio
-    shares = {
-        row.batch_size: ratio(best, row) for row in (enough, below) if row is not None and row is not best
-    }
+    below = smaller[-1:]
+    shares = {row.batch_size: ratio(best, row) for row in (enough, *below) if row is not best}
     told = [
         f"{'' if batch == enough.batch_size else f'{batch} reaches '}{half_up(100 * share.value)} % of it "
         f"({_ends(share)} %)"
         for batch, share in shares.items()
         if share is not None
     ]
+    others = [row for row in rows if row not in (enough, best, *below)]
+    faster = [row for row in others if row not in smaller and _may_lie(ratio(row, enough), below=True)]
+    reach = [row for row in others if row in smaller and _may_lie(ratio(best, row), below=False)]
+    told += [
+        f"{listed([str(row.batch_size) for row in found])} may {may}"
+        for found, may in ((reach, "reach it, too"), (faster, f"be faster than {enough.batch_size}"))
+        if found
+    ]
     border = MOST_OF_PCT / 100
     unsure = any(share is None or share.low < border < share.high for share in shares.values())
-    start = "Open, by these figures " if unsure else ""
+    start = "Open, by these figures " if unsure or faster or reach else ""
     return f"{start}{said}{': ' if told else ''}{listed(told)}"
+
+
+def _may_lie(share: Interval | None, *, below: bool) -> bool:
+    """Whether a share may lie beyond the border that counts as most of the rate: so it may where it is not known."""
+    if share is None:
+        return True
+    return share.low < MOST_OF_PCT / 100 if below else share.high >= MOST_OF_PCT / 100
 
 
 def _ends(share: Interval) -> str:
@@ -154,12 +169,12 @@ def _ends(share: Interval) -> str:
     return whole if near != far else between(100 * share.low, 100 * share.high, 1)
 
 
-def _enough(rows: Sequence[Row], time: FigureOf) -> tuple[Row, Row, Row | None]:
-    """The smallest size that reaches most of the best rate; that with the best; the next smaller than the first."""
+def _enough(rows: Sequence[Row], time: FigureOf) -> tuple[Row, Row, Sequence[Row]]:
+    """The smallest size that reaches most of the best rate; that with the best; those smaller than the first."""
     known = [(row, seconds) for row in rows if (seconds := time(row))]
     best, least = min(known, key=lambda one: one[1])
     place = next(n for n, (_, seconds) in enumerate(known) if least / seconds >= MOST_OF_PCT / 100)
-    return known[place][0], best, known[place - 1][0] if place else None
+    return known[place][0], best, [row for row, _ in known[:place]]
 
 
 def _fronts(timed: Sequence[Row], weighed: Sequence[Row], time: FigureOf) -> str:
