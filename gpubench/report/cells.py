@@ -111,14 +111,14 @@ def _epoch_time(row: Row, value: float, digits: int | None, found: Spread | None
     if found is None:
         finest = digits if digits is None or not mark else min(digits, _leading(value, KNOWN_OF_ONE))
         return f"{mark}{_text(value, finest)}"
+    lent = f" {BORROWED}" if found.borrowed else ""
     if found.kind == "unknown":
-        return f"{mark}{_text(value, digits)} ± >{UNKNOWN_PCT:g} %"
+        return f"{mark}{_text(value, digits)} ± >{UNKNOWN_PCT:g} %{lent}"
     if digits is not None:
         width = found.high if found.kind == "half" else found.high - found.low
         digits = min(
             max(digits, _digits_to_show(width)), _leading((found.high - found.low) / 2, KNOWN_OF_SPREAD)
         )
-    lent = f" {BORROWED}" if found.borrowed else ""
     if found.kind != "half":
         return f"{mark}{_text(value, digits)} ({_text(found.low, digits)}–{_text(found.high, digits)}){lent}"
     least = 10**-FINEST

@@ -95,12 +95,14 @@ def _borrowed(rows: Sequence[Row]) -> list[str]:
     lent = [
         row.borrowed_noise for row in rows if row.borrowed_noise and (one := spread(row)) and one.borrowed
     ]
+    unknown = any(one.borrowed and one.kind == "unknown" for row in rows if (one := spread(row)))
+    wide = f" (± >{UNKNOWN_PCT:g} %: half of it is longer than the time itself)" if unknown else ""
     by_day: dict[str, dict[str, None]] = {}
     for noise in lent:
         by_day.setdefault(noise.day, {})[noise.configuration] = None
     return [
         f"{BORROWED} after an epoch time: it is of one process, so the machine's own noise stands in for others. "
-        f"± or the ends in parentheses are the 95 % interval with that noise, as gpubench doctor --noise measured it "
-        f"on {day} ({'; '.join(configurations)})."
+        f"± or the ends in parentheses are the 95 % interval with that noise{wide}, as gpubench doctor --noise "
+        f"measured it on {day} ({'; '.join(configurations)})."
         for day, configurations in by_day.items()
     ]
