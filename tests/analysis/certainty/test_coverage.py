@@ -116,3 +116,14 @@ def test_pairs_by_rounds_bear_a_drift_that_welch_pays_for(drift):
     assert 0.92 < held(pairs) < 0.98
     narrower = np.median([one.half_pct for one in pairs]) / np.median([one.half_pct for one in welch])
     assert narrower < (0.5 if drift else 1.15)
+
+
+@pytest.mark.parametrize(("noise", "least", "most"), [(0.005, 0.935, 0.965), (0.03, 0.885, 0.93)])
+def test_intervals_at_which_a_certainty_ends_the_rounds_hold_less(noise, least, most):
+    """Half an interval of 2 % is asked for: too narrow intervals end the rounds, where many processes are needed."""
+    draw = np.random.default_rng(9)
+    ends = []
+    for times in np.exp(draw.normal(0, noise, (SAMPLES, 100))).tolist():
+        looks = (interval(times[:count]) for count in range(3, 101))
+        ends.append(next(one for one in looks if one.half_pct <= 2 or one.processes == (100,)))
+    assert least < held(ends) < most
