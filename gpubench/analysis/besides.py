@@ -142,24 +142,19 @@ def _most(rows: Sequence[Row], time: FigureOf, *, over_processes: bool) -> str:
         if share is not None
     ]
     others = [row for row in rows if row not in (enough, best, *below)]
-    faster = [row for row in others if row not in smaller and _may_lie(ratio(row, enough), below=True)]
-    reach = [row for row in others if row in smaller and _may_lie(ratio(best, row), below=False)]
+    against = [(row, ratio(best, row) if row in smaller else ratio(row, enough)) for row in others]
+    border = MOST_OF_PCT / 100
+    reach = [row for row, share in against if row in smaller and share and share.high >= border]
+    faster = [row for row, share in against if row not in smaller and share and share.low < border]
     told += [
         f"{listed([str(row.batch_size) for row in found])} may {may}"
         for found, may in ((reach, "reach it, too"), (faster, f"be faster than {enough.batch_size}"))
         if found
     ]
-    border = MOST_OF_PCT / 100
     unsure = any(share is None or share.low < border < share.high for share in shares.values())
-    start = "Open, by these figures " if unsure or faster or reach else ""
+    unsure = unsure or bool(reach or faster) or any(share is None for _, share in against)
+    start = "Open, by these figures " if unsure else ""
     return f"{start}{said}{': ' if told else ''}{listed(told)}"
-
-
-def _may_lie(share: Interval | None, *, below: bool) -> bool:
-    """Whether a share may lie beyond the border that counts as most of the rate: so it may where it is not known."""
-    if share is None:
-        return True
-    return share.low < MOST_OF_PCT / 100 if below else share.high >= MOST_OF_PCT / 100
 
 
 def _ends(share: Interval) -> str:
