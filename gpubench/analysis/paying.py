@@ -172,9 +172,12 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
     apart = steady_steps and any(map(_grows_otherwise, of.moves))
     if apart:
         parts[0] = _apart(said)
-    steps = (
-        "; times are of steady steps, without the fill of each epoch" if steady_steps and not apart else ""
-    )
+    steps = ""
+    if steady_steps and not apart:
+        steps = "; times are of steady steps, without the fill of each epoch"
+    elif not steady_steps and any(steady(move.before) and steady(move.after) for move in of.moves):
+        without = listed([str(row.batch_size) for row in of.weighed if not steady(row)])
+        steps = f"; times are of steady steps, but from and to {without}, which have none, of whole epochs"
     end = f"{_rests(of.weighed)}{steps}{doubted}."
     more = f" Whether a larger batch pays can't be said: {of.by_time}." if of.by_time else ""
     return Answer(

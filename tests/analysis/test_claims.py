@@ -733,6 +733,24 @@ def test_an_answer_by_steady_steps_says_so():
     assert said not in knees(rows())[0].sentence
 
 
+def test_an_answer_by_steady_steps_and_by_whole_epochs_says_which_is_which():
+    """16 to 32 pays by steady steps, 0.9 × 1.05, where by the growth of the table, −5 %, it would not. 64 has none."""
+    rows = [
+        process(
+            batch,
+            time * center,
+            number,
+            memory,
+            **({"steady_step_s": 1e-4 * steps * time * batch} if steps else {}),
+        )
+        for batch, center, memory, steps in ((16, 10, 1000, 10), (32, 9.5, 1050, 9), (64, 9.4, 2000, None))
+        for number, time in enumerate(around(1))
+    ]
+    told = knees(rows)[0].sentence
+    assert told.startswith("A larger batch stops paying after 32: "), told
+    assert told.endswith("; times are of steady steps, but from and to 64, which have none, of whole epochs.")
+
+
 def test_an_answer_by_the_figures_is_of_one_node_too():
     """b takes twice as long: 64 on b is as quick as 32 on a."""
     reference = [
