@@ -6,6 +6,7 @@ PYTHONPATH=tests python tests/benchmarks/certainty.py [--samples 10000] [TABLE .
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 
@@ -629,6 +630,35 @@ def stopped(times: Sequence[float], within_pct: float) -> Sequence[float]:
     return times
 
 
+def following(draw: np.random.Generator, samples: int) -> None:
+    print(
+        "Tables of equal rows, each against the next, with any false *slower* or *faster*: after three rounds; after\n"
+        "as many more as the table itself asks for, once; and after asking up to five times, while anything is open\n"
+    )
+    lines = []
+    for rows, tables in ((2, samples // 2), (10, samples // 10)):
+        for noise in (0.01, 0.03, 0.1):
+            times = np.exp(draw.normal(0, noise, (tables, rows, MOST_ROUNDS))).tolist()
+            wrong = np.mean([followed(table, 5) for table in times], axis=0)
+            lines.append((rows, pct(noise), *(pct(wrong[asked]) for asked in (0, 1, 5))))
+    told(("rows", "noise", "three rounds", "asked once", "asked up to five times"), lines)
+
+
+def followed(table: Sequence[Sequence[float]], times: int) -> list[bool]:
+    """Whether anything false is said after three rounds, and after the advice was followed once, twice, …"""
+    rounds, said = 3, []
+    while True:
+        seen = [dict(enumerate(row[:rounds])) for row in table]
+        pairs = [one for a, b in itertools.pairwise(seen) if (one := ratio_by_rounds(b, a))]
+        words = [one.word for one in decide(pairs, 0.02)]
+        said.append({"slower", "faster"} & set(words) != set())
+        opened = [one for one, word in zip(pairs, words, strict=True) if word == "open"]
+        wanted = [settling_ratio(one, 0.02, LEVEL / len(pairs)).fewest for one in opened]
+        if len(said) > times or not opened or any(one is None or one > MOST_ROUNDS for one in wanted):
+            return said + said[-1:] * (times + 1 - len(said))
+        rounds = max(rounds + 1, *(one for one in wanted if one))
+
+
 TABLES = {
     one.__name__: one
     for one in (
@@ -646,6 +676,7 @@ TABLES = {
         dropping,
         stopping,
         within,
+        following,
     )
 }
 
