@@ -251,7 +251,8 @@ def _said(
     verb, no_verb = ("pays", "does not pay") if of.by_time is None else ("is faster", "is not faster")
     if all(word == "open" for word in each):
         if len(each) == 1:
-            return f"{OPEN} whether {last} {verb} after {first}{above}", None, None
+            than = "after" if of.by_time is None else "than"
+            return f"{OPEN} whether {last} {verb} {than} {first}{above}", None, None
         return f"{OPEN} whether any batch larger than {first} {verb}, up to {last}{above}", None, None
     if all(word == "pays" for word in each):
         least = min(of.moves, key=lambda move: -move.cost.log.center)

@@ -62,7 +62,7 @@ def test_nodes_that_no_row_connects_leave_comparisons_open_and_the_answer_says_w
         "node alone (all rows). No row connects n1 and n2, so nobody knows what these differ by, and comparisons "
         "between them are open: gpubench sweep … --join --reference measures one row on each."
     ]
-    assert table.answers[0].startswith("Open whether 64 is faster after 32.")
+    assert table.answers[0].startswith("Open whether 64 is faster than 32.")
     assert (
         "It is not known what nodes differ by: too few processes of one configuration ran on those of both rows; "
         "gpubench sweep … --join --reference measures one on each"
