@@ -20,7 +20,7 @@ from gpubench.analysis.doubted import of_time
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
 from gpubench.analysis.holes import beyond, fitting, unknown
 from gpubench.analysis.memory_line import largest_that_fits
-from gpubench.analysis.noise import half_width, processes, resting, together
+from gpubench.analysis.noise import half_width, process_interval, processes, resting, together
 from gpubench.analysis.paying import Answer, Ladder, answer, ladder
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.settle import NOT_KNOWN, Further
@@ -322,7 +322,7 @@ def _said(
         if not {row.batch_size for row in step} & set(noiseless) and not _clear(step, ratio)
     ]
     if not noiseless and not near and not holes:
-        return True, f"{answer}. Every difference is larger than {_what_spreads(rows)} spread{end}"
+        return True, f"{answer}. Every difference is larger than {_what_spreads(rows)}{end}"
     why = [unknown(holes)] if holes else []
     if near:
         what = "memory × time per image" if ratio is _cost else "time per image"
@@ -343,7 +343,14 @@ def _said(
 
 def _what_spreads(rows: Sequence[Row]) -> str:
     """What the noise of these rows was seen in."""
-    return "the repeats" if all(processes(row) > 1 for row in rows) else "the epochs of one process"
+    if all(processes(row) > 1 for row in rows):
+        return "the repeats spread"
+    borrow = [row for row in rows if (known := process_interval(row)) is not None and known.borrowed]
+    inside = "the epochs of one process spread"
+    if not borrow:
+        return inside
+    lent = "the machine's own noise (†) explains"
+    return lent if len(borrow) == len(rows) else f"{inside}, or {lent}"
 
 
 def _both(step: Step) -> str:
