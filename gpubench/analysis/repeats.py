@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import statistics
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
+from gpubench.analysis.certainty.outliers import outliers
 from gpubench.analysis.doubted import codes
 from gpubench.analysis.nodes_apart import with_nodes
 from gpubench.analysis.over_processes import slowdown_between_nodes
@@ -234,9 +237,24 @@ def _median(merged: TableRow, good: Sequence[Row], same: Sequence[Row]) -> Table
     if merged.images_per_epoch and merged.epoch_time_s:
         # Medians of both sides would break images_per_s * epoch_time_s = images_per_epoch.
         merged = replace(merged, images_per_s=merged.images_per_epoch / merged.epoch_time_s)
-    if apart(times):
-        merged = replace(merged, doubts=_codes(same, "spread"), doubt_texts=_doubt_texts(same, SPREAD))
+    if more := _of_processes(times):
+        merged = replace(merged, doubts=_codes(same, *more), doubt_texts=_doubt_texts(same, more))
     return merged
+
+
+def _of_processes(times: Sequence[float]) -> dict[str, str]:
+    """The doubts that processes raise together, with their sentences."""
+    found = {"spread": SPREAD} if apart(times) else {}
+    if places := outliers(times):
+        usual = statistics.median(times)
+        farthest = max((times[place] for place in places), key=lambda time: abs(math.log(time / usual)))
+        is_more = farthest > usual
+        found["outlier"] = (
+            f"{len(places)} of its {len(times)} processes lie{'s' * (len(places) == 1)} further from the others than "
+            f"chance explains, {'up to ' * (len(places) > 1)}{100 * abs(farthest / usual - 1):.0f} % "
+            f"{'above' if is_more else 'below'} the median; nothing was left out: look what else ran then"
+        )
+    return found
 
 
 def _together(rows: Sequence[Row]) -> dict[str, Any]:
@@ -245,17 +263,19 @@ def _together(rows: Sequence[Row]) -> dict[str, Any]:
     return {name: SPECIAL.get(name, _middle)(found) for name, found in zip(FIGURES, each, strict=True)}
 
 
-def _doubt_texts(rows: Sequence[Row], spread: str | None = None) -> dict[str, tuple[str, ...]]:
+def _doubt_texts(
+    rows: Sequence[Row], more: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, tuple[str, ...]]:
     """Code -> every sentence that one of these rows has for it, each once: their figures may differ.
 
-    `spread`: one more, of the doubt of that name.
+    `more`: further ones, by their codes.
     """
     found: dict[str, dict[str, None]] = {}
     for row in rows:
         for code, texts in row.doubt_texts.items():
             found.setdefault(code, {}).update(dict.fromkeys(texts))
-    if spread:
-        found.setdefault("spread", {})[spread] = None
+    for code, text in more.items():
+        found.setdefault(code, {})[text] = None
     return {code: tuple(texts) for code, texts in found.items()}
 
 

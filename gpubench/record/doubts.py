@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.slowdown import faster_together
+from gpubench.basics.drift import drift_pct
 from gpubench.basics.words import many
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
@@ -221,6 +222,8 @@ def _other_load(case: Evidence) -> str | None:
 def _short_warmup(case: Evidence) -> str | None:
     if not any(e.warmup for e in case.ended.epochs):
         return "nothing was warmed up: the first steps prepare kernels and caches; use --set warmup_epochs=1"
+    if case.round > 1:
+        return _not_steady(case)
     drift = case.ended.drift_pct
     if drift is None or drift <= DRIFT_PCT:
         return None
@@ -228,6 +231,18 @@ def _short_warmup(case: Evidence) -> str | None:
     more = "measure epochs" if case.job.trial.steps else "use --set warmup_epochs=2 with one epoch more"
     return (
         f"the first measured steps took {drift:.0f} % longer than the last: the warm-up was too short; {more}"
+    )
+
+
+def _not_steady(case: Evidence) -> str | None:
+    """Of a further round, whose windows tell nothing but the time of a steady step."""
+    pieces = [e for e in case.ended.epochs if isinstance(e, EpochRow) and not e.warmup]
+    found = [drift for e in pieces if (drift := drift_pct(e.steady_times_s)) is not None]
+    if not found or (drift := max(found)) <= DRIFT_PCT:
+        return None
+    return (
+        f"in a further round the first steady steps took {drift:.0f} % longer than the last: its warm-up was too "
+        "short; --rounds 1 --repeats 3 measures whole epochs, each process after one that warms up"
     )
 
 

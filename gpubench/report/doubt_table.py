@@ -37,8 +37,9 @@ def _below() -> str:
         f"Of a trial that did not end `ok` only {codes(lambda doubt: doubt.any_ending)} are told, for they may be why. "
         f"Of somebody else's work are {codes(lambda doubt: doubt.of_others)}. The audit, and what is said of the "
         f"trials alone behind a group, leave out {codes(lambda doubt: not doubt.serious)}. Below a table "
-        f"{codes(lambda doubt: doubt.told_first)} comes before all others. Only rows of published logs have "
-        f"{codes(lambda doubt: not doubt.by_rule)}."
+        f"{codes(lambda doubt: doubt.told_first)} comes before all others. Only rows of several processes have "
+        f"{codes(lambda doubt: doubt.raised_by == 'processes')}, only rows of published logs "
+        f"{codes(lambda doubt: doubt.raised_by == 'log')}."
     )
 
 

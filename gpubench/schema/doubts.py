@@ -94,8 +94,9 @@ class Doubt:
     first_round: bool = False
     """Whether it is left to the first round: it is about how long was measured, or about what a further round, which
     measures a short window, tells of no longer."""
-    by_rule: bool = True
-    """Whether a function in `record/doubts.py` raises it; if not, it came with a published log."""
+    raised_by: Literal["rule", "processes", "log"] = "rule"
+    """`rule`: a function in `record/doubts.py`; `processes`: what a row's processes tell together, where they become
+    one row; `log`: it came with a published log."""
     severity: Severity = larger
     """Which of several rows that have it is the worst."""
     severity_from: tuple[tuple[str, Severity], ...] = ()
@@ -133,6 +134,13 @@ DOUBTS: tuple[Doubt, ...] = (
         about=("time",),
     ),
     Doubt(
+        code="outlier",
+        says="Of five processes or more, one or some lie further from the others than chance explains (the generalized "
+        "ESD test); they count as the others do.",
+        serious=False,
+        raised_by="processes",
+    ),
+    Doubt(
         code="other-load",
         says=f"Work that belongs neither to the trial nor to jobs beside it used more than {OTHER_LOAD_PCT:g} % of the "
         f"trial's CPUs. Where it may use a number of CPUs and none in particular: other work left so few idle that "
@@ -164,9 +172,9 @@ DOUBTS: tuple[Doubt, ...] = (
     ),
     Doubt(
         code="short-warmup",
-        says=f"Nothing was warmed up, or the first measured steps took more than {DRIFT_PCT:g} % longer than the last.",
+        says="Nothing was warmed up, or the first measured steps (of a further round, the first steady ones) took "
+        f"more than {DRIFT_PCT:g} % longer than the last.",
         about=("time",),
-        first_round=True,
     ),
     Doubt(
         code="short-epochs",
@@ -237,13 +245,13 @@ DOUBTS: tuple[Doubt, ...] = (
         code="in-words",
         says="A published log tells figures of this row in words only.",
         about=("comparison",),
-        by_rule=False,
+        raised_by="log",
     ),
     Doubt(
         code="inferred",
         says="A published log does not state some fields of this row; they are inferred.",
         about=("comparison",),
-        by_rule=False,
+        raised_by="log",
     ),
     Doubt(
         code="breakdown",

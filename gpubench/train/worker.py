@@ -23,6 +23,7 @@ from torch import nn
 
 from gpubench.basics import stacks
 from gpubench.basics.checked import reader
+from gpubench.basics.drift import drift_pct
 from gpubench.basics.errors import UsageError
 from gpubench.basics.finite import finite
 from gpubench.schema import catalog
@@ -65,8 +66,6 @@ FOR_EVER_S = 30 * 86_400.0
 """For answers that only the parent's own deadline limits."""
 FILL_LOOK_S = 0.3
 """How long several ranks train on before they ask whether to stop."""
-DRIFT_STEPS = 10
-"""Fewer measured steps than these say nothing of a drift."""
 
 
 class ParentChannel(Protocol):
@@ -471,11 +470,3 @@ def percentiles(seconds: list[float]) -> StepTimes | None:
     ordered = sorted(seconds)
     p95 = ordered[math.ceil(0.95 * len(ordered)) - 1]
     return StepTimes(p50=1e3 * statistics.median(ordered), p95=1e3 * p95)
-
-
-def drift_pct(seconds: list[float]) -> float | None:
-    """How much slower (in per cent) the first fifth of the steps was than the last half; None for too few steps."""
-    if len(seconds) < DRIFT_STEPS:
-        return None
-    first, last = seconds[: len(seconds) // 5], seconds[-(len(seconds) // 2) :]
-    return 100 * (statistics.median(first) / statistics.median(last) - 1)

@@ -21,7 +21,7 @@ from gpubench.analysis.certainty.mean_estimate import LEVEL
 from gpubench.analysis.certainty.noise import pooled
 from gpubench.analysis.certainty.outliers import outliers
 from gpubench.analysis.certainty.power import settling_ratio, smallest_effect
-from gpubench.analysis.certainty.steps import steady_from, step_mean
+from gpubench.analysis.certainty.steps import FEWEST_STEPS, step_mean
 
 COUNTS = (3, 5, 10)
 BETWEEN = (0, 1, 4)
@@ -318,41 +318,51 @@ def _overlapping(windows: Array) -> tuple[Array, float]:
     return np.sqrt(squares * size / ((length - size + 1) * (length - size))), 1.5 * (length / size - 1)
 
 
+MSER = 5
+"""Steps to a batch of MSER-5 (White 1997)."""
+
+
+def steady_from(steps: Sequence[float], of_batch: Callable[[Sequence[float]], float]) -> int | None:
+    """How many steps at the beginning MSER-5 leaves out; None where the least lies in its last half.
+
+    The cut with which the standard error of what remains would be least, were it independent. `of_batch`: what stands
+    for a batch of steps; White takes the mean.
+    """
+    if len(steps) < FEWEST_STEPS:
+        return None
+    left = len(steps) % MSER
+    batches = np.array([of_batch(steps[place : place + MSER]) for place in range(left, len(steps), MSER)])
+    half = len(batches) // 2
+    errors = [batches[cut:].var() / (len(batches) - cut) for cut in range(half + 1)]
+    cut = int(np.argmin(errors))
+    if cut == half:
+        return None
+    return left + MSER * cut if cut else 0
+
+
 def beginnings(draw: np.random.Generator, samples: int) -> None:
-    print("Where steps begin to be steady: a start that falls by e every ten steps, or none\n")
+    print(
+        "What MSER-5 would leave out: a start that falls by e every ten steps, or stalls that come at any time\n"
+    )
     samples = min(samples, 1000)
     lines = []
-    for length in (50, 100, 200, 400):
-        for resembles in (0, 0.5, 0.9):
-            for slow in (0.0, 0.1, 0.5):
-                windows = 1 + 0.05 * resembling(draw, (samples, length), resembles)
-                windows += slow * np.exp(-np.arange(length) / 10)
-                cuts = [steady_from(line) for line in windows.tolist()]
-                kept = [
-                    (line[cut:].mean(), cut)
-                    for line, cut in zip(windows, cuts, strict=True)
-                    if cut is not None
-                ]
-                lines.append(
-                    (
-                        length,
-                        resembles,
-                        pct(slow, 0),
-                        pct(1 - len(kept) / samples, 0),
-                        f"{np.mean([cut for _, cut in kept]):.0f}",
-                        pct(windows.mean() - 1, 2),
-                        pct(float(np.mean([mean for mean, _ in kept])) - 1, 2),
-                    )
-                )
+    ways = {"mean": np.mean, "median": np.median}
+    for length in (50, 100, 400):
+        for slow, stalls in ((0.0, 0.0), (0.1, 0.0), (0.5, 0.0), (0.0, 0.02), (0.0, 0.1)):
+            windows = 1 + 0.05 * resembling(draw, (samples, length), 0.5)
+            windows += slow * np.exp(-np.arange(length) / 10)
+            windows += 2 * (draw.random((samples, length)) < stalls)
+            line = [length, pct(slow, 0), pct(stalls, 0), pct(windows.mean() / (1 + 2 * stalls) - 1, 2)]
+            for of_batch in ways.values():
+                cuts = [steady_from(window, of_batch) for window in windows.tolist()]
+                means = [window[cut or 0 :].mean() for window, cut in zip(windows, cuts, strict=True)]
+                left = float(np.mean(means)) / (1 + 2 * stalls) - 1
+                line += [pct(left, 2), pct(cuts.count(None) / samples, 0)]
+            lines.append(line)
     told(
         (
-            "steps",
-            "correlation",
-            "first step slower by",
-            "never steady",
-            "steps left out",
-            "bias of all",
-            "bias left",
+            *("steps", "first step slower by", "steps that stall", "bias of all"),
+            *(f"{what} by {way}s" for way in ways for what in ("bias left", "no cut")),
         ),
         lines,
     )

@@ -197,6 +197,15 @@ def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:
     assert doubts(case(result={"sm_clock_mhz": 345.0, "gpu_util_pct": 10.0})) == {}
 
 
+@pytest.mark.parametrize(("first", "said"), [(1.0, None), (1.04, None), (1.2, "20 % longer than the last")])
+def test_steady_steps_of_a_further_round_that_begin_slower(first: float, said: str | None) -> None:
+    """Whatever its ranks tell of all steps: those before the steady ones wait for their loaders."""
+    times = (*[first] * 10, *[1.0] * 40)
+    own = epoch_rows_of(2, steady_times_s=times)
+    found = doubts(replace(case(epochs=own, drift_pct=50.0), round=2)).get("short-warmup")
+    assert (found is None) if said is None else (said in (found or ""))
+
+
 def test_a_trial_that_failed_is_doubted_for_what_may_be_why_alone() -> None:
     strange = Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])
     failed = replace(case(seen=strange, status="failed", drift_pct=50.0), result={})

@@ -16,7 +16,7 @@ from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.loop import Loop
 from gpubench.train.step import Step
 from gpubench.train.strategies.single import Single
-from gpubench.train.worker import Rank, drift_pct
+from gpubench.train.worker import Rank
 
 MODELS = "tests/train/user_models.py:"
 SLOW_MS = 100.0
@@ -64,12 +64,6 @@ def test_the_cost_is_that_of_the_median_step():
     assert cost_pct([*[1.1] * 9, 9.0], [1.0] * 10) == pytest.approx(10)
     assert cost_pct([1.1] * 9, [1.0] * 90) is None
     assert cost_pct([1.1] * 90, [1.0] * 9) is None
-
-
-def test_a_drift_needs_ten_steps():
-    assert drift_pct([1.0] * 9) is None
-    assert drift_pct([1.5, 1.5, *[1.0] * 8]) == pytest.approx(50)
-    assert drift_pct([1.0] * 10) == 0
 
 
 def test_workers_that_take_turns_do_not_show_as_a_cost():

@@ -1,4 +1,4 @@
-"""What the step times of one process tell: their mean, its standard error, and where they begin to be steady. Pure.
+"""What the step times of one process tell: their mean and its standard error. Pure.
 
 Steps are not independent: each resembles the one before, or every eighth waits for a loader. Their plain standard error
 is then too small by a factor of two to five, or too large by six. Means of eight to fifteen batches of steps don't
@@ -21,8 +21,6 @@ PERIOD = 8
 """Batches of at least so many steps have a multiple of it: loaders' rhythms of 2, 4 and 8 steps fit in whole."""
 FEWEST_EFFECTIVE = 16
 """Independent steps that would tell as much as the window; below, batches resemble each other, too."""
-MSER = 5
-"""Steps to a batch of MSER-5 (White 1997)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,13 +33,6 @@ class StepMean:
     steps: int
     """The last so many steps of the window, which the mean is of: whole batches."""
     batches: int
-
-    def steps_for(self, error: float) -> int:
-        """How many steps a window needs for this standard error (a share of the mean), whole batches of them."""
-        if not error > 0:
-            raise ValueError("a standard error to reach is above 0")
-        wanted = self.steps * (self.error / error) ** 2
-        return max(FEWEST_STEPS, PERIOD * math.ceil(wanted / PERIOD - 1e-9))
 
 
 def step_mean(steps: Sequence[float]) -> StepMean | None:
@@ -80,31 +71,3 @@ def effective(steps: Sequence[float]) -> float:
     together = math.fsum(one * other for one, other in itertools.pairwise(apart))
     resembles = max(0.0, together / squares)
     return len(steps) * (1 - resembles) / (1 + resembles)
-
-
-def steady_from(steps: Sequence[float]) -> int | None:
-    """How many steps at the beginning are not steady yet and must be left out, by MSER-5; None where all may be.
-
-    The cut with which the standard error of what remains would be least, were it independent. It looks at all steps at
-    once and does not ask whether they improve, so it favours neither fast nor slow ones: steady steps lose about a
-    tenth, and their mean stays right. None where the least lies at the middle of the window, or later (the window is
-    too short to have become steady), and under FEWEST_STEPS.
-    """
-    if len(steps) < FEWEST_STEPS:
-        return None
-    left = len(steps) % MSER
-    batches = [mean(steps[place : place + MSER]) for place in range(left, len(steps), MSER)]
-    half = len(batches) // 2
-    # Sums from the end, so that the work grows with the steps; about the mean, so that squares don't swallow digits.
-    middle = mean(batches)
-    total = squares = 0.0
-    ends: list[float] = []
-    for count, batch in enumerate(reversed([batch - middle for batch in batches]), start=1):
-        total += batch
-        squares += batch * batch
-        ends.append(max(0.0, squares - total * total / count) / count**2)
-    ends.reverse()
-    cut = min(range(half + 1), key=ends.__getitem__)
-    if cut == half:
-        return None
-    return left + MSER * cut if cut else 0

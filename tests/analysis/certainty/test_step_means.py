@@ -8,7 +8,7 @@ import pytest
 from simulated_processes import resembling, stalling
 
 from gpubench.analysis.certainty.distributions import t_quantile
-from gpubench.analysis.certainty.steps import FEWEST_STEPS, effective, steady_from, step_mean
+from gpubench.analysis.certainty.steps import FEWEST_STEPS, effective, step_mean
 
 
 def test_batches_by_hand():
@@ -65,17 +65,6 @@ def test_the_unit_changes_nothing():
     assert (other.error, other.seconds) == pytest.approx((one.error, 1000 * one.seconds))
 
 
-def test_how_many_steps_a_window_needs():
-    """Half the error takes four times the steps."""
-    steps = (1 + 0.1 * np.random.default_rng(6).normal(size=128)).tolist()
-    found = step_mean(steps)
-    assert found.steps_for(found.error / 2) == 4 * 128
-    assert found.steps_for(found.error / math.sqrt(1.01)) == 136, "whole rhythms of eight"
-    assert found.steps_for(1.0) == FEWEST_STEPS
-    with pytest.raises(ValueError, match="above 0"):
-        found.steps_for(0)
-
-
 @pytest.mark.parametrize(("steps", "kind"), [(64, 0.0), (100, 0.5), (200, 0.5), (1000, 0.9), (400, "stalls")])
 def test_a_standard_error_holds_the_truth_as_often_as_it_says(steps, kind):
     draw = np.random.default_rng(7)
@@ -90,47 +79,3 @@ def test_a_standard_error_holds_the_truth_as_often_as_it_says(steps, kind):
         for one in found
     )
     assert 0.92 < held / len(found) < 0.98
-
-
-def mser5(steps):
-    """As White (1997) has it, in the plainest way: batches of five, the cut with the least squares / count²."""
-    left = len(steps) % 5
-    batches = [statistics.fmean(steps[n : n + 5]) for n in range(left, len(steps), 5)]
-    found = [statistics.pvariance(batches[cut:]) / len(batches[cut:]) for cut in range(len(batches) // 2 + 1)]
-    return found.index(min(found)), left
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_mser_5_in_the_plainest_way(seed):
-    draw = np.random.default_rng(seed)
-    count = 50 + seed
-    steps = (1 + 0.05 * draw.normal(size=count) + 0.3 * np.exp(-np.arange(count) / 6)).tolist()
-    cut, left = mser5(steps)
-    expected = None if cut == (count // 5) // 2 else (left + 5 * cut if cut else 0)
-    assert steady_from(steps) == expected
-    assert steady_from([step + 1e6 for step in steps]) == expected, "far from 0, too"
-
-
-def test_a_slow_beginning_is_left_out():
-    steps = [3.0] * 10 + [1.0 + 0.001 * (n % 3) for n in range(90)]
-    assert steady_from(steps) == 10
-    assert steady_from([9.0, 9.0, *steps]) == 12, "with what is left of whole batches"
-
-
-def test_steps_that_are_steady_from_the_first_lose_none():
-    assert steady_from([1.0 + 0.01 * (n % 5) for n in range(102)]) == 0
-    assert steady_from([1.0] * 60) == 0
-
-
-def test_a_window_that_never_becomes_steady():
-    assert steady_from([2 - n / 100 for n in range(100)]) is None
-    assert steady_from([1.0] * (FEWEST_STEPS - 1)) is None
-    assert steady_from([1.0] * FEWEST_STEPS) == 0
-    assert steady_from([2.0] * 55 + [1.0 + 0.001 * (n % 3) for n in range(45)]) is None
-
-
-def test_what_is_left_out_favours_neither_fast_nor_slow_steps():
-    windows = 1 + 0.05 * resembling(np.random.default_rng(8), (1500, 100), 0.5)
-    left = [line[cut:].mean() for line in windows if (cut := steady_from(line.tolist())) is not None]
-    assert len(left) > 1400
-    assert np.mean(left) == pytest.approx(1, abs=0.001)
