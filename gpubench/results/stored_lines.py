@@ -6,6 +6,7 @@ table only for their times.
 
 from __future__ import annotations
 
+import operator
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress, islice
@@ -26,14 +27,22 @@ class MeasuredTimes(NamedTuple):
     """Of those that tell how many steps that is the mean of."""
 
 
+OF_TIMES = ("warmup", "epoch_time_s", "steady_step_s", "steady_steps")
+"""What of an epoch these are made of."""
+
+
 def measured_times(epochs: Sequence[dict[str, Any]]) -> MeasuredTimes:
     """These, of a record's epochs."""
     if isinstance(epochs, StoredEpochs):
         return epochs.measured
-    measured = [one for one in epochs if not one["warmup"]]
+    return _measured([tuple(map(one.get, OF_TIMES)) for one in epochs])
+
+
+def _measured(epochs: Iterable[tuple[Any, ...]]) -> MeasuredTimes:
+    """These, of the values of OF_TIMES."""
+    measured = [one for one in epochs if not one[0]]
     return MeasuredTimes(
-        tuple([one["epoch_time_s"] for one in measured]),
-        tuple([one.get("steady_step_s") for one in measured if one.get("steady_steps")]),
+        tuple([time for _, time, *_ in measured]), tuple([step for *_, step, steps in measured if steps])
     )
 
 
@@ -92,11 +101,25 @@ class TimesAlone(StoredEpochs):
 
     __slots__ = ()
 
-    def __init__(self, epochs: Sequence[dict[str, Any]]) -> None:
-        super().__init__(b"", measured_times(epochs))
+    def __init__(self, measured: MeasuredTimes) -> None:
+        super().__init__(b"", measured)
 
     def _lines(self) -> list[dict[str, Any]]:
         raise LookupError("of these epochs only the times were kept")
+
+
+def times_alone(checked: Sequence[Any]) -> TimesAlone | None:
+    """The times of epochs that a check has decoded, as objects with their names.
+
+    None where a time is whole: the check does not tell whether its text has it as 2 or as 2.0.
+    """
+    epochs = [*map(_of_times, checked)]
+    if any(time == int(time) or (step is not None and step == int(step)) for _, time, step, _ in epochs):
+        return None
+    return TimesAlone(_measured(epochs))
+
+
+_of_times = operator.attrgetter(*OF_TIMES)
 
 
 class LineShape:

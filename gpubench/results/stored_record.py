@@ -29,7 +29,15 @@ from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
 from gpubench.results.json_check import REFUSED, as_checked, checking
-from gpubench.results.stored_lines import LineShapes, StoredWindows, TimesAlone, stored_epochs, window_of
+from gpubench.results.stored_lines import (
+    LineShapes,
+    StoredWindows,
+    TimesAlone,
+    measured_times,
+    stored_epochs,
+    times_alone,
+    window_of,
+)
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
@@ -173,14 +181,13 @@ def _by_parts(text: bytes, known: KnownParts) -> Record | None:
     """
     values: dict[str, Any] = {}
     try:
-        told = _TEXTS.decode(text)
-        for name in _PART_NAMES:
-            part = getattr(told, name)
-            if part is msgspec.UNSET:
+        for name, part in zip(_PART_NAMES, msgspec.structs.astuple(_TEXTS.decode(text)), strict=True):
+            kind = type(part)
+            if kind is msgspec.UnsetType:
                 continue
-            if type(part) is str and name not in IDS:
+            if kind is str and name not in IDS:
                 part = sys.intern(part)  # alike in most records
-            elif type(part) is msgspec.Raw:
+            elif kind is msgspec.Raw:
                 part = _of_text(name, bytes(part), known)
                 if part is None and name in known.without:
                     continue
@@ -197,13 +204,30 @@ def _of_text(name: str, text: bytes, known: KnownParts) -> Any:
         if part is None:
             part = known.parts[name, text] = _checked(name, from_json(text), known)
         return part
+    if name in known.without and (part := _unasked(name, text)) is not msgspec.UNSET:
+        return part
     _CHECKS[name].decode(text)
     part = from_json(text)
     if name == "epochs":
-        return TimesAlone(part) if name in known.without else stored_epochs(text, part, known.shapes)
+        if name in known.without:
+            return TimesAlone(measured_times(part))
+        return stored_epochs(text, part, known.shapes)
     if name in known.without:
         return None
     return StoredWindows(text) if name == "windows" else part
+
+
+def _unasked(name: str, text: bytes) -> Any:
+    """What is kept of a part that nobody will ask for: nothing, or of epochs their times. It is checked, and not
+    parsed: of epochs to parse them takes twice as long. UNSET where their text has to be parsed.
+    """
+    try:
+        checked = _WHOLE_CHECKS[name].decode(text)
+    except REFUSED:
+        return msgspec.UNSET
+    if name != "epochs":
+        return None
+    return msgspec.UNSET if (times := times_alone(checked)) is None else times
 
 
 def _checked(name: str, value: Any, known: KnownParts) -> Any:
@@ -276,9 +300,13 @@ _DATA = _part(
     "_Data",
     {name: Annotated[kind, AfterValidator(_bounded)] for name, kind in get_type_hints(DataFacts).items()},
 )
-_EPOCH = _part(
-    "_Epoch", {c.name: c.holds for c in EPOCH_COLUMNS[2:-1]}, needed=("epoch", "warmup", "epoch_time_s")
+_OF_EPOCHS = {c.name: c.holds for c in EPOCH_COLUMNS[2:-1]}
+_NEEDED_OF_EPOCHS = ("epoch", "warmup", "epoch_time_s")
+_EPOCH = _part("_Epoch", _OF_EPOCHS, needed=_NEEDED_OF_EPOCHS)
+_WHOLE_EPOCH = _part(
+    "_Epoch", {**_OF_EPOCHS, "steady_wait_s": Any, "data_wait_s_by_rank": Any}, needed=_NEEDED_OF_EPOCHS
 )
+"""With what this version stores besides columns."""
 _NODE = _part(
     "_Node", {c.name: c.holds for c in NODE_COLUMNS} | {"gpu_uuids": list[str]}, needed=("node", "ranks")
 )
@@ -371,6 +399,11 @@ _PART_READERS: dict[str, TypeAdapter[Any]] = {
 # ---- the same for msgspec ----
 
 _CHECKS = {name: checking(kind) for name, kind in (_PARTS | {"span": _SPAN | None}).items() if name in OWN}
+_WHOLE_CHECKS = {
+    "epochs": checking(list[_WHOLE_EPOCH], whole=True),  # type: ignore[valid-type]
+    **{name: checking(_PARTS[name], whole=True) for name in ("windows", "phases")},
+}
+"""Of the parts that somebody may not ask for."""
 _PART_NAMES = tuple(Record.model_fields)
 
 
