@@ -6,7 +6,6 @@ table only for their times.
 
 from __future__ import annotations
 
-import operator
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress, islice
@@ -27,22 +26,34 @@ class MeasuredTimes(NamedTuple):
     """Of those that tell how many steps that is the mean of."""
 
 
-OF_TIMES = ("warmup", "epoch_time_s", "steady_step_s", "steady_steps")
-"""What of an epoch these are made of."""
-
-
 def measured_times(epochs: Sequence[dict[str, Any]]) -> MeasuredTimes:
     """These, of a record's epochs."""
     if isinstance(epochs, StoredEpochs):
         return epochs.measured
-    return _measured([tuple(map(one.get, OF_TIMES)) for one in epochs])
+    return _measured(
+        [
+            (one["warmup"], one["epoch_time_s"], one.get("steady_step_s"), one.get("steady_steps"))
+            for one in epochs
+        ]
+    )
 
 
-def _measured(epochs: Iterable[tuple[Any, ...]]) -> MeasuredTimes:
-    """These, of the values of OF_TIMES."""
+def times_of_checked(checked: Sequence[Any]) -> MeasuredTimes | None:
+    """The same of epochs that a check has decoded, as objects with their names.
+
+    None where a time is whole: the check does not tell whether its text has it as 2 or as 2.0.
+    """
+    epochs = [(one.warmup, one.epoch_time_s, one.steady_step_s, one.steady_steps) for one in checked]
+    if any(time == int(time) or (step is not None and step == int(step)) for _, time, step, _ in epochs):
+        return None
+    return _measured(epochs)
+
+
+def _measured(epochs: Iterable[tuple[bool, float, float | None, int | None]]) -> MeasuredTimes:
+    """These, of whether an epoch warmed up, its time, that of a steady step, and of how many steps that is."""
     measured = [one for one in epochs if not one[0]]
     return MeasuredTimes(
-        tuple([time for _, time, *_ in measured]), tuple([step for *_, step, steps in measured if steps])
+        tuple([time for _, time, _, _ in measured]), tuple([step for _, _, step, steps in measured if steps])
     )
 
 
@@ -106,20 +117,6 @@ class TimesAlone(StoredEpochs):
 
     def _lines(self) -> list[dict[str, Any]]:
         raise LookupError("of these epochs only the times were kept")
-
-
-def times_alone(checked: Sequence[Any]) -> TimesAlone | None:
-    """The times of epochs that a check has decoded, as objects with their names.
-
-    None where a time is whole: the check does not tell whether its text has it as 2 or as 2.0.
-    """
-    epochs = [*map(_of_times, checked)]
-    if any(time == int(time) or (step is not None and step == int(step)) for _, time, step, _ in epochs):
-        return None
-    return TimesAlone(_measured(epochs))
-
-
-_of_times = operator.attrgetter(*OF_TIMES)
 
 
 class LineShape:
