@@ -48,7 +48,8 @@ def shared_out(
     found: list[_Helper] = []
     try:
         for _ in range(min(helpers, MOST_HELPERS)):
-            with contextlib.suppress(OSError):  # no more processes, or no memory for one: then fewer help
+            # No more processes, or no memory for one: then fewer help.
+            with contextlib.suppress(OSError), _uninterrupted():
                 found.append(_forked(pieces, work, queue))
         yield from _both(pieces, queue, found)
     finally:
@@ -57,6 +58,16 @@ def shared_out(
             os.close(helper.pipe)
             os.kill(helper.process, signal.SIGKILL)
             os.waitpid(helper.process, 0)
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits, so that none is forked of which nobody knows."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _queue(count: int) -> int:
@@ -86,6 +97,7 @@ def _forked(pieces: Sequence[range], work: Callable[[range], bytes], queue: int)
         return _Helper(process, pipe)
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever is helped says that it was stopped
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         die_with_parent(parent)
         with contextlib.suppress(OSError):  # a pipe of the usual size will do
             _widen(told)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ def helped(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         found.extend([False] * (len(pieces) - last))
         yield from ((piece, None) for piece in pieces[last:])
 
+    monkeypatch.setattr(threading, "active_count", lambda: 1)  # as if no test before had left one behind
     monkeypatch.setattr(reading_together, "shared_out", told)
     monkeypatch.setattr(reading_together, "_spare_cpus", lambda: 2)
     monkeypatch.setattr(reading_together, "MANY", 1)
