@@ -6,7 +6,7 @@ knees, scaling and the audit all go by MOVES, whatever fields an experiment has 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 from gpubench.analysis.varied import (
@@ -69,15 +69,18 @@ def workload(
 
 def workloads(
     rows: Sequence[Row], fields: Collection[str], free: Collection[str] = ()
-) -> list[tuple[tuple[str, Hashable], ...]]:
+) -> Iterator[tuple[tuple[str, Hashable], ...]]:
     """The `workload` of each row."""
     follows = bool({*COUNTS, "cpus"} & set(free))
+    names = [field for field in fields if field not in free]
     told = [
-        [(field, _told(row, field, follows) if field in TOLD_IN_WORDS else known(row, field)) for row in rows]
-        for field in fields
-        if field not in free
+        [_told(row, name, follows) if name in TOLD_IN_WORDS else known(row, name) for row in rows]
+        for name in names
     ]
-    return list(zip(*told, strict=True)) if told else [()] * len(rows)
+    # One at a time: of 100,000 rows they would take 20 MB.
+    return (
+        tuple(zip(names, own, strict=True)) for own in (zip(*told, strict=True) if told else [()] * len(rows))
+    )
 
 
 def telling(rows: Sequence[Row], free: Collection[str]) -> list[str]:
