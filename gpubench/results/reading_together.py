@@ -8,7 +8,6 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 
 from gpubench.basics.helpers import shared_out
-from gpubench.node.environment import cgroup_quota
 from gpubench.results.stored_record import CheckedParts, KnownParts, checked_in
 
 MANY = 2_000
@@ -40,6 +39,8 @@ def in_pieces(
 
 def _spare_cpus() -> int:
     """How many other CPUs this process may use."""
+    from gpubench.node.environment import cgroup_quota  # 7 ms, which only large folders are worth
+
     quota = cgroup_quota()
     limits = [len(os.sched_getaffinity(0)), *([math.ceil(quota.cpus)] if quota else [])]
     return min(limits) - 1
