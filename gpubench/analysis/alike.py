@@ -6,7 +6,7 @@ knees, scaling and the audit all go by MOVES, whatever fields an experiment has 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from typing import Any
 
 from gpubench.analysis.varied import (
@@ -40,7 +40,8 @@ says how far strategy and batch size may."""
 
 def devices(row: Row) -> int:
     """GPUs of the row's trial; on a CPU its ranks."""
-    return row.gpus or row.ranks or 1
+    fields = row.fields  # as attributes they take twice as long, and it is asked of each row several times
+    return fields.get("gpus") or fields.get("ranks") or 1
 
 
 def way(row: Row) -> tuple[Any, ...]:
@@ -64,6 +65,22 @@ def workload(
     """
     follows = bool({*COUNTS, "cpus"} & set(free))
     return tuple((field, _told(row, field, follows)) for field in fields if field not in free)
+
+
+def workloads(
+    rows: Sequence[Row], fields: Collection[str], free: Collection[str] = ()
+) -> Iterator[tuple[tuple[str, Hashable], ...]]:
+    """The `workload` of each row."""
+    follows = bool({*COUNTS, "cpus"} & set(free))
+    names = [field for field in fields if field not in free]
+    told = [
+        [_told(row, name, follows) if name in TOLD_IN_WORDS else known(row, name) for row in rows]
+        for name in names
+    ]
+    # One at a time: of 100,000 rows they would take 20 MB.
+    return (
+        tuple(zip(names, own, strict=True)) for own in (zip(*told, strict=True) if told else [()] * len(rows))
+    )
 
 
 def telling(rows: Sequence[Row], free: Collection[str]) -> list[str]:
@@ -103,11 +120,12 @@ def fair_step(before: Row, after: Row) -> bool:
     `single` on one device is where every strategy begins. Where it stays, a larger batch brings no other strategy,
     GPUs, loaders or CPUs.
     """
-    fewer, more = sorted((before, after), key=devices)
+    some, others = devices(before), devices(after)
     same_batch = before.batch_size == after.batch_size
-    if devices(fewer) == devices(more):
+    if some == others:
         beside = ("strategy", "gpu_ids", "workers", "cpus")
         return same_batch or all(known(before, field) == known(after, field) for field in beside)
+    fewer, more = (before, after) if some < others else (after, before)
     if not same_batch and _per_device(before) != _per_device(after):
         return False
     begins = devices(fewer) == 1 and fewer.strategy == "single"

@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from gpubench.analysis.alike import fair_step, movable, telling, workload
+from gpubench.analysis.alike import fair_step, movable, telling, workloads
 from gpubench.analysis.over_processes import growth_pct, unlike_shown
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.varied import (
@@ -102,8 +102,8 @@ def series(
     machines = [machine(row) for row in rows]
     several = len({*machines} - {None}) > 1
     found: dict[Any, list[AnyRow]] = {}
-    for row, where in zip(rows, machines, strict=True):
-        found.setdefault((workload(row, fields, free), where if several else None), []).append(row)
+    for row, where, told in zip(rows, machines, workloads(rows, fields, free), strict=True):
+        found.setdefault((told, where if several else None), []).append(row)
     shown = {field for field in fields if not _told_by_others(rows, field, fields)}
     named: dict[tuple[tuple[str, Any], ...], list[AnyRow]] = {}
     for (pairs, name), members in found.items():

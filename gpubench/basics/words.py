@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from gpubench.basics.quoted import ANSI, clean
-from gpubench.basics.rounding import half_up
+from gpubench.basics.rounding import half_up_text
 
 __all__ = [
     "ANSI",
@@ -43,13 +43,14 @@ def listed(words: Sequence[str]) -> str:
 
 def number(value: float, digits: int = 0) -> str:
     """`1.76`, `−0.05`."""
-    return f"{half_up(value, digits):,}".replace("-", MINUS)
+    return half_up_text(value, digits).replace("-", MINUS)
 
 
 def signed(value: float, digits: int = 0) -> str:
     """A change: `+22`, `−43`, `0`; with digits `+0.3`."""
-    rounded = half_up(value, digits)
-    return f"{'+' if rounded > 0 else ''}{rounded:,}".replace("-", MINUS)
+    rounded = half_up_text(value, digits)
+    is_more = not rounded.startswith("-") and rounded.strip("0.")
+    return f"{'+' if is_more else ''}{rounded}".replace("-", MINUS)
 
 
 def many(count: int, what: str) -> str:

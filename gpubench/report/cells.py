@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gpubench.analysis import scaling
@@ -26,37 +27,58 @@ DOUBTED = "!"
 """Marks the status of a row with doubts."""
 
 
-def texts(column: Column, rows: Sequence[TableRow]) -> list[str]:
+def texts(column: Column, rows: Sequence[TableRow], found: Sequence[Any] | None = None) -> list[str]:
+    """The cells of a column. `found`: what stands in it, where that is known."""
     name = column.name
     if name == "status":
         return [f"{row.endings} {DOUBTED}" if row.doubts else row.endings for row in rows]
-    found = list(column_of(rows, name))
-    spreads = [spread(row) for row in rows] if name == "epoch_time_s" else [None] * len(rows)
-    ends: list[float] = []
-    if name in ("epoch_time_s", "top1_crossing_s"):
+    if found is None:
+        found = list(column_of(rows, name))
+    if name == "epoch_time_s":
+        spreads = [spread(row) for row in rows]
         ends = [end for row, apart in zip(rows, spreads, strict=True) for end in _ends(row, name, apart)]
-    digits = shown_digits(column, found, ends)
-    texts = []
-    same: dict[float, str] = {}
-    for row, value, apart in zip(rows, found, spreads, strict=True):
-        if value is None and name == "full_together" and _nothing_full(row):
-            texts.append("nothing")
-        elif value is None:
-            texts.append("" if _need_not_be(row, name) else UNKNOWN)
-        elif name.endswith("_growth_pct"):
-            texts.append(signed_percent(value))
-        elif name == "epoch_time_s":
-            texts.append(_epoch_time(row, value, digits, apart))
-        elif name == "top1_crossing_s":
-            texts.append(_crossing(row, value, digits))
-        elif (
-            type(value) is float
-        ):  # of which many rows have the same; True is as good a key as 1, but no such text
-            texts.append(same.get(value) or same.setdefault(value, _text(value, digits)))
-        else:
-            texts.append(_text(value, digits))
+        digits = shown_digits(column, found, ends)
+        each = zip(rows, found, spreads, strict=True)
+        texts = [
+            _empty(row, name) if value is None else _epoch_time(row, value, digits, apart)
+            for row, value, apart in each
+        ]
+    elif name == "top1_crossing_s":
+        ends = [end for row in rows for end in _ends(row, name, None)]
+        digits = shown_digits(column, found, ends)
+        texts = [
+            _empty(row, name) if value is None else _crossing(row, value, digits)
+            for row, value in zip(rows, found, strict=True)
+        ]
+    else:
+        text_of = _once_each(shown_digits(column, found, ()), growth=name.endswith("_growth_pct"))
+        texts = [
+            _empty(row, name) if value is None else text_of(value)
+            for row, value in zip(rows, found, strict=True)
+        ]
     once: dict[str, str] = {}  # kept once: of 100,000 rows most cells are alike
     return [once.setdefault(text, text) for text in texts]
+
+
+def _empty(row: TableRow, name: str) -> str:
+    """The cell of a row that has no value there."""
+    if name == "full_together" and _nothing_full(row):
+        return "nothing"
+    return "" if _need_not_be(row, name) else UNKNOWN
+
+
+def _once_each(digits: int | None, *, growth: bool) -> Callable[[Any], str]:
+    """Puts values into words, each once, of which many rows have the same. True is as good a key as 1, and 1.0 as 1,
+    but no such text, so those of each type are by themselves."""
+    known: defaultdict[type, dict[Any, str]] = defaultdict(dict)
+
+    def text_of(value: Any) -> str:
+        same = known[type(value)]
+        if (text := same.get(value)) is None:
+            text = same[value] = signed_percent(value) if growth else _text(value, digits)
+        return text
+
+    return lambda value: _text(value, digits) if isinstance(value, list) else text_of(value)
 
 
 def _nothing_full(row: Row) -> bool:

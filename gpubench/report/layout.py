@@ -30,7 +30,9 @@ def padded(
     for number, words in enumerate(stacked):
         texts = [""] * (height - len(words)) + words + [row[number] for row in cells]
         width = max(map(len, texts))
-        columns.append([text.rjust(width) if right[number] else text.ljust(width) for text in texts])
+        columns.append(
+            [text.rjust(width) for text in texts] if right[number] else [text.ljust(width) for text in texts]
+        )
     rows = [list(row) for row in zip(*columns, strict=True)]
     return rows[:height], rows[height:]
 

@@ -160,7 +160,7 @@ def stored(
     if not results.folder.is_dir():
         raise no_results_folder(results.folder)
     told: list[str] = []
-    records = results.records(told.append, without)
+    records = results.records(told.append, without, together=True)
     for line in told:
         tell(line)
     if not records:

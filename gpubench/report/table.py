@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
 from typing import Any
@@ -41,7 +42,7 @@ from gpubench.report.notes import remarks
 from gpubench.report.pairs import Matrix, matrices
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import BY_NAME, DERIVED, Column
-from gpubench.schema.row import Row, TableRow, column_of, replace
+from gpubench.schema.row import Row, TableRow, column_of, columns_of, replace
 
 BREAKDOWN: tuple[str, ...] = (
     "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms", "optimizer_ms", "comm_pct",
@@ -254,10 +255,8 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
             )
         ),
         columns=columns,
-        cells=Later(
-            lambda: tuple(zip(*(_texts(column, grown, of_groups) for column in columns), strict=True))
-        ),
-        right=Later(lambda: tuple(_numeric(column, grown) for column in columns)),
+        cells=Later(lambda: tuple(zip(*_texts(columns, grown, of_groups), strict=True))),
+        right=Later(lambda: _numeric(columns, grown)),
         rows=tuple(grown),
         varied=fields,
         answers=tuple(clean(sentence) for sentence in answers),
@@ -332,32 +331,49 @@ def _needless(field: str, fields: Sequence[str], rows: Sequence[Row]) -> bool:
     return field == "copies" and "group" in _place(rows) and determined(rows, field, ("group",))
 
 
-def _texts(column: Column, rows: Sequence[TableRow], of_groups: Sequence[str]) -> list[str]:
-    """The column's cells. `of_groups`: those of the column `group`, for the rows of groups, which are the last ones."""
-    return (
-        [""] * (len(rows) - len(of_groups)) + [*of_groups] if column.name == "group" else texts(column, rows)
-    )
+def _texts(
+    columns: Sequence[Column], rows: Sequence[TableRow], of_groups: Sequence[str]
+) -> Iterator[Sequence[str]]:
+    """The cells of each column. `of_groups`: those of the column `group`, for the rows of groups, which are the last
+    ones."""
+    found = columns_of(rows, (column.name for column in columns))
+    for column in columns:
+        if column.name == "group":
+            yield [""] * (len(rows) - len(of_groups)) + [*of_groups]
+        else:
+            yield texts(column, rows, found.get(column.name))
 
 
-def _numeric(column: Column, rows: Sequence[Row]) -> bool:
-    kinds = set(map(type, column_of(rows, column.name)))  # looked at, not each value: few columns have two
-    return all(issubclass(kind, (int, float, NoneType)) for kind in kinds)
+def _numeric(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[bool, ...]:
+    """Whether each column holds numbers."""
+    found = columns_of(rows, (column.name for column in columns))
+    kinds = [set(map(type, found.get(column.name, ()))) for column in columns]  # few columns have two
+    return tuple(all(issubclass(kind, (int, float, NoneType)) for kind in own) for own in kinds)
 
 
 def _figures(rows: Sequence[Row]) -> list[str]:
     """Those of FIGURES that are shown."""
     parts = any(column_of(rows, "breakdown"))
     to_top1 = [row for row in rows if row.until_top1 and row.status == "ok"]
-    found = []
-    for figure in FIGURES:
-        if figure in (*BREAKDOWN, *ASIDE) and parts != (figure in BREAKDOWN):
-            continue
-        # Empty where no row got there, and that is the answer.
-        told = figure == "time_to_top1_s" and to_top1
-        some = to_top1 if figure in TO_TOP1 else rows
-        if told or any(value is not None for value in column_of(some, figure)):
-            found.append(figure)
-    return found
+    told = _known_somewhere(rows, [figure for figure in FIGURES if figure not in TO_TOP1])
+    told |= _known_somewhere(to_top1, TO_TOP1)
+    if to_top1:  # empty where no row got there, and that is the answer
+        told.add("time_to_top1_s")
+    left_out = {*ASIDE} if parts else {*BREAKDOWN}
+    return [figure for figure in FIGURES if figure in told and figure not in left_out]
+
+
+def _known_somewhere(rows: Iterable[Row], names: Collection[str]) -> set[str]:
+    """Those of these figures that any row has. Each row is looked at once, for what no row before it had."""
+    sought, left = list(names), iter(rows)
+    while sought:
+        values = operator.attrgetter(*sought, sought[0])  # of one name it would give no tuple
+        nothing = (None,) * (len(sought) + 1)
+        told = next((told for told in map(values, left) if told != nothing), None)
+        if told is None:
+            break
+        sought = [name for name, value in zip(sought, told, strict=False) if value is None]
+    return {*names} - {*sought}
 
 
 def _planned(rows: Sequence[Row], ids: Sequence[str]) -> list[Row]:

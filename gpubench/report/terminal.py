@@ -46,7 +46,7 @@ def _parts(table: Table) -> list[tuple[str, ...]]:
 
 
 def _joined(cells: Sequence[str], block: Sequence[int]) -> str:
-    return layout.GAP.join(cells[n] for n in block).rstrip()
+    return layout.GAP.join([cells[n] for n in block]).rstrip()
 
 
 def _grid(matrix: Matrix, screen: int = sys.maxsize) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from gpubench.schema.record import FINAL, Record, ending, given
@@ -73,15 +74,13 @@ def newest_of_rounds(records: Iterable[Record]) -> dict[int, dict[tuple[str, str
     return found
 
 
-def without_first_round(records: Iterable[Record]) -> dict[str, int]:
+def without_first_round(records: Collection[Record]) -> dict[str, int]:
     """Trial id -> how many attempts of further rounds are stored of it, of trials without any of a first round.
 
     Such attempts count nowhere: the first round's record was damaged, or taken away.
     """
-    rounds: dict[str, list[int]] = {}
-    for record in records:
-        rounds.setdefault(record.trial_id, []).append(0 if record.reference else record.round)
-    return {trial_id: len(found) for trial_id, found in rounds.items() if 1 not in found}
+    whole = {record.trial_id for record in records if record.round == 1 and not record.reference}
+    return Counter(record.trial_id for record in records if record.trial_id not in whole)
 
 
 def counting(records: Iterable[Record]) -> dict[Counts, Record]:
@@ -90,20 +89,20 @@ def counting(records: Iterable[Record]) -> dict[Counts, Record]:
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
     allowance the next sweep has, the folder shows all that the sweep shows.
     """
-    return _by_what_counts(_last_of_each(records, allowance_of).values())
+    return _by_what_counts((jobs, own) for (*_, own), jobs in _last_of_each(records, allowance_of).items())
 
 
 def as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
     """These attempts, each of which is to count, whatever came before or after it."""
-    return _by_what_counts(by_run(records))
+    return _by_what_counts((jobs, allowance_of(jobs)) for jobs in by_run(records))
 
 
-def _by_what_counts(attempts: Iterable[Sequence[Record]]) -> dict[Counts, Record]:
+def _by_what_counts(attempts: Iterable[tuple[Sequence[Record], Allowance]]) -> dict[Counts, Record]:
+    """The records of these attempts, each under what it counts for. With the allowance of each attempt."""
     once: dict[Allowance, Allowance] = {}  # kept once: of 100,000 attempts few had another one
     return {
         (job.trial_id, job.machine_key, job.round, node_of(job) if job.reference else "", allowance): job
-        for jobs in attempts
-        for own in [allowance_of(jobs)]
+        for jobs, own in attempts
         for allowance in [once.setdefault(own, own)]
         for job in jobs
     }

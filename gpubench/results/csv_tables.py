@@ -24,8 +24,8 @@ def epochs_csv(records: Iterable[Record]) -> str:
 
 def epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
     """The values of epochs.csv, a line an epoch."""
+    names = [column.name for column in EPOCH_COLUMNS]
     for record in records:
+        own = {"trial_id": record.trial_id, "attempt": record.attempt, "round": record.round}
         for epoch in record.epochs:
-            own = {"trial_id": record.trial_id, "attempt": record.attempt, "round": record.round}
-            values = epoch | own
-            yield [values.get(column.name) for column in EPOCH_COLUMNS]
+            yield [*map((epoch | own).get, names)]

@@ -7,7 +7,8 @@ more.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin
 
@@ -27,39 +28,44 @@ _NO_BOUNDS = (str, About, Strict, FailFast)
 """What an annotation may tell besides. Where pydantic takes a list for a tuple, msgspec takes fewer."""
 
 
-def checking(kind: Any) -> msgspec.json.Decoder[Any]:
-    """Decodes texts that say a value of this type, which pydantic checks strictly. What it gives is of no use: a whole
-    number may have become another one. Raises TypeError for types of which msgspec may let through more."""
-    return msgspec.json.Decoder(as_checked(kind))
+def checking(kind: Any, *, whole: bool = False) -> msgspec.json.Decoder[Any]:
+    """Decodes texts that say a value of this type, which pydantic checks strictly. What it gives is of little use: a
+    whole number may have become another one. Raises TypeError for types of which msgspec may let through more.
+
+    `whole`: refuses names of other versions, too, whose values it would skip: what it lets through is JSON throughout,
+    and need not be parsed to know that.
+    """
+    return msgspec.json.Decoder(as_checked(kind, whole=whole))
 
 
-def as_checked(kind: Any) -> Any:
-    """The type for msgspec of what pydantic checks strictly as this type."""
+def as_checked(kind: Any, *, whole: bool = False) -> Any:
+    """The type for msgspec of what pydantic checks strictly as this type. `whole`: without names of other versions."""
+    of = functools.partial(as_checked, whole=whole)
     origin, inner = get_origin(kind), get_args(kind)
     if is_typeddict(kind):
-        fields = [_field(name, one) for name, one in kind.__annotations__.items()]
+        fields = [_field(name, one, of) for name, one in kind.__annotations__.items()]
         # No dictionary: ten epochs are checked in half of the time.
-        return msgspec.defstruct(kind.__name__, fields, kw_only=True, gc=False)
+        return msgspec.defstruct(kind.__name__, fields, kw_only=True, gc=False, forbid_unknown_fields=whole)
     if origin is Annotated:
         bounds = dict(bound for told in inner[1:] for bound in _bounds(told))
-        base = as_checked(inner[0])
+        base = of(inner[0])
         return Annotated[base, msgspec.Meta(**bounds)] if bounds else base
     if origin in (Union, UnionType):
-        return Union[tuple(map(as_checked, inner))]  # noqa: UP007 - of so many
+        return Union[tuple(map(of, inner))]  # noqa: UP007 - of so many
     if origin in (list, tuple) and inner[1:] in ((), (...,)):  # JSON knows no tuples
-        return list.__class_getitem__(as_checked(inner[0]))
+        return list.__class_getitem__(of(inner[0]))
     if origin is dict:
-        return dict.__class_getitem__((inner[0], as_checked(inner[1])))
+        return dict.__class_getitem__((inner[0], of(inner[1])))
     if origin is Literal or kind in (str, int, float, bool, NoneType, Any):
         return kind
     raise TypeError(f"msgspec can't check {kind}")
 
 
-def _field(name: str, kind: Any) -> tuple[str, Any] | tuple[str, Any, None]:
-    """One of the values by name."""
+def _field(name: str, kind: Any, of: Callable[[Any], Any]) -> tuple[str, Any] | tuple[str, Any, None]:
+    """One of the values by name. `of`: the type for msgspec."""
     if get_origin(kind) is NotRequired:
-        return name, as_checked(get_args(kind)[0]), None
-    return name, as_checked(kind)
+        return name, of(get_args(kind)[0]), None
+    return name, of(kind)
 
 
 def _bounds(told: object) -> Iterator[tuple[str, Any]]:

@@ -24,6 +24,7 @@ from gpubench.results.locks import unit_locks
 from gpubench.results.locks.folder_lock import FolderLock
 from gpubench.results.locks.lock_file import for_a_moment
 from gpubench.results.locks.unit_locks import UnitLocks
+from gpubench.results.reading_together import in_pieces
 from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, bytes_of, read
 from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.record import GroupRecord, Record
@@ -147,14 +148,17 @@ class Results:
 
     # ---- records ----
 
-    def records(self, tell: Tell = refuse, without: Collection[str] = ()) -> list[Record]:
+    def records(
+        self, tell: Tell = refuse, without: Collection[str] = (), *, together: bool = False
+    ) -> list[Record]:
         """Every attempt, in the order in which they began.
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
-        `without`: parts that nobody will ask for; a record may have them or not.
+        `without`: parts that nobody will ask for; a record may have them or not. `together`: processes are forked that
+        help to read many.
         """
         self._read.clear()
-        return self._records(tell, without)
+        return self._records(tell, without, together=together)
 
     def newer_records(self, tell: Tell = refuse, beside: Collection[str] | None = None) -> list[Record]:
         """The attempts that others, who have joined, have stored since the folder was last read.
@@ -174,22 +178,31 @@ class Results:
                 path.unlink(missing_ok=True)
 
     def _records(
-        self, tell: Tell, without: Collection[str], beside: Collection[str] | None = None
+        self,
+        tell: Tell,
+        without: Collection[str],
+        beside: Collection[str] | None = None,
+        *,
+        together: bool = False,
     ) -> list[Record]:
-        found, damaged, known = [], [], KnownParts(without=without)
+        known = KnownParts(without=without)
+        pieces: dict[int, tuple[list[Record], list[tuple[str, DamagedError]]]] = {}
         with collector_paused():
-            for path in self._record_files(tell, beside):
-                if path in self._read:
-                    continue
-                if self._units is not None:  # else nobody reads on, and of 100,000 the names take room
-                    self._read.add(path)
-                try:
-                    found += read(path, known)
-                except DamagedError as error:
-                    damaged.append((path, error))
-        for path, damage in damaged:  # only now it is known what there is in their place
-            tell(left_out(Path(path), damage, found))
-        return sorted(found, key=in_order)
+            paths = [path for path in self._record_files(tell, beside) if path not in self._read]
+            if self._units is not None:  # else nobody reads on, and of 100,000 the names take room
+                self._read.update(paths)
+            for places, checked in in_pieces(paths, without, together=together):
+                found, damaged = pieces[places.start] = [], []
+                for place, parts in zip(places, checked, strict=True):
+                    try:
+                        found += read(paths[place], known, parts)
+                    except DamagedError as error:
+                        damaged.append((paths[place], error))
+        in_place = [pieces[start] for start in sorted(pieces)]
+        records = [record for found, _ in in_place for record in found]
+        for path, damage in (one for _, damaged in in_place for one in damaged):
+            tell(left_out(Path(path), damage, records))  # only now it is known what there is in their place
+        return sorted(records, key=in_order)
 
     def damaged(self, records: Iterable[Record]) -> set[Numbered]:
         """The attempts whose files lie there and are none of these records, which are all that can be read."""

@@ -30,10 +30,30 @@ def measured_times(epochs: Sequence[dict[str, Any]]) -> MeasuredTimes:
     """These, of a record's epochs."""
     if isinstance(epochs, StoredEpochs):
         return epochs.measured
-    measured = [one for one in epochs if not one["warmup"]]
+    return _measured(
+        [
+            (one["warmup"], one["epoch_time_s"], one.get("steady_step_s"), one.get("steady_steps"))
+            for one in epochs
+        ]
+    )
+
+
+def times_of_checked(checked: Sequence[Any]) -> MeasuredTimes | None:
+    """The same of epochs that a check has decoded, as objects with their names.
+
+    None where a time is whole: the check does not tell whether its text has it as 2 or as 2.0.
+    """
+    epochs = [(one.warmup, one.epoch_time_s, one.steady_step_s, one.steady_steps) for one in checked]
+    if any(time == int(time) or (step is not None and step == int(step)) for _, time, step, _ in epochs):
+        return None
+    return _measured(epochs)
+
+
+def _measured(epochs: Iterable[tuple[bool, float, float | None, int | None]]) -> MeasuredTimes:
+    """These, of whether an epoch warmed up, its time, that of a steady step, and of how many steps that is."""
+    measured = [one for one in epochs if not one[0]]
     return MeasuredTimes(
-        tuple([one["epoch_time_s"] for one in measured]),
-        tuple([one.get("steady_step_s") for one in measured if one.get("steady_steps")]),
+        tuple([time for _, time, _, _ in measured]), tuple([step for _, _, step, steps in measured if steps])
     )
 
 
@@ -92,8 +112,8 @@ class TimesAlone(StoredEpochs):
 
     __slots__ = ()
 
-    def __init__(self, epochs: Sequence[dict[str, Any]]) -> None:
-        super().__init__(b"", measured_times(epochs))
+    def __init__(self, measured: MeasuredTimes) -> None:
+        super().__init__(b"", measured)
 
     def _lines(self) -> list[dict[str, Any]]:
         raise LookupError("of these epochs only the times were kept")

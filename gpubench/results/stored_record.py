@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, NotRequired, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, NotRequired, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from pydantic import (
@@ -29,7 +29,16 @@ from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
 from gpubench.results.json_check import REFUSED, as_checked, checking
-from gpubench.results.stored_lines import LineShapes, StoredWindows, TimesAlone, stored_epochs, window_of
+from gpubench.results.stored_lines import (
+    LineShapes,
+    MeasuredTimes,
+    StoredWindows,
+    TimesAlone,
+    measured_times,
+    stored_epochs,
+    times_of_checked,
+    window_of,
+)
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
@@ -71,26 +80,54 @@ def bytes_of(path: Path | str) -> bytes:
     return read_regular(path)
 
 
-def read(path: Path | str, known: KnownParts | None = None) -> list[Record]:
+def read(
+    path: Path | str, known: KnownParts | None = None, parts: CheckedParts | None = None
+) -> list[Record]:
     """The attempt in a file of the records folder: one record, or one for each job of a group.
 
     Every value has its column's type and range, and the file has the attempt's name. Raises DamagedError. `known`: what
-    was read before of the same folder.
+    was read before of the same folder. `parts`: the file's `checked_in`, where somebody has read it already.
     """
+    name = os.path.basename(path)  # noqa: PTH119 - a Path takes longer than all of this
+    if parts is not None and known is not None and (record := _made_of(parts, known)) is not None:
+        return _if_named(name, record.trial_id, record.attempt, [record])
     try:
         text = bytes_of(path)
     except OSError as error:
         raise DamagedError(f"can't be read ({error.strerror})") from None
-    return parsed(os.path.basename(path), text, known)  # noqa: PTH119 - a Path takes longer than all of this
+    return parsed(name, text, known)
+
+
+def checked_in(path: Path | str, known: KnownParts) -> CheckedParts | None:
+    """The parts of the record in a file, checked; None where it is a group's, or must be read whole.
+
+    It says nothing of what is wrong: `read` does, of the file itself. `known`: as there. Nothing is in them but plain
+    values and texts, those that are alike in several records as one object: so they take little time to be handed from
+    one process to another.
+    """
+    if os.path.basename(path).startswith(OF_A_GROUP):  # noqa: PTH119 - likewise
+        return None
+    try:
+        parts = _checked_parts(bytes_of(path), known)
+    except OSError:
+        return None
+    return None if parts is None else [part.text if type(part) is KnownPart else part for part in parts]
+
+
+OF_A_GROUP = "g"
+"""How the name of its file begins."""
 
 
 def parsed(name: str, text: bytes, known: KnownParts | None = None) -> list[Record]:
     """The attempt in the text of a file of that name, likewise."""
-    is_group = name.startswith("g")
+    is_group = name.startswith(OF_A_GROUP)
     if known is not None and not is_group and (record := _by_parts(text, known)) is not None:
-        unit_id, number, jobs = record.trial_id, record.attempt, [record]
-    else:
-        unit_id, number, jobs = _whole(text, _GROUP if is_group else _RECORD)
+        return _if_named(name, record.trial_id, record.attempt, [record])
+    return _if_named(name, *_whole(text, _GROUP if is_group else _RECORD))
+
+
+def _if_named(name: str, unit_id: str, number: int, jobs: list[Record]) -> list[Record]:
+    """The records of an attempt, where the file is called as it is. Raises DamagedError."""
     if name != (own := f"{unit_id}-{number}.json"):
         raise DamagedError(f"says that it is {clean(own[:100])}")
     return jobs
@@ -129,6 +166,14 @@ def _record(told: dict[str, Any]) -> Record:
 # ---- parts that many records share ----
 
 
+class KnownPart(NamedTuple):
+    """A part that many records share."""
+
+    text: bytes
+    value: Any
+    """What the text says, checked. Nobody changes it."""
+
+
 @dataclass(frozen=True, slots=True)
 class KnownParts:
     """What was read of a folder's records, for those that are read after them.
@@ -137,8 +182,8 @@ class KnownParts:
     and checked once and kept once: of 10,000 records that takes a fifth off the memory (309 against 380 MB).
     """
 
-    parts: dict[tuple[str, bytes], Any] = field(default_factory=dict)
-    """Name and text of a part -> its value, which was checked. Nobody changes it."""
+    parts: dict[tuple[str, bytes], KnownPart] = field(default_factory=dict)
+    """By the name and the text of each."""
     sources: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """Likewise where sampled figures come from, of which counts of samples differ: by their values."""
     shapes: LineShapes = field(default_factory=dict)
@@ -165,45 +210,98 @@ OWN = ("trial", "result", "epochs", "windows", "span", "phases")
 """Those that are a record's own."""
 
 
+CheckedParts = Sequence[Any]
+"""A record's parts in the order of its fields, checked: words and numbers as they are, those that many records share as
+KnownPart, others as their texts in bytes, epochs of which only the times are kept as the two tuples of these, and
+ABSENT."""
+ABSENT = ...
+"""Stands for a part that a record lacks, or that nobody will ask for: as plain as words and numbers."""
+
+
 def _by_parts(text: bytes, known: KnownParts) -> Record | None:
     """The record in a text, of which each part is checked by itself; None for one that must be read whole, to be
     refused with a reason if need be.
 
     Its epochs and their windows are kept in little room until somebody asks for them.
     """
-    values: dict[str, Any] = {}
+    parts = _checked_parts(text, known)
+    return None if parts is None else _made_of(parts, known)
+
+
+def _checked_parts(text: bytes, known: KnownParts) -> CheckedParts | None:
+    """The parts of the record in a text; None for one that must be read whole."""
     try:
-        told = _TEXTS.decode(text)
-        for name in _PART_NAMES:
-            part = getattr(told, name)
-            if part is msgspec.UNSET:
-                continue
-            if type(part) is str and name not in IDS:
-                part = sys.intern(part)  # alike in most records
-            elif type(part) is msgspec.Raw:
-                part = _of_text(name, bytes(part), known)
-                if part is None and name in known.without:
-                    continue
-            values[name] = part
+        told = msgspec.structs.astuple(_TEXTS.decode(text))
+        found: list[Any] = [ABSENT if part is msgspec.UNSET else part for part in told]
+        for place, name in _OF_TEXTS:
+            if found[place] is not ABSENT:
+                found[place] = _checked_text(name, bytes(found[place]), known)
     except (*REFUSED, ValueError):  # an error of pydantic's is a ValueError
         return None
-    return _record(values)
+    return found
+
+
+def _checked_text(name: str, text: bytes, known: KnownParts) -> Any:
+    """A part that has a text of its own, as one of CheckedParts. Raises what `_checked_parts` catches."""
+    if name in SHARED:
+        return _shared(name, text, known)
+    if name not in known.without:
+        _CHECKS[name].decode(text)
+        return text
+    # Of what nobody asks for nothing is parsed: of epochs that takes twice as long as to check them.
+    try:
+        checked = _WHOLE_CHECKS[name].decode(text)
+    except REFUSED:
+        checked = None
+    if name != "epochs":
+        if checked is None:
+            _CHECKS[name].decode(text)
+            from_json(text)
+        return ABSENT
+    times = None if checked is None else times_of_checked(checked)
+    if times is None:
+        _CHECKS[name].decode(text)
+        times = measured_times(from_json(text))
+    return tuple(times)
+
+
+def _made_of(parts: CheckedParts, known: KnownParts) -> Record | None:
+    """The record of these parts; None for one that must be read whole."""
+    values = dict(zip(_PART_NAMES, parts, strict=True))
+    try:
+        for place, name in _OF_TEXTS:
+            part = parts[place]
+            kind = type(part)
+            if kind is KnownPart:
+                values[name] = part.value
+            elif kind is bytes:
+                values[name] = _of_text(name, part, known)
+            elif kind is tuple:
+                values[name] = TimesAlone(MeasuredTimes(*part))
+    except ValueError:
+        return None
+    for name in _WORDS:  # alike in most records
+        if type(word := values[name]) is str:
+            values[name] = sys.intern(word)
+    return _record({name: part for name, part in values.items() if part is not ABSENT})
 
 
 def _of_text(name: str, text: bytes, known: KnownParts) -> Any:
-    """The value of a part that has a text of its own. Raises what `_by_parts` catches."""
+    """The value of a part that has a text of its own, which was checked. Raises ValueError."""
     if name in SHARED:
-        part = known.parts.get((name, text))
-        if part is None:
-            part = known.parts[name, text] = _checked(name, from_json(text), known)
-        return part
-    _CHECKS[name].decode(text)
+        return _shared(name, text, known).value
     part = from_json(text)
     if name == "epochs":
-        return TimesAlone(part) if name in known.without else stored_epochs(text, part, known.shapes)
-    if name in known.without:
-        return None
+        return stored_epochs(text, part, known.shapes)
     return StoredWindows(text) if name == "windows" else part
+
+
+def _shared(name: str, text: bytes, known: KnownParts) -> KnownPart:
+    """A part that many records share, kept once. Raises ValueError where it is refused."""
+    part = known.parts.get((name, text))
+    if part is None:
+        part = known.parts[name, text] = KnownPart(text, _checked(name, from_json(text), known))
+    return part
 
 
 def _checked(name: str, value: Any, known: KnownParts) -> Any:
@@ -276,9 +374,13 @@ _DATA = _part(
     "_Data",
     {name: Annotated[kind, AfterValidator(_bounded)] for name, kind in get_type_hints(DataFacts).items()},
 )
-_EPOCH = _part(
-    "_Epoch", {c.name: c.holds for c in EPOCH_COLUMNS[2:-1]}, needed=("epoch", "warmup", "epoch_time_s")
+_OF_EPOCHS = {c.name: c.holds for c in EPOCH_COLUMNS[2:-1]}
+_NEEDED_OF_EPOCHS = ("epoch", "warmup", "epoch_time_s")
+_EPOCH = _part("_Epoch", _OF_EPOCHS, needed=_NEEDED_OF_EPOCHS)
+_WHOLE_EPOCH = _part(
+    "_Epoch", {**_OF_EPOCHS, "steady_wait_s": Any, "data_wait_s_by_rank": Any}, needed=_NEEDED_OF_EPOCHS
 )
+"""With what this version stores besides columns."""
 _NODE = _part(
     "_Node", {c.name: c.holds for c in NODE_COLUMNS} | {"gpu_uuids": list[str]}, needed=("node", "ranks")
 )
@@ -371,6 +473,11 @@ _PART_READERS: dict[str, TypeAdapter[Any]] = {
 # ---- the same for msgspec ----
 
 _CHECKS = {name: checking(kind) for name, kind in (_PARTS | {"span": _SPAN | None}).items() if name in OWN}
+_WHOLE_CHECKS = {
+    "epochs": checking(list[_WHOLE_EPOCH], whole=True),  # type: ignore[valid-type]
+    **{name: checking(_PARTS[name], whole=True) for name in ("windows", "phases")},
+}
+"""Of the parts that somebody may not ask for."""
 _PART_NAMES = tuple(Record.model_fields)
 
 
@@ -387,3 +494,8 @@ _TEXTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
         "_Texts", map(_text_of, _PART_NAMES), forbid_unknown_fields=True, kw_only=True, gc=False
     )
 )
+_OF_TEXTS = tuple(
+    (place, name) for place, name in enumerate(_PART_NAMES) if name in SHARED or name in _CHECKS
+)
+"""Place and name of the parts that have texts of their own."""
+_WORDS = tuple(name for name in _PART_NAMES if name not in SHARED and name not in _CHECKS and name not in IDS)

@@ -7,12 +7,12 @@ from typing import Any
 
 def cell(value: Any, digits: int = 6) -> str:
     """A value as text: empty for unknown, lists as 0+1, numbers to so many significant digits."""
+    if isinstance(value, float):  # most of large tables are
+        return f"{value:.{digits}g}" if value == value else ""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "1" if value else "0"
-    if isinstance(value, float):
-        return f"{value:.{digits}g}" if value == value else ""
     if isinstance(value, (list, tuple)):
         return "+".join(cell(v) for v in value)
     if not isinstance(value, str):

@@ -2,7 +2,8 @@
 
 from whole_rows import row_with
 
-from gpubench.analysis.varied import BEFORE, constant, label, varied
+from gpubench.analysis.varied import BEFORE, constant, label, same_in_all, varied
+from gpubench.schema.row import Row
 
 
 def rows(*each):
@@ -86,3 +87,17 @@ def test_a_switch_is_told_as_one_would_ask_for_it():
         "batch_size=16 cudnn_benchmark=true"
     )
     assert label(row_with(cudnn_benchmark=False), ("cudnn_benchmark",)) == "cudnn_benchmark=false"
+
+
+def test_what_is_the_same_in_all_rows_is_so_whatever_row_differs_first():
+    """Lists that are equal are alike, not known is a value of its own, and a field that differs in one row alone is not
+    the same, wherever that row stands."""
+    alike = {"batch_size": 4, "workers": None, "lr": 0.1, "gpu_ids": [0]}
+    others = ({"lr": 0.2}, {"workers": 0}, {"gpu_ids": [0]}, {"batch_size": 8})
+    rows = [row_with(**alike | other) for other in others]
+    for first in range(len(rows)):
+        turned = [*rows[first:], *rows[:first]]
+        assert {*alike} & same_in_all(turned) == {"gpu_ids"}
+        assert {*alike} & same_in_all(turned[:1]) == {*alike}
+    assert same_in_all([]) == frozenset()
+    assert same_in_all([rows[0], Row(fields={"lr": 0.2})]) == frozenset()  # of which no other field is known

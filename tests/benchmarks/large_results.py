@@ -136,7 +136,10 @@ def _record(real: dict[str, Any], job: Any) -> str:
 
 
 def measured(command: tuple[str, ...], folder: Path) -> tuple[float, float, float]:
-    """Seconds, seconds of CPU time (which other work on the machine moves less) and megabytes (10^6 bytes) at most."""
+    """Seconds, seconds of CPU time (which other work on the machine moves less) and megabytes (10^6 bytes) at most.
+
+    Both of all its processes: of the memory that several have at a time, each counts what it shares with others, too.
+    """
     began = time.perf_counter()
     process = os.fork()
     if not process:
@@ -146,10 +149,30 @@ def measured(command: tuple[str, ...], folder: Path) -> tuple[float, float, floa
         os.execv(
             sys.executable, [sys.executable, "-m", "gpubench", command[0], str(folder), *command[1:], *out]
         )
-    _, status, usage = os.wait4(process, 0)
+    together = 0
+    while not (ended := os.wait4(process, os.WNOHANG))[0]:
+        together = max(together, sum(map(_resident, [process, *_children(process)])))
+        time.sleep(0.05)
+    _, status, usage = ended
     if status:
         raise SystemExit(f"gpubench {' '.join(command)} ended with {os.waitstatus_to_exitcode(status)}")
-    return time.perf_counter() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024 / 1e6
+    most = max(usage.ru_maxrss * 1024, together)
+    return time.perf_counter() - began, usage.ru_utime + usage.ru_stime, most / 1e6
+
+
+def _children(process: int) -> list[int]:
+    try:
+        return list(map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split()))
+    except OSError:  # it has just ended
+        return []
+
+
+def _resident(process: int) -> int:
+    """Bytes of memory that a process has now."""
+    try:
+        return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):  # likewise
+        return 0
 
 
 REFERENCE = """

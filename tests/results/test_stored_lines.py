@@ -156,6 +156,14 @@ def test_parts_that_nobody_asks_for_are_not_kept(tmp_path: Path) -> None:
             {"epoch": 4, "warmup": False, "epoch_time_s": 2.125, "steady_steps": 6, "steady_step_s": None},
             {"epoch": 5, "warmup": False, "epoch_time_s": 2.0, "steady_steps": 6, "of_another_version": [1]},
         ],
+        [
+            {"epoch": 0, "warmup": False, "epoch_time_s": 2.5, "steady_steps": 6, "steady_step_s": 0.5},
+            {"epoch": 1, "warmup": False, "epoch_time_s": 2.25, "steady_steps": 0, "steady_step_s": 0.25},
+            {"epoch": 2, "warmup": True, "epoch_time_s": 9.5, "steady_steps": 3, "steady_step_s": 0.75},
+        ],
+        [{"epoch": 1, "warmup": False, "epoch_time_s": 2}],
+        [{"epoch": 1, "warmup": False, "epoch_time_s": 2.0, "steady_steps": 6, "steady_step_s": 0.5}],
+        [{"epoch": 1, "warmup": False, "epoch_time_s": 2.5, "steady_steps": 6, "steady_step_s": 1}],
     ],
 )
 def test_times_are_the_same_however_epochs_were_read(tmp_path: Path, epochs: list[dict[str, Any]]) -> None:
@@ -163,7 +171,7 @@ def test_times_are_the_same_however_epochs_were_read(tmp_path: Path, epochs: lis
     stored(path, epochs=epochs)
     (alone,) = read(path)
     (times,) = read(path, KnownParts(without=LEFT_OUT))
-    assert measured_times(times.epochs) == measured_times(alone.epochs)
+    assert repr(measured_times(times.epochs)) == repr(measured_times(alone.epochs))  # 2 is not 2.0
     assert measured_times(read_beside(path).epochs) == measured_times(alone.epochs)
 
 
