@@ -1,4 +1,8 @@
-"""Work on a long list, shared with processes that are forked for it: what no helper does, the caller does itself."""
+"""Work on a long list, shared with processes that are forked for it: what no helper does, the caller does itself.
+
+Not `concurrent.futures`: its pool needs a thread, which would take turns with the caller's own work, and semaphores in
+shared memory, which not every container has.
+"""
 
 from __future__ import annotations
 
