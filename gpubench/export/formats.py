@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.basics.quoted import shown
-from gpubench.basics.words import clean
 from gpubench.report.forms import FORMS, Form
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ class Format:
     def made(self, readings: Sequence[Reading], asked: Asked) -> bytes:
         """The bytes of the file. Raises UnusableError where a package is missing."""
         if self.form is not None:
-            tables = [_with_left_out(one, table) for one in readings for table in one.tables]
+            tables = [with_left_out(one, table) for one in readings for table in one.tables]
             return self.form.text(tables).encode(errors="replace")
         if self.package and importlib.util.find_spec(self.package) is None:
             raise UnusableError(
@@ -92,10 +91,10 @@ class Format:
         return function(readings, asked)
 
 
-def _with_left_out(one: Reading, table: Table) -> Table:
+def with_left_out(one: Reading, table: Table) -> Table:
     """The table with a line below for each record, or plan, of its folder that can't be read: a file goes further than
     what was said on stderr."""
-    return replace(table, doubts=(*table.doubts, *map(clean, (*one.unreadable, *one.contents.problems))))
+    return replace(table, doubts=(*table.doubts, *one.left_out))
 
 
 FORMATS: Mapping[str, Format] = {

@@ -43,6 +43,11 @@ class Reading:
         """One an experiment."""
         return self.contents.tables
 
+    @property
+    def left_out(self) -> Sequence[str]:
+        """What is wrong with the records and plans that can't be read, a line each, as a file tells it."""
+        return [clean(line) for line in (*self.unreadable, *self.contents.problems)]
+
 
 def reading(
     folder: Path,

@@ -114,7 +114,7 @@ def environment(readings: Sequence[Reading]) -> Sheet:
 
 
 def doubts(readings: Sequence[Reading]) -> Sheet:
-    """A line for each doubt of each trial."""
+    """A line for each doubt of each trial; then one for each record or plan that can't be read, of no row."""
     rows = {id(one): [row for row in trial_rows(one.contents) if row.doubts] for one in readings}
 
     def lines(reading: Reading) -> Iterator[Sequence[Any]]:
@@ -123,6 +123,8 @@ def doubts(readings: Sequence[Reading]) -> Sheet:
             for code in codes(row):
                 for text in row.doubt_texts.get(code) or (None,):
                     yield [row.trial_id, row.round, row.experiment, _named(row, fields), code, text]
+        for line in reading.left_out:
+            yield [*[None] * (len(OF_A_DOUBT) - 1), line]
 
     return _sheet("doubts", OF_A_DOUBT, readings, lines)
 

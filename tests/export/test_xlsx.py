@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import re
+import shutil
 import zipfile
 from datetime import datetime
 from pathlib import Path
@@ -89,6 +90,26 @@ def test_every_value_is_that_of_the_records(name: str) -> None:
     for row, cells in zip(one.contents.rows, trials.iter_rows(min_row=2), strict=True):
         assert cells[names.index("epoch_time_s")].value == row.epoch_time_s
         assert cells[names.index("gpu_mem_mib")].value == row.gpu_mem_mib
+
+
+def test_the_workbook_names_the_record_and_the_plan_that_are_left_out(tmp_path: Path) -> None:
+    """In the words in which they are told on stderr, under the doubts of its table and in the sheet of doubts."""
+    folder = tmp_path / "x"
+    shutil.copytree(committed.folder("h200-copies-2026"), folder)
+    record = min((folder / "records").glob("*/*.json"))
+    record.write_bytes(record.read_bytes()[:200])
+    plan = min((folder / "plans").glob("*.toml"))
+    plan.write_text("[")
+    told: list[str] = []
+    one = reading(folder, told.append)
+    assert [record.name in told[0], plan.name in told[1]] == [True, True]
+    book = book_of(one)
+    answers = [row[0] for row in lines(book["answers"])]
+    assert [line for line in answers if line in told] == told * len(one.tables)
+    above = [line for line in answers[: answers.index(told[0])] if line in ("Answers", "Remarks", "Doubts")]
+    assert above[-1] == "Doubts"
+    (*_, last_but_one, last) = lines(book["doubts"])
+    assert [last_but_one, last] == [[None] * 5 + [line] for line in told]
 
 
 def test_a_table_has_a_sheet_of_its_own_without_empty_columns() -> None:

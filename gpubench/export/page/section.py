@@ -225,8 +225,7 @@ def _unknown(table: Table) -> list[str]:
 
 
 def _doubts(reading: Reading, table: Table) -> Markup:
-    left_out = [*reading.unreadable, *reading.contents.problems]
-    said = [*table.doubts, *(clean(problem) for problem in left_out)]
+    said = [*table.doubts, *reading.left_out]
     if not said:
         return element("p", "None of these rows has a doubt.")
     return _listed([_with_code(one) for one in said], "doubts")

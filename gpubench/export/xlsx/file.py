@@ -10,7 +10,7 @@ from xlsxwriter import Workbook
 
 from gpubench import __version__
 from gpubench.basics.words import clean
-from gpubench.export.formats import Asked
+from gpubench.export.formats import Asked, with_left_out
 from gpubench.export.xlsx.charts import Charts
 from gpubench.export.xlsx.grid import Grids
 from gpubench.export.xlsx.names import SheetNames
@@ -68,7 +68,7 @@ def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - 
 
         for name, one, table in _named_tables(readings, names):
             write(_lines(name, one, table), frozen=min(MOST_FROZEN, len(table.varied)))
-            placed.append((name, table))
+            placed.append((name, with_left_out(one, table)))
         for name in OTHERS:
             write(sheets.SHEETS[name](readings))
         charts = Charts(book, book.add_worksheet("chart data"))
