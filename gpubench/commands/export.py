@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.safe_name import safe_name
 from gpubench.basics.words import clean, many
 from gpubench.commands.opened import all_of, readings, warn
 from gpubench.export.formats import Asked, format_of
@@ -29,7 +30,7 @@ def export(folders: Sequence[Path], *, form: str | None, out: Path | None, asked
         sys.stdout.buffer.write(made)
         return code
     if out is None:
-        out = Path(f"{found[0].results.folder.resolve().name}{chosen.suffix}")
+        out = Path(f"{safe_name(found[0].results.folder.resolve().name, 'results')}{chosen.suffix}")
         if out.exists():
             raise UnusableError(f"{clean(str(out))} is there already; name a file with --out")
     _write(out, made)

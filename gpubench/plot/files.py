@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.safe_name import safe_name
 from gpubench.plot.description import Picture
 from gpubench.results.whole_file import write_whole
 
-LONGEST = 120
-"""Letters of a file's name, without its ending."""
 CREATOR = "gpubench plot"
 """Stands in each file that is written, so that it may be written over."""
 LOOKED_AT = 4096
@@ -25,18 +23,17 @@ def named(pictures: Iterable[tuple[str, Picture]]) -> list[tuple[str, Picture]]:
     for before, picture in pictures:
         name = first = safe("-".join(part for part in (before, picture.file_name) if part))
         number = 2
-        while name.lower() in taken:  # some file systems take A for a
+        while name.casefold() in taken:  # some file systems take A for a
             name = f"{first}-{number}"
             number += 1
-        taken.add(name.lower())
+        taken.add(name.casefold())
         found.append((name, picture))
     return found
 
 
 def safe(name: str) -> str:
     """The name with nothing in it that a file system or a shell minds."""
-    made = re.sub(r"[^A-Za-z0-9._+-]+", "_", name).strip("._-")
-    return made[:LONGEST] or "picture"
+    return safe_name(name, "picture")
 
 
 def write(path: Path, made: bytes) -> None:

@@ -205,11 +205,29 @@ def test_descriptions_the_terminal_and_the_page_need_no_matplotlib() -> None:
     ("name", "safe"),
     [
         ("../../etc/passwd", "etc_passwd"), ("a b/c", "a_b_c"), ("...", "picture"), ("x" * 500, "x" * 120),
-        ("mobilenet_v2-4gpu", "mobilenet_v2-4gpu"), ("größe", "gr_e"), ("", "picture"),
+        ("mobilenet_v2-4gpu", "mobilenet_v2-4gpu"), ("größe", "größe"), ("", "picture"),
+        ("gro\u0308\u00dfe sweep", "größe_sweep"), ("한국어 हिन्दी", "한국어_हिन्दी"), ("大" * 50, "大" * 40),
+        ("lost\udce4nul\0tab\tend\u202e", "lost_nul_tab_end"),
     ],
 )  # fmt: skip
 def test_names_of_files_are_safe(name: str, safe: str) -> None:
     assert files.safe(name) == safe
+
+
+def test_a_picture_and_a_page_of_a_folder_are_called_alike(
+    plot: Plot, results: Path, warm_command: WarmCommand, tmp_path: Path
+) -> None:
+    """Letters of any language stay; the picture's name lost them, and the page's kept the space, too."""
+    folder = results.rename(tmp_path / "größe sweep")
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    ended = plot(folder, other, "--out", tmp_path / "out", "--only", "pairs")
+    assert ended.returncode == 0, ended.stderr
+    written = [Path(line).stem for line in ended.stdout.splitlines()]
+    assert written == ["größe_sweep-batch-size-pairs", "other-batch-size-pairs"]
+    env = {"PATH": "/usr/bin:/bin"}
+    page = warm_command.run(("export", str(folder), "--format", "html"), cwd=tmp_path, env=env, timeout=60)
+    assert (page.stdout, (tmp_path / "größe_sweep.html").is_file()) == ("größe_sweep.html\n", True)
 
 
 def test_the_docs_name_every_picture() -> None:
