@@ -37,9 +37,11 @@ def _worked_out(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
     times = images / measured[-1]
     longer = f", {number(times)} times as many" if times >= MANY_TIMES else ""
     of = " to ".join(f"{one:,}" for one in dict.fromkeys((measured[0], measured[-1])))
+    was_measured = any(row.epoch_time_s is not None and not row.worked_out_from for row in rows)
+    whose = f" ({which(told, rows, fields)})" if was_measured else ""
     said = [
         f"Epoch times, growth and answers are of epochs of {many(images, 'image')}{longer}, worked out from measured "
-        f"ones of {of}: their fill and tail, and as many steady steps as it takes. No such epoch was measured."
+        f"ones of {of}: their fill and tail, and as many steady steps as it takes. No such epoch was measured{whose}."
     ]
     without: dict[str, list[Row]] = {}
     for row in told:

@@ -25,11 +25,13 @@ OF_TIME = ("epoch_time_s", "epoch_time_source", "images_per_s", "images_per_epoc
 
 
 def with_train_images(row: Row, record: Record, train_images: int) -> Row:
-    """The row for so many training images.
+    """The row for so many training images: as it is, where it was trained on so many.
 
-    Its times are left out, with the reason, where the record tells nothing of its epochs, as a published log, and where
-    an epoch would have no step.
+    Else its times are left out, with the reason, where the record tells nothing of its epochs, as a published log, and
+    where an epoch would have no step.
     """
+    if row.train_images == train_images:
+        return row
     row = row.with_fields(train_images=train_images)
     if row.epoch_time_s is None:
         return row

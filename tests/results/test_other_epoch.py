@@ -10,6 +10,7 @@ from test_allowance import stored
 from warm_command import WarmCommand
 
 from gpubench.report.cells import texts
+from gpubench.report.notes import remarks
 from gpubench.report.table import COLUMN
 from gpubench.results.other_epoch import OF_TIME, PER_EPOCH, with_train_images
 from gpubench.results.rows import row_of
@@ -95,6 +96,19 @@ def test_where_it_can_t_be_worked_out_the_times_are_left_out(
     assert {(row.value(name), row.missing[name]) for name in OF_TIME} == {(None, why)}
 
 
+def test_of_as_many_images_as_it_was_trained_on_a_row_is_as_it_is() -> None:
+    """Its epoch goes without the last images, which make no whole batch; the measured energy and top-1 are its own."""
+    record = stored(
+        asked={"train_images": 165},
+        result={"epoch_time_s": 2.8, "images_per_epoch": 160, "energy_j": 500.0, "top1_pct": 61.0},
+        epochs=[epoch()],
+    )
+    own = row_of(record)
+    assert own.train_images == 165
+    assert with_train_images(own, record, 165) is own
+    assert with_train_images(own, record, 160).energy_j is None
+
+
 def test_a_row_without_an_epoch_time_is_only_called_otherwise() -> None:
     row = told(1000, epoch_time_s=None)
     assert (row.epoch_time_s, row.train_images, row.energy_j) == (None, 1000, 500.0)
@@ -119,6 +133,34 @@ def test_the_command_tells_the_epoch_of_another_data_set(warm_command: WarmComma
         "Epoch times, growth and answers are of epochs of 1,281,167 images, 125 times as many, worked out from "
         "measured ones of 10,240" in " ".join(ended.stdout.split())
     )
+
+
+def test_the_command_tells_as_many_images_as_there_were_without_the_option(
+    warm_command: WarmCommand,
+) -> None:
+    """Its times were marked ~, its top-1 was dropped, though nothing was worked out."""
+    folder = HOME / "h200x4-2026"
+    plain, same = (
+        warm_command.run(
+            ("table", str(folder), *more),
+            cwd=folder,
+            env={"PATH": "/usr/bin:/bin", "COLUMNS": "200"},
+            timeout=60,
+        ).stdout
+        for more in ((), ("--train-images", "10240"))
+    )
+    assert "top-1" in plain
+    assert same == plain
+
+
+def test_where_some_rows_were_trained_on_so_many_the_others_are_named() -> None:
+    worked_out = TableRow.of(replace(told(1000), fields={"batch_size": 32, "train_images": 1000}))
+    measured = TableRow.of(
+        replace(told(160), worked_out_from=None, fields={"batch_size": 16, "train_images": 1000})
+    )
+    both = " ".join(remarks([measured, worked_out], ["batch_size"]))
+    assert "No such epoch was measured (batch_size=32)." in both
+    assert "No such epoch was measured." in " ".join(remarks([worked_out], ["batch_size"]))
 
 
 def test_the_command_says_that_an_epoch_is_less_than_a_batch(warm_command: WarmCommand) -> None:
