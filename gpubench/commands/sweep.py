@@ -99,6 +99,10 @@ def sweep(
     joins = joined(join, has_part=own is not None, fresh=fresh, find_max_batch=find_max_batch, ahead=ahead)
     if reference and not joins:
         raise UsageError("--reference is for a sweep that others join: give --join, too")
+    if ahead and experiment.rounds.most == 1:
+        raise UsageError(
+            "--ahead is for further rounds, and this sweep has one round: leave it out, or ask for more (--rounds 3)"
+        )
     settings = Settings(retry=chosen_retry, fresh=fresh, ahead=ahead, joins=joins, reference=reference)
     spans_nodes = any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs)
     if spans_nodes and slurm_job.is_one_of_several_tasks():

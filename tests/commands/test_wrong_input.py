@@ -34,6 +34,8 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--zip", "batch_size=1/2"], 2, "--zip: "),
     (["sweep", "--exclude", "strategy"], 2, "--exclude: 'strategy' is not FIELD=VALUE"),
     (["sweep", "--repeats", "0"], 2, "--repeats must be at least 1, not 0"),
+    (["sweep", "-n", "--rounds", "1", "--ahead"], 2, "--ahead is for further rounds, and this sweep has one"),
+    (["sweep", "-n", "--repeats", "3", "--ahead"], 2, "leave it out, or ask for more (--rounds 3)"),
     (["sweep", "--repeats", "many"], 2, "--repeats must be a whole number, not 'many'"),
     (["sweep", "--lr", "0.1"], 2, "lr is a trial field: write --set lr=VALUES"),
     (["predict", "--batch-size=8"], 2, "batch_size is a trial field: write --set batch_size=VALUES"),
