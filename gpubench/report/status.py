@@ -13,21 +13,28 @@ from gpubench.results.status import ORDER, FolderStatus
 
 MOST_NAMED = 5
 INDENT = "  "
+UNREAD = "a plan can't be read"
+NO_PLAN = "no plan is stored in it"
 _STATES = {
     "complete": "complete",
     "failed": "finished, with failures",
     "running": "running",
     "unfinished": "not finished, and nobody runs it",
-    "unknown": "a plan can't be read, so it is not known whether all is done",
 }
 
 
 def text(of: FolderStatus, width: int | None = None) -> str:
     """One folder, the answer in its first line. `width`: of the terminal, if there is one."""
-    lines = folded(clean(f"{of.folder}: {_STATES[of.state]}{_left(of)}"), width)
+    lines = folded(clean(f"{of.folder}: {_state(of)}{_left(of)}"), width)
     for detail in _details(of):
         lines += folded(clean(detail), width, indent=INDENT)
     return "\n".join(lines) + "\n"
+
+
+def _state(of: FolderStatus) -> str:
+    if of.state == "unknown":
+        return f"{UNREAD if of.unread_plans else NO_PLAN}, so it is not known whether all is done"
+    return _STATES[of.state]
 
 
 def _left(of: FolderStatus) -> str:
@@ -76,7 +83,11 @@ def _details(of: FolderStatus) -> list[str]:
     elif of.bad and of.state in ("failed", "unknown"):
         said.append("gpubench sweep … --retry failed,timeout runs those again")
     if of.state == "unknown":
-        said.append("the sweep of the plan that can't be read stores it anew and does what is left")
+        said.append(
+            "the sweep of the plan that can't be read stores it anew and does what is left"
+            if of.unread_plans
+            else "the sweep that wrote it, given again, stores its plan anew and does what is left"
+        )
     return said
 
 
@@ -119,6 +130,7 @@ def as_json(of: FolderStatus) -> dict[str, Any]:
         "without_first_round": of.firstless,
         "parts": of.parts,
         "unread_plans": of.unread_plans,
+        "has_plan": of.has_plan,
         "failed": [{"label": one.label, "status": one.status, "reason": one.reason} for one in of.bad],
         "running": [
             {"trial_id": one.trial_id, "label": one.label, "log": str(one.log), "who": one.who or None}

@@ -28,7 +28,7 @@ from gpubench.schema.record import Record, ending
 
 State = Literal["complete", "failed", "running", "unfinished", "unknown"]
 """`failed`: nothing is left, and something ended badly. `unfinished`: something is left, and nobody runs it.
-`unknown`: nothing that is known is left, but a plan can't be read."""
+`unknown`: nothing that is known is left, but a plan can't be read, or there is none."""
 ORDER = ("ok", "oom", "failed", "timeout", "skipped", "interrupted", "missing")
 
 
@@ -79,6 +79,8 @@ class FolderStatus:
     """The parts that it is asked for, of plans of which it is not asked for all: `2/8`, each once."""
     unread_plans: int = 0
     """Plans that can't be read: what they ask for is not known."""
+    has_plan: bool = True
+    """Whether a plan is stored, be it one that can't be read."""
     holder: Holding | None = None
     now: list[Now] = field(default_factory=list)
     left_s: float | None = None
@@ -102,7 +104,7 @@ class FolderStatus:
             return "running"
         if self.left:
             return "unfinished"
-        if self.unread_plans:
+        if self.unread_plans or not self.has_plan:
             return "unknown"
         return "failed" if self.bad else "complete"
 
@@ -125,6 +127,7 @@ def status_by(
         folder=results.folder,
         holder=holder,
         unread_plans=unread_plans,
+        has_plan=bool(plans or unread_plans),
         last_start=max((record.started_at for record in records), default=""),
     )
     rounds = {

@@ -172,6 +172,26 @@ def test_a_damaged_record_is_named_and_counts_as_missing(status: Status, tmp_pat
     assert "is left out" in ended.stderr
 
 
+def test_without_any_plan_nobody_knows_whether_all_is_done(status: Status, tmp_path: Path) -> None:
+    """It was called complete, where a plan that is cut off is not."""
+    swept(tmp_path / "a", "one", "16,32", stop_after=1)
+    (plan,) = (tmp_path / "a" / "plans").glob("*.toml")
+    plan.unlink()
+    ended = status("a")
+    assert (ended.returncode, ended.stderr) == (4, "")
+    assert ended.stdout.startswith("a: no plan is stored in it, so it is not known whether all is done\n")
+    assert "  trials and groups: 1 ok\n" in ended.stdout
+    assert "stores its plan anew and does what is left" in ended.stdout
+    told = json.loads(status("a", "--json").stdout)
+    assert (told["state"], told["has_plan"], told["unread_plans"]) == ("unknown", False, 0)
+    (record,) = (tmp_path / "a" / "records").glob("*/*.json")
+    record.write_text("{")
+    assert status("a").returncode == 4, "nor where no record can be read either"
+    record.unlink()
+    swept(tmp_path / "a", "one", "16,32")
+    assert (status("a").returncode, json.loads(status("a", "--json").stdout)["has_plan"]) == (0, True)
+
+
 def test_what_failed_counts_where_its_plan_cannot_be_read(status: Status, tmp_path: Path) -> None:
     swept(tmp_path / "a", "one", "16")
     (plan,) = (tmp_path / "a" / "plans").glob("*.toml")
