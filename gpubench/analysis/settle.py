@@ -33,6 +33,16 @@ WIDE_PCT = 1000.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Turns:
+    """What is measured again as one: a row, or the jobs of one group."""
+
+    there: int
+    """Rounds, or repeats, that it has been through."""
+    each_s: float | None
+    """Seconds that one more of these takes; None where that is not known."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Further:
     """How a table's rows can be measured again."""
 
@@ -40,8 +50,8 @@ class Further:
     """What asks for more processes: rounds, or repeats where these have made them."""
     each: int = 1
     """Processes of a row that one more of these makes: of repeated rows each round repeats them."""
-    round_s: float | None = None
-    """Seconds that one more of these takes; None where that is not known."""
+    turns: tuple[Turns, ...] = ()
+    """Of the table's rows; none where it is not known how long they take."""
 
     @property
     def things(self) -> str:
@@ -51,6 +61,15 @@ class Further:
     def asks(self, processes: int) -> int:
         """How many rounds, or repeats, make so many processes of each row."""
         return math.ceil(processes / self.each)
+
+    def more_s(self, asked: int) -> float | None:
+        """Seconds until every row has been through so many rounds, or repeats; None where that is not known.
+
+        Of rows that have dropped out of rounds more are left than of others.
+        """
+        left = [(asked - one.there, one.each_s) for one in self.turns if one.there < asked]
+        known = [count * each_s for count, each_s in left if each_s is not None]
+        return math.fsum(known) if self.turns and len(known) == len(left) else None
 
 
 NOT_KNOWN = Further()
@@ -66,17 +85,15 @@ def further(rows: Iterable[TableRow]) -> Further:
         return NOT_KNOWN
     rounds = any(run.round > 1 for _, own in runs for run in own)
     each = max(len({run.repeat for run in own}) for _, own in runs) if rounds else 1
-    took: dict[object, float | None] = {}
+    turns: dict[object, Turns] = {}
     for row, own in runs:
         last = max(own, key=lambda run: (run.round, run.repeat or 0))
         key = (row.group, unit(row)) if row.group else id(row)
-        took[key] = last.took_s
-    known = [one for one in took.values() if one is not None]
-    return Further(
-        option="--rounds" if rounds else "--repeats",
-        each=each,
-        round_s=each * math.fsum(known) if len(known) == len(took) else None,
-    )
+        turns[key] = Turns(
+            there=len({run.round if rounds else run.repeat for run in own}),
+            each_s=None if last.took_s is None else each * last.took_s,
+        )
+    return Further(option="--rounds" if rounds else "--repeats", each=each, turns=tuple(turns.values()))
 
 
 def sentence(claims: Sequence[Interval], family: int, how: Further) -> str:
@@ -138,15 +155,14 @@ def _settled(processes: int, there: int, how: Further, what: str) -> str:
     """`gpubench sweep … --rounds 7 settles it in four of five cases, if …, in about 4 min more (a guess from 3 …)`."""
     asked = how.asks(processes)
     guess = f" (a guess from {there} processes)" if there < FEW else ""
-    more = _more(asked - how.asks(there), how)
+    more = _more(how.more_s(asked))
     return f"gpubench sweep … {how.option} {asked} settles {what} {IF_SEEN}{more}{guess}"
 
 
-def _more(rounds: int, how: Further) -> str:
+def _more(seconds: float | None) -> str:
     """`, in about 4 min more`."""
-    if how.round_s is None:
+    if seconds is None:
         return ""
-    seconds = how.round_s * rounds
     words = f"{number(max(1.0, seconds))} s" if seconds < 90 else f"{number(seconds / 60)} min"
     return f", in about {words} more"
 

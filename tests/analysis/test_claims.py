@@ -665,6 +665,25 @@ def test_rounds_of_rows_with_repeats_bring_as_many_processes_each():
     assert f"in about {6 * (asked_for(found) - 2)} min more" in found
 
 
+def test_rows_that_are_further_than_others_need_fewer_rounds_more():
+    """Of 36 and 9 processes each is counted from there on; both were counted from 9 on."""
+    few = [10 * math.exp(0.03 * (place - 4)) for place in range(9)]
+    many = [9.5 * math.exp(0.0001 * (place - 17.5)) for place in range(36)]
+    rows = [
+        process(batch, time, 0, round=number + 1, took_s=seconds if number else 500.0)
+        for batch, times, seconds in ((16, few, 60.0), (32, many, 120.0))
+        for number, time in enumerate(times)
+    ]
+    answer = build("one", rows, axes=AXES).answers[0]
+    asked = asked_for(answer)
+    assert asked > 9
+    left = asked - 9 + 2 * max(0, asked - 36)
+    assert (
+        f" settles it in four of five cases, if the truth is what was seen, in about {left} min more"
+        in answer
+    )
+
+
 def test_a_gain_needs_more_rounds_where_much_is_known_already_of_the_noisier_side():
     """20 processes alone are not halved in variance by four more."""
     alone = [10 * math.exp(0.1 * (-1) ** number) for number in range(20)]

@@ -105,7 +105,7 @@ def _would_settle(of: SideBySide) -> list[str]:
     ]
     said = []
     if opened:
-        how = replace(further([row for one, _ in times for row in (one.a, one.b)]), round_s=None)
+        how = replace(further([row for one, _ in times for row in (one.a, one.b)]), turns=())
         said.append(f"Of times that are open: {settling(opened, of.family, how)}, on both sides.")
     if any(found.basis == "one process" for _, found in times):
         said.append("Of rows of one process gpubench sweep … --rounds 3, on both sides, would tell more.")
