@@ -55,7 +55,8 @@ class Matching:
 
 def matched(a: Sequence[TableRow], b: Sequence[TableRow], *, free: Collection[str] = ()) -> Matching:
     """The rows of two sides by their trials. `free`: fields that are to differ, with what follows from them."""
-    sides = [_identities(rows, free) for rows in (a, b)]
+    alone = [_identities(rows, free) for rows in (a, b)]
+    sides = [_completed(a, alone[0], b, alone[1]), _completed(b, alone[1], a, alone[0])]
     exact = _paired(a, b, *(_keys(rows, own, ()) for rows, own in zip((a, b), sides, strict=True)))
     apart = () if exact.pairs or exact.several else _nothing_in_common(*sides)
     if apart:
@@ -121,6 +122,22 @@ def _identity(
 
 
 _PLANNED = ("missing", "skipped")
+
+
+def _completed(
+    rows: Sequence[TableRow], own: Sequence[Identity], others: Sequence[TableRow], theirs: Sequence[Identity]
+) -> list[Identity]:
+    """Of a row that was only planned, what a row of the same configuration on the other side tells: no record of its
+    own says yet which images it reads and what its variant does, but its id was made of both."""
+    measured = {
+        row.config_id: found
+        for row, found in zip(others, theirs, strict=True)
+        if row.config_id and row.status not in _PLANNED
+    }
+    return [
+        measured.get(row.config_id, found) if row.status in _PLANNED else found
+        for row, found in zip(rows, own, strict=True)
+    ]
 
 
 def _by_itself(row: TableRow, field: str) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import committed
 import pytest
+from PIL import Image
 from swept import swept
 from warm_command import WarmCommand
 
@@ -74,6 +75,30 @@ def test_each_trial_is_faster_slower_the_same_or_open(compare: Compare) -> None:
     )
     (line,) = [line for line in ended.stdout.splitlines() if line.startswith("Not alike")]
     assert line.endswith(" against 99.0")
+
+
+def test_a_trial_that_has_not_run_yet_is_the_other_side_s(compare: Compare, home: Path) -> None:
+    """Of the only trial of a variant nothing says yet what that does, nor which images it reads: it was listed as two,
+    "Only in A" and "Only in B". The ids of both are made of that."""
+    for place in (home / "birds" / split / name for split in ("train", "val") for name in ("a", "b")):
+        place.mkdir(parents=True)
+        for number in range(16):
+            Image.new("RGB", (40, 30), (number, 0, 0)).save(place / f"{number}.png")
+    of = {"variant": "crop-resize,cached", "data": str(home / "birds"), "input_size": "28"}
+    swept(home / "full", "one", "16", **of)
+    shutil.copytree(home / "full", home / "half")
+    (record,) = (
+        path
+        for path in (home / "half" / "records").glob("*/*.json")
+        if json.loads(path.read_text())["trial"]["variant"] == "cached"
+    )
+    record.unlink()
+    ended = compare("full", "half")
+    assert ended.returncode == 0
+    assert "Only in" not in ended.stdout
+    assert "  variant=cached (ok in A, missing in B)\n" in ended.stdout
+    assert "  variant=cached (missing in A, ok in B)\n" in compare("half", "full").stdout
+    assert compare("full", "half", "--threshold", "5%", "--strict").returncode == 3
 
 
 def test_off_a_terminal_a_and_b_and_the_answer_stand_in_one_line(compare: Compare, tmp_path: Path) -> None:
