@@ -18,6 +18,7 @@ from gpubench.schema import catalog
 from gpubench.schema.record import ALLOTTED
 from gpubench.schema.row import TableRow
 from gpubench.schema.trial import make
+from gpubench.schema.trial_fields import DEVICE_AXES
 
 DEFINITION = "variant_definition"
 """What a variant does, beside its name: two sides may mean different things by one."""
@@ -26,6 +27,10 @@ NAMES: tuple[str, ...] = (*(field for field in CANDIDATES if field != "gpu_ids")
 NO_FILES = "no files"
 """Stands for the images of a variant that reads none."""
 AT_MACHINE = "left to the machine"
+_FOLLOWS = {**FOLLOWS, "strategy": DEVICE_AXES}
+"""Beside a table's: a strategy that nobody asked for goes by how many devices there are."""
+FOLLOWED = ""
+"""Stands for what follows from a field that was asked to differ."""
 
 Identity = Mapping[str, Hashable]
 Pair = tuple[TableRow, TableRow]
@@ -51,11 +56,26 @@ class Matching:
     """Fields that differ in all pairs: the pairs are then guessed."""
     free: tuple[str, ...] = ()
     """Fields that were asked to differ."""
+    followed: tuple[str, ...] = ()
+    """Fields that differ in some pair because they follow from those by themselves."""
 
 
-def matched(a: Sequence[TableRow], b: Sequence[TableRow], *, free: Collection[str] = ()) -> Matching:
-    """The rows of two sides by their trials. `free`: fields that are to differ, with what follows from them."""
-    alone = [_identities(rows, free) for rows in (a, b)]
+def matched(
+    a: Sequence[TableRow],
+    b: Sequence[TableRow],
+    *,
+    free: Collection[str] = (),
+    with_own_images: Collection[str] = (),
+) -> Matching:
+    """The rows of two sides by their trials.
+
+    `free`: fields that are to differ, with what follows from them; both sides are then of one folder.
+    `with_own_images`: variants of that which name images of their own.
+    """
+    asked = {*free}
+    if "variant" in asked and any(row.variant in with_own_images for row in (*a, *b)):
+        asked.add("data")
+    alone = [_identities(rows, asked, [*a, *b] if free else rows) for rows in (a, b)]
     sides = [_completed(a, alone[0], b, alone[1]), _completed(b, alone[1], a, alone[0])]
     exact = _paired(a, b, *(_keys(rows, own, ()) for rows, own in zip((a, b), sides, strict=True)))
     apart = () if exact.pairs or exact.several else _nothing_in_common(*sides)
@@ -64,7 +84,22 @@ def matched(a: Sequence[TableRow], b: Sequence[TableRow], *, free: Collection[st
         guessed = _paired(a, b, *keys)
         if guessed.pairs or guessed.several:
             return replace(guessed, set_aside=apart, free=tuple(free))
-    return replace(exact, free=tuple(free))
+    followed = _followed(exact.pairs, free) if free else ()
+    return replace(exact, free=tuple(free), followed=followed)
+
+
+def _followed(pairs: Sequence[Pair], free: Collection[str]) -> tuple[str, ...]:
+    """The fields in which pairs differ that were not asked to; what the machine gave `settled_apart` tells."""
+    return tuple(
+        field
+        for field in NAMES
+        if field not in (*free, *ALLOTTED, DEFINITION)
+        and any(
+            known(a, field) != known(b, field)
+            for a, b in pairs
+            if a.status not in _PLANNED and b.status not in _PLANNED
+        )
+    )
 
 
 def settled_apart(pairs: Sequence[Pair]) -> tuple[str, ...]:
@@ -81,12 +116,17 @@ def settled_apart(pairs: Sequence[Pair]) -> tuple[str, ...]:
 
 def values_of(rows: Sequence[TableRow], field: str) -> list[Hashable]:
     """The different values of a field of `set_aside`, in order of first appearance."""
-    return list(dict.fromkeys(one[field] for one in _identities(rows, ())))
+    return list(dict.fromkeys(one[field] for one in _identities(rows, (), rows)))
 
 
-def _identities(rows: Sequence[TableRow], free: Collection[str]) -> list[Identity]:
-    """What each row's trial asks for. A row that was only planned is completed from its neighbours."""
-    prints = _only({known(row, "data"): _print(row) for row in rows if _print(row)}, rows, _print)
+def _identities(
+    rows: Sequence[TableRow], free: Collection[str], neighbours: Sequence[TableRow]
+) -> list[Identity]:
+    """What each row's trial asks for. A row that was only planned is completed from the others.
+
+    `neighbours`: all rows in which a name means the same images.
+    """
+    prints = _only({known(row, "data"): _print(row) for row in neighbours if _print(row)}, neighbours, _print)
     files = _only({row.variant: _files(row) for row in rows if _files(row)}, rows, _files, "variant")
     does = _only({row.variant: _does(row) for row in rows if _does(row)}, rows, _does, "variant")
     auto = {
@@ -105,13 +145,14 @@ def _identity(
 ) -> Identity:
     found: dict[str, Hashable] = {}
     for field in NAMES:
-        if field in free or (set(FOLLOWS.get(field, ())) & set(free) and _by_itself(row, field)):
-            found[field] = ""
+        if field in free or (free and _follows(row, field, free)):
+            found[field] = FOLLOWED
         elif field == DEFINITION:
             found[field] = _does(row) or does.get(row.variant)
         elif field == "data":
             name = known(row, field)
-            is_read = (_files(row) or files.get(row.variant)) != "none"
+            # A variant that reads no image is beside those that do where variants are to differ.
+            is_read = "variant" in free or (_files(row) or files.get(row.variant)) != "none"
             found[field] = (_print(row) or prints.get(name) or name) if is_read else NO_FILES
         elif field in ALLOTTED and (left_to_machine(row, field) or known(row, field) is None):
             found[field] = AT_MACHINE
@@ -140,18 +181,29 @@ def _completed(
     ]
 
 
+def _follows(row: TableRow, field: str, free: Collection[str]) -> bool:
+    """Whether a row's value of a field follows from those that are to differ: nobody asked for it."""
+    if field == DEFINITION:
+        return "variant" in free
+    # Inside one folder the images and the other fields fill it; but a CPU never stands in for a GPU.
+    if field in AUTO and field != "device":
+        return left_to_machine(row, field)
+    return bool({*_FOLLOWS.get(field, ())} & {*free}) and _by_itself(row, field)
+
+
 def _by_itself(row: TableRow, field: str) -> bool:
     """Whether a row has the value of a field that nobody asked for: the machine's, or that of the other fields."""
     if left_to_machine(row, field):
         return True
-    if field not in SETTLED:
+    if field not in (*SETTLED, "strategy"):
         return False
-    own = {name: value for name in FOLLOWS[field] if (value := known(row, name)) is not None}
+    own = {name: value for name in _FOLLOWS[field] if (value := known(row, name)) is not None}
     return bool(known(row, field) == getattr(make(own), field))
 
 
 def _print(row: TableRow) -> str | None:
-    return row.images.fingerprint if row.images else None
+    """What tells the row's images by their content; None where it reads none, or no record tells."""
+    return row.images.fingerprint if row.images and row.images.files != "none" else None
 
 
 def _files(row: TableRow) -> str | None:

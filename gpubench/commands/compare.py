@@ -21,6 +21,7 @@ from gpubench.report.comparison.answers import GUESSED
 from gpubench.report.comparison.forms import as_markdown, in_lines
 from gpubench.report.comparison.json_form import as_json
 from gpubench.report.comparison.side import Side
+from gpubench.report.contents import Contents
 from gpubench.report.forms import AnswerForm
 from gpubench.report.reading import reading
 from gpubench.results.home import newest_results
@@ -54,9 +55,10 @@ def compare(
         )
     if sort is not None and sort not in (*FIGURES, *CANDIDATES):
         raise unknown("figure or field to sort by", sort, (*FIGURES, *CANDIDATES))
-    a, b, name = _sides(folders, field)
+    a, b, name, own = _sides(folders, field)
     free = () if not name else (name,)
-    found = compared(matched(a.rows, b.rows, free=free), of=of, threshold=limit, by_rounds=bool(name))
+    matching = matched(a.rows, b.rows, free=free, with_own_images=own)
+    found = compared(matching, of=of, threshold=limit, by_rounds=bool(name))
     console = Console(highlight=False)
     if form == "json":
         made = json.dumps(as_json(a, b, found, field=name), ensure_ascii=False, default=str) + "\n"
@@ -91,16 +93,16 @@ def _figures(text: str | None) -> tuple[FigureName, ...]:
     return tuple(name for name in FIGURES if name in names)
 
 
-def _sides(folders: Sequence[Path], field: str | None) -> tuple[Side, Side, str]:
-    """Both sides, and the field whose values they are, if it is one."""
+def _sides(folders: Sequence[Path], field: str | None) -> tuple[Side, Side, str, set[str]]:
+    """Both sides; the field whose values they are, if it is one; and the variants that name images of their own."""
     if field is None:
         if len(folders) != 2:
             raise UsageError(
                 "name two results folders, B is told against A: gpubench compare A B; "
                 "or one, and two values of a field: --field precision=fp32,bf16"
             )
-        a, b = (_rows(folder) for folder in folders)
-        return Side(name=str(folders[0]), rows=a), Side(name=str(folders[1]), rows=b), ""
+        a, b = (_rows(_read(folder)) for folder in folders)
+        return Side(name=str(folders[0]), rows=a), Side(name=str(folders[1]), rows=b), "", set()
     name, equals, text = field.partition("=")
     name = name.strip().replace("-", "_")
     if name not in CANDIDATES:
@@ -113,7 +115,8 @@ def _sides(folders: Sequence[Path], field: str | None) -> tuple[Side, Side, str]
     if len(folders) > 1:
         raise UsageError("--field compares inside one results folder; name one, or leave --field out")
     folder = folders[0] if folders else newest_results()
-    rows = _rows(folder)
+    found = _read(folder)
+    rows = _rows(found)
     sides = [
         Side(
             name=f"{name}={as_text(value)} in {folder}",
@@ -125,14 +128,18 @@ def _sides(folders: Sequence[Path], field: str | None) -> tuple[Side, Side, str]
     for side in sides:
         if not side.rows:
             raise UsageError(f"no row has {side.name}; there are: {', '.join(there) or 'none that tell it'}")
-    return sides[0], sides[1], name
+    variants = [pair for stored in found.plans for pair in stored.plan.experiment.variants.items()]
+    return sides[0], sides[1], name, {own for own, variant in variants if variant.data is not None}
 
 
 def _hashable(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _rows(folder: Path) -> list[TableRow]:
+def _read(folder: Path) -> Contents:
+    return reading(folder, warn).contents
+
+
+def _rows(found: Contents) -> list[TableRow]:
     """The rows of a folder, repeats and rounds merged; without trials whose variant or model was edited since."""
-    found = reading(folder, warn).contents
     return merge_repeats([row for row in found.rows if row.trial_id not in found.superseded])

@@ -118,8 +118,68 @@ def test_two_values_of_a_field_match_with_what_follows_from_it():
     a, b = line(optimizer="sgd", lr=0.05), line(optimizer="adam", lr=0.001)
     assert len(matched([a], [b], free=("optimizer",)).pairs) == 1
     assert not matched([a], [b], free=("optimizer",)).set_aside
+    assert matched([a], [b], free=("optimizer",)).followed == ("lr",)
     asked = line(optimizer="adam", lr=0.3)
     assert matched([a], [asked], free=("optimizer",)).set_aside == ("lr",)
+
+
+RESIDENT = {"variant": "synthetic", "variant_definition": {"files": "none"}}
+READ = {"variant_definition": {"files": "full"}, "workers": 8}
+OTHERS = KnownImages(files="full", fingerprint="g", train_images=900, val_images=100)
+
+
+def test_two_variants_match_whatever_they_do_and_one_that_reads_no_image_with_those_that_do():
+    """What a variant does is what was asked to differ, and a resident batch has no loaders and reads no image."""
+    none = KnownImages(files="none", fingerprint="none", train_images=1000)
+    reads = [line(**READ), line(**READ, batch_size=32)]
+    resident = [
+        line(**RESIDENT, images=none, workers=0),
+        line(**RESIDENT, images=none, workers=0, batch_size=32),
+    ]
+    found = matched(reads, resident, free=("variant",))
+    assert found.pairs == list(zip(reads, resident, strict=True))
+    assert (found.set_aside, found.followed) == ((), ())
+    assert matched(reads, resident).set_aside, "of two folders, of which nobody asked for that, it is a guess"
+    elsewhere = [line(**RESIDENT, images=none, data="birds", workers=0)]
+    assert matched(reads[:1], elsewhere, free=("variant",)).set_aside == ("data",)
+
+
+def test_images_follow_from_a_variant_only_where_that_names_them():
+    own = line(variant="small", variant_definition={"files": "full"}, data="birds", images=OTHERS)
+    found = matched([line(**READ)], [own], free=("variant",), with_own_images={"small"})
+    assert (len(found.pairs), found.set_aside, found.followed) == (1, (), ("data",))
+    assert matched([line(**READ)], [own], free=("variant",)).set_aside == ("data",)
+    assert matched([line(**READ)], [own], with_own_images={"small"}).set_aside
+
+
+def test_what_images_settle_follows_from_them_unless_it_was_asked_for():
+    settled = {"input_size": 28, "num_classes": 10, "train_images": 900}
+    left = dict.fromkeys(settled)
+
+    def of(asked, **more):
+        made = line(**more)
+        return changed(made, asked={**made.asked, **asked})
+
+    a = of(left, input_size=224, num_classes=2, train_images=1000)
+    b = of(left, data="mnist", images=OTHERS, **settled)
+    found = matched([a], [b], free=("data",))
+    assert (len(found.pairs), found.set_aside, found.followed) == (1, (), tuple(settled))
+    asked = of({**left, "input_size": 28}, data="mnist", images=OTHERS, **settled)
+    assert matched([a], [asked], free=("data",)).set_aside == ("input_size",)
+
+
+def test_a_strategy_follows_from_how_many_devices_there_are_unless_it_was_asked_for():
+    two = {"gpus": 2, "strategy": "ddp"}
+    found = matched([line()], [line(**two)], free=("gpus",))
+    assert (len(found.pairs), found.set_aside, found.followed) == (1, (), ("strategy",))
+    assert matched([line()], [line(**two | {"strategy": "dp"})], free=("gpus",)).set_aside == ("strategy",)
+    assert matched([line()], [line(**two)], free=("precision",)).set_aside == ("gpus", "strategy")
+
+
+def test_a_cpu_never_follows_from_another_field():
+    on_cpu = line(**RESIDENT, device="cpu")
+    left = changed(on_cpu, asked={**on_cpu.asked, "device": None})
+    assert matched([line(**READ)], [left], free=("variant",)).set_aside == ("device",)
 
 
 # ---- what may be said ----

@@ -77,6 +77,42 @@ def test_each_trial_is_faster_slower_the_same_or_open(compare: Compare) -> None:
     assert line.endswith(" against 99.0")
 
 
+def test_two_variants_are_checked_against_a_threshold_as_two_values_of_any_field(compare: Compare) -> None:
+    """What a variant does differs, for that was asked to: the pairs were called a guess, and nothing was checked."""
+    folder = committed.folder("h200-cpus-2026")
+    asked = (folder, "--field", "variant=crop-resize,pre-resized")
+    ended = compare(*asked, "--threshold", "5%")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert "guess" not in ended.stdout
+    assert "Not alike" not in ended.stdout
+    assert "No regression beyond 5 % is shown" in ended.stdout
+    told = json.loads(compare(*asked, "--json").stdout)
+    assert [(one["a"]["fields"]["variant"], one["b"]["fields"]["variant"]) for one in told["trials"]] == [
+        ("crop-resize", "pre-resized")
+    ] * 4
+
+
+def test_images_that_a_variant_names_itself_are_told_and_no_guess(
+    compare: Compare, warm_command: WarmCommand, home: Path
+) -> None:
+    for name, count in (("ducks", 24), ("geese", 16)):
+        for place in (home / name / split / kind for split in ("train", "val") for kind in ("a", "b")):
+            place.mkdir(parents=True)
+            for number in range(count):
+                Image.new("RGB", (40, 30), (number, 0, 0)).save(place / f"{number}.png")
+    (home / "own.toml").write_text(
+        'name = "own"\n[fixed]\nmodel = "lenet"\ndata = "ducks"\ninput_size = 28\nbatch_size = 8\ndevice = "cpu"\n'
+        '[axes]\nvariant = ["crop-resize", "other"]\n[variants.other]\nfiles = "full"\ndata = "geese"\n'
+        'cpu = [{RandomResizedCrop = {size = "$input_size"}}]\n[run]\nrounds = 1\nepochs = 2\n'
+    )
+    given = ("sweep", "own.toml", "--out", "own", "-q")
+    done = warm_command.run(given, cwd=home, env={"PATH": "/usr/bin:/bin"}, timeout=120)
+    assert done.returncode == 0, done.stderr
+    ended = compare("own", "--field", "variant=crop-resize,other")
+    assert "Not alike, A against B: data ducks against geese; train_images 48 against 32\n" in ended.stdout
+    assert "guess" not in ended.stdout
+
+
 def test_a_trial_that_has_not_run_yet_is_the_other_side_s(compare: Compare, home: Path) -> None:
     """Of the only trial of a variant nothing says yet what that does, nor which images it reads: it was listed as two,
     "Only in A" and "Only in B". The ids of both are made of that."""

@@ -16,6 +16,7 @@ from gpubench.report.comparison.side import (
     measured_rows,
 )
 from gpubench.schema.cell import cell
+from gpubench.schema.record import ALLOTTED
 
 
 def heading(a: Side, b: Side, of: SideBySide, field: str = "") -> list[str]:
@@ -60,7 +61,7 @@ def unlike_of(a: Side, b: Side, of: SideBySide, field: str = "") -> list[tuple[s
                     each_once(cell(one) for one in values_of(rows, name)) for rows in (mine, others)
                 )
             found.append((name, first, second))
-    for name in settled_apart(of.matching.pairs):
+    for name in (*of.matching.followed, *settled_apart(of.matching.pairs)):
         first, second = (each_once(cell(one) for one in values(rows, name)) for rows in (mine, others))
-        found.append((f"{name} by the machine", first, second))
+        found.append((f"{name} by the machine" if name in ALLOTTED else name, first, second))
     return [(clean(name), clean(first), clean(second)) for name, first, second in found]
