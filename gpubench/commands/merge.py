@@ -82,11 +82,21 @@ def _told(sources: Sequence[Path], out: Path, done: Merged, lost: int) -> list[s
     lines = [f"{out}: {many(total, 'attempt')} added, tables written anew"]
     for place, path in enumerate(sources):
         if path.resolve() == out.resolve():
-            lines.append(f"  {path}: stays as it was")
+            mended = sum(not one.damaged.source for one in done.completed)
+            but = f", but for {many(mended, 'record')}" if mended else ""
+            lines.append(f"  {path}: stays as it was{but}")
             continue
         there = done.there[place]
         also = f", {many(there, 'attempt')} there already" if there else ""
         lines.append(f"  {path}: {many(done.added[place], 'attempt')} added{also}")
+    if done.completed:
+        lines.append(
+            f"{many(len(done.completed), 'record')} that can't be read: another folder has the same attempt whole, "
+            "which stands in its place:"
+        )
+        lines += [f"  {one.damaged.path}: {one.whole.path}" for one in done.completed[:MOST_NAMED]]
+        more = len(done.completed) - MOST_NAMED
+        lines += [f"  and {more} more"] if more > 0 else []
     if done.moved:
         lines.append(
             f"{many(len(done.moved), 'attempt')} had a number that another attempt at the same trial has, and "
@@ -108,7 +118,8 @@ def _told(sources: Sequence[Path], out: Path, done: Merged, lost: int) -> list[s
     if lost:
         lines.append(
             f"{many(lost, 'attempt')} of further rounds counted in the folders and no longer "
-            f"{'counts' if lost == 1 else 'count'} in {out}, since their trials were measured again in another "
-            "folder: to have them count, merge into a new folder without that one"
+            f"{'counts' if lost == 1 else 'count'} in {out}, since a first round of their trials stands behind them "
+            "there: measured again in another folder, or moved behind a record that can't be read. To have them "
+            "count, merge into a new folder without the folder of that one"
         )
     return lines

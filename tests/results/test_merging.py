@@ -149,6 +149,85 @@ def test_further_rounds_that_no_longer_count_are_told(tmp_path, capsys):
     )
 
 
+def three_rounds(folder, *, sampled):
+    """A trial of three rounds, with or without time series."""
+    swept(folder, "one", "16")
+    in_rounds(folder, [10, 12, 13])
+    shutil.rmtree(folder / "samples", ignore_errors=True)
+    for path in (folder / "records").glob("*/*.json") if sampled else ():
+        beside = folder / "samples" / path.parent.name / f"{path.stem}.csv"
+        beside.parent.mkdir(parents=True, exist_ok=True)
+        beside.write_text(f"t_s,device,metric,value\n{path.stem[-1]},0,power_w,1\n")
+    return folder
+
+
+def cut_off(folder, number, keep=400):
+    """Only the beginning of the record of an attempt is left."""
+    (path,) = (folder / "records").glob(f"*/*-{number}.json")
+    path.write_bytes(path.read_bytes()[:keep])
+    return path
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_path, capsys, number, sampled):
+    """Nothing was measured again: each attempt is there once, and all three rounds count."""
+    whole, damaged, c = tmp_path / "whole", tmp_path / "damaged", tmp_path / "c"
+    three_rounds(whole, sampled=sampled)
+    shutil.copytree(whole, damaged)
+    path = cut_off(damaged, number)
+    of_records = {name: text for name, text in files(whole).items() if not name.startswith("plans/")}
+    for order in ([damaged, whole], [whole, damaged]):
+        before = files(damaged), files(whole)
+        assert merged(order, out=c) == 0
+        assert (files(damaged), files(whole)) == before
+        assert shown_rounds(c) == [(1, "10"), (2, "12"), (3, "13")]
+        assert {name: text for name, text in files(c).items() if not name.startswith("plans/")} == of_records
+        said = capsys.readouterr().out
+        assert "1 record that can't be read: another folder has the same attempt whole" in said
+        assert str(path) in said
+        assert "no longer" not in said
+        assert "new one" not in said
+        shutil.rmtree(c)
+    merged([damaged, whole], out=damaged)
+    assert files(damaged) == files(whole)
+    assert "stays as it was, but for 1 record\n" in capsys.readouterr().out
+
+
+def test_one_that_may_be_another_attempt_takes_no_place(tmp_path, capsys):
+    """Other time series, or nothing that both folders have, or a record that is no beginning of the other."""
+    whole, damaged = three_rounds(tmp_path / "whole", sampled=False), tmp_path / "damaged"
+    shutil.copytree(whole, damaged)
+    path = cut_off(damaged, 3)
+    beside = [one / "samples" / path.parent.name / f"{path.stem}.csv" for one in (whole, damaged)]
+
+    def keeps_both(name):
+        merged([damaged, whole], out=tmp_path / name)
+        assert "another folder has the same attempt" not in capsys.readouterr().out
+        kept = {one.read_bytes() for one in (tmp_path / name / "records").glob("*/*.json")}
+        assert path.read_bytes() in kept
+        assert len(kept) == 4
+
+    for number, one in enumerate(beside):
+        one.parent.mkdir(parents=True)
+        one.write_text(f"t_s,device,metric,value\n{number},0,power_w,1\n")
+    keeps_both("unlike-samples")
+    for one in beside:
+        one.unlink()
+    cut = path.read_bytes()
+    path.write_bytes(b"{" + cut)
+    keeps_both("no-beginning")
+    path.write_bytes(cut)
+    for number in (1, 2):
+        (other,) = (damaged / "records").glob(f"*/*-{number}.json")
+        other.unlink()
+    merged([damaged, whole], out=tmp_path / "alone")
+    assert "another folder has the same attempt" not in capsys.readouterr().out
+    assert path.read_bytes() in {
+        one.read_bytes() for one in (tmp_path / "alone" / "records").glob("*/*.json")
+    }
+
+
 def under_allowances(folder, *tries):
     """Gives the only trial of a folder these attempts: on how many CPUs, in which round, on which day."""
     (first,) = (folder / "records").glob("*/*.json")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from gpubench.results.counting import counting, run_of
 from gpubench.results.merging.attempts import FoundAttempt, found_in
+from gpubench.results.merging.copies import Copy, copies
 from gpubench.results.merging.files import copy_beside, copy_left_out, copy_traces, is_free, write_record
 from gpubench.results.merging.numbers import placed
 from gpubench.results.merging.plans import merge_plans
@@ -34,6 +35,8 @@ class Merged:
     """Attempts whose number another one had, and the number that they got."""
     left_out: list[FoundAttempt] = field(default_factory=list)
     """Attempts that are older than what the target has, and would count in its place."""
+    completed: list[Copy] = field(default_factory=list)
+    """Attempts whose record can't be read in one folder and was taken from another that has it whole."""
     further: set[FurtherRound] = field(default_factory=set)
     """Attempts of further rounds that counted in their own folders."""
 
@@ -49,6 +52,8 @@ def merge(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
     merged = Merged()
     units = _units(folders, merged, tell)
     numbers = _numbers(folders, units)
+    for one in merged.completed:
+        _take_beside(folders, one, numbers)
     for unit_id in sorted(units):
         there = {one.identity for one in units[unit_id] if one.source == 0}
         new = [one for one in units[unit_id] if one.source]
@@ -84,7 +89,25 @@ def _units(
         merged.further |= further_rounds(here.records)
         for attempt in sorted(here.attempts, key=lambda one: one.number):
             found.setdefault(attempt.unit_id, []).append(attempt)
+    for unit_id, attempts in found.items():
+        if made := copies(folders, attempts):
+            merged.completed += made
+            left = {id(one.damaged) for one in made}
+            found[unit_id] = [one for one in attempts if id(one) not in left]
     return found
+
+
+def _take_beside(
+    folders: Sequence[Results], one: Copy, numbers: dict[tuple[int, str, int], int | None]
+) -> None:
+    """What lies beside a damaged record goes with the whole one that stands in its place."""
+    for name in {one.whole.unit_id, *one.whole.trials}:
+        numbers[one.damaged.source, name, one.damaged.number] = numbers[
+            one.whole.source, name, one.whole.number
+        ]
+    number = numbers[one.whole.source, one.whole.unit_id, one.whole.number]
+    if number is not None and one.damaged.source:
+        copy_beside(folders[one.damaged.source], folders[0], one.whole, number)
 
 
 def _numbers(
