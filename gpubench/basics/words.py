@@ -82,3 +82,12 @@ def stem(answer: str) -> tuple[str, str]:
             end = index + (sign == ".")
             return answer[:end], answer[end:]
     return answer, ""
+
+
+def first_sentence(answer: str) -> tuple[str, str]:
+    """An answer's first sentence with all its statements, and the rest."""
+    whole, left = stem(answer)
+    while left.startswith(";"):
+        more, left = stem(left[1:])
+        whole += f";{more}"
+    return whole, left

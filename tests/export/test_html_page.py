@@ -20,7 +20,7 @@ from gpubench.export.page import page
 from gpubench.plan import experiment_file
 from gpubench.plot.pictures import described
 from gpubench.plot.subject import subjects
-from gpubench.report.reading import reading
+from gpubench.report.reading import reading, told_apart
 
 LARGEST = 3_000_000
 VENDORED = {
@@ -223,6 +223,42 @@ def test_a_long_answer_s_rest_keeps_the_names_that_it_begins_with() -> None:
     for one, rest in ((table, "Slower is none. More."), (named, "single is so, too. More.")):
         (item,) = next(e for e in parsed(html(read(one))).iter("ul") if e.get("class") == "answers")
         assert said(item.find("span")) == rest
+
+
+def test_the_contents_cut_no_answer() -> None:
+    """Of several answers each says something else, and half a sentence may say the opposite of the whole."""
+    told = "strategy=dp: it does not pay from 32 on; it is open from 16 to 32 (a; b). More of it."
+    tables = [
+        dataclasses.replace(table_of(in_rounds()), answers=answers)
+        for answers in ((told,), (told, "strategy=ddp: it pays."), ())
+    ]
+    entries = parsed(html(read(*tables))).find(".//nav").iter("li")
+    shorts = [[said(one) for one in entry.iter("span")] for entry in entries]
+    assert shorts == [
+        ["strategy=dp: it does not pay from 32 on; it is open from 16 to 32 (a; b)."],
+        ["2 answers"],
+        [],
+    ]
+
+
+def test_a_heading_keeps_names_as_they_are_and_the_folder_is_named_once() -> None:
+    rows = in_rounds()
+    mine = table_of(rows, "my sizes", "")
+    ours = dataclasses.replace(mine, title="variant, jobs side by side")
+    tree = parsed(html(read(mine, ours)))
+    assert [said(one) for one in tree.iter("h2")] == ["my sizes", "Variant, jobs side by side"]
+    assert [said(one) for one in tree.findall(".//section/p[@class='over']")] == ["a folder", "a folder"]
+    folders = [read(table_of(rows, "sizes", question), folder=Path(name)) for name, question in
+               (("x2", "Which size?"), ("xp", ""))]  # fmt: skip
+    tree = parsed(html(*told_apart(folders)))
+    heads = [
+        [said(section.find(place)) for place in ("p[@class='over']", "h2") if section.find(place) is not None]
+        for section in tree.iter("section")
+    ]
+    assert heads == [["x2: sizes", "Which size?"], ["xp: sizes"]]
+    longer = [read(table_of(rows, "my sizes", ""), folder=Path(name)) for name in ("x2", "xp")]
+    heads = [said(one) for one in parsed(html(*told_apart(longer))).iter("h2")]
+    assert heads == ["x2: my sizes", "xp: my sizes"]
 
 
 def test_captions_on_the_page_send_nobody_to_the_terminal() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from gpubench.basics.words import UNKNOWN, clean, many, stem
+from gpubench.basics.words import UNKNOWN, clean, first_sentence, many, stem
 from gpubench.export.page.grid import grid, matrix
 from gpubench.export.page.markup import Markup, data, element, joined, sentence
 from gpubench.export.page.pictures import MOST_ROWS, described, pictures
@@ -30,14 +30,18 @@ FACTS: tuple[tuple[str, str], ...] = (
 
 
 def asked(table: Table) -> str:
-    """What stands over an experiment: its question in words, else its title."""
-    in_words = table.title[:1].upper() + table.title[1:] if " " in table.title else table.title
-    return table.question or in_words
+    """What stands over an experiment: its question in words, else its title, in which names stay as they are."""
+    of_names = table.title == table.name or table.title.startswith(f"{table.folder}: ")
+    is_ours = " " in table.title and not of_names
+    return table.question or (table.title[:1].upper() + table.title[1:] if is_ours else table.title)
 
 
 def short_answer(table: Table) -> str:
-    """The first statement of the first answer; empty where there is none."""
-    return stem(table.answers[0])[0] if table.answers else ""
+    """The first sentence of the only answer; how many there are, where one of them alone would mislead; empty where
+    there is none."""
+    if len(table.answers) == 1:
+        return first_sentence(table.answers[0])[0]
+    return many(len(table.answers), "answer") if table.answers else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,8 +78,10 @@ def section(reading: Reading, table: Table, fitted: Fitted, number: int, *, alon
     level = 1 if alone else 2
     beneath = f"h{level + 1}"
     title = [table.title] if table.question else []
+    names_folder = table.title.startswith(f"{reading.name}: ")  # as where there are several folders
+    over = " · ".join([*title, *([] if names_folder else [clean(reading.name)])])
     parts = [
-        element("p", " · ".join([*title, clean(reading.name)]), class_="over"),
+        element("p", over, class_="over") if over else "",
         element(f"h{level}", asked(table)),
         _answers(table),
     ]
@@ -120,10 +126,7 @@ def _statement(answer: str, names: Collection[str]) -> tuple[str, str]:
     rest then begins as a sentence does. `names`: of what the answers are about.
     """
     first, rest = stem(answer)
-    whole, left = first, rest
-    while left.startswith(";"):
-        more, left = stem(left[1:])
-        whole += f";{more}"
+    whole, left = first_sentence(answer)
     if len(whole) <= LONGEST_STATEMENT:
         return whole, left.strip()
     if not rest.startswith(";"):
