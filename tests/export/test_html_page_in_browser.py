@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 REQUIRED = os.environ.get("GPUBENCH_BROWSER") == "required"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WIDTHS = (360, 1400)
-STORED = ("h200x4-2026", "h200-pairs-2026", "titan-xp-2021", "h200x4-scaling-2026")
+STORED = ("h200x4-2026", "h200-pairs-2026", "titan-xp-2021", "h200x4-scaling-2026", "h200x2-2026")
 ROUNDS = "rounds"
 
 
@@ -243,6 +243,29 @@ def test_no_words_in_a_picture_lie_upon_others(browser: Any, files: dict[str, Pa
                 for a, b in itertools.combinations(found, 2):
                     across, down = (min(a[n + 2], b[n + 2]) - max(a[n], b[n]) for n in (0, 1))
                     assert across < 1 or down < 4, (name, width, a, b)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_figure_behind_a_bar_is_struck_through_by_its_interval(
+    browser: Any, files: dict[str, Path], width: int
+) -> None:
+    boxes = """(plots, place) => plots.map(plot => [...plot.querySelectorAll(place)]
+        .map(one => one.getBoundingClientRect()).map(box => [box.x, box.y, box.right, box.bottom]))"""
+    with Opened(browser, files["h200x2-2026"], width=width) as page:
+        plots = page.locator("figure.alternatives .plot")
+        intervals = plots.evaluate_all(boxes, "g[aria-label=rule] line")
+        figures = plots.evaluate_all(boxes, ".behind")
+        assert len(figures[0]) == len([one for one in intervals[0] if one[2] - one[0] > 1]) == 12
+        for strokes, texts in zip(intervals, figures, strict=True):
+            across = [one for one in strokes if one[2] - one[0] > 1]
+            for a, b in itertools.product(across, texts):
+                assert a[2] <= b[0] + 0.5 or a[3] < b[1] or a[1] > b[3], (a, b)
+        frames = page.locator("figure.alternatives .plot > svg").evaluate_all(
+            "svgs => svgs.map(svg => svg.getBoundingClientRect().right)"
+        )
+        assert all(
+            text[2] <= frame + 1 for frame, texts in zip(frames, figures, strict=True) for text in texts
+        )
 
 
 def test_a_table_with_columns_out_of_sight_says_so_until_its_last_one_is_seen(

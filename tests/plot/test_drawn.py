@@ -193,6 +193,22 @@ def test_bars_have_their_places_names_and_an_axis_from_zero(kind: str) -> None:
     assert len(hatches) == 2, "bars differ without colours"
 
 
+@pytest.mark.parametrize("high", [5.0, 12.0])
+def test_what_stands_behind_a_bar_is_not_struck_through_by_its_interval(high: float) -> None:
+    """Neither where that ends, nor where it leaves the picture."""
+    bar = PlottedPoint(name="a", x=0, y=4.0, low=3.0, high=high, doubtful=True)
+    panel = Panel(
+        kind="bars",
+        x=PlottedAxis(title="", from_zero=False),
+        y=PlottedAxis(title="epoch time (s)", top=5.0),
+        places=("a", "b"),
+        series=(PlottedSeries(name="", points=(bar, PlottedPoint(name="b", x=1, y=2.0))),),
+    )
+    (axes,) = drawn(lines(panel.series[0], panels=(panel,))).axes
+    (mark,) = (text for text in axes.texts if text.get_text() == "!")
+    assert mark.get_position()[0] > min(high, axes.get_xlim()[1])
+
+
 @pytest.mark.parametrize("name", ["a$b$c", "<&>\"'", "大きな名前", "x" * 200, "\\alpha_{1}^2", "%s {0}"])
 def test_any_name_can_be_drawn(name: str) -> None:
     found = lines(

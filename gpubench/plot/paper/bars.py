@@ -48,7 +48,7 @@ def _bars(ax: Axes, picture: Picture, panel: Panel, centres: Sequence[float], si
     """`centres`: how many inches below the top each place lies; `side`: bars of a place."""
     stacked = panel.kind == "stacked"
     ends = [0.0] * len(centres)
-    most = limits.longest(panel)
+    most, edge = limits.longest(panel), limits.along_bars(panel).high
     for one in panel.series:
         doubts = picture.marks_points(panel, one)
         for p in one.points:
@@ -65,7 +65,7 @@ def _bars(ax: Axes, picture: Picture, panel: Panel, centres: Sequence[float], si
             end = p.y
             if p.low is not None and p.high is not None:
                 ax.plot([p.low, p.high], [at, at], color="black", linewidth=0.8, marker="|", markersize=3.5)
-                end = max(p.y, min(p.high, most * 1.1))
+                end = max(p.y, min(p.high, edge))
             ends[place] += p.y
             if p.doubtful and doubts and not stacked:
                 _beside(ax, end + most * 0.015, at, DOUBTED)

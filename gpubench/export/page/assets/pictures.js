@@ -220,10 +220,10 @@
     const stacked = panel.kind === "stacked";
     const own = panel.series.filter(measured);
     const side = stacked ? 1 : own.length;
-    const [left, right, top] = [4, 10, 4];
+    const [left, top] = [4, 4];
     let down = 0;
     const places = panel.places.map((name) => {
-      const names = wrapped(name, width - left - right - 4);
+      const names = wrapped(name, width - left - 14);
       const from = down;
       down += names.length * NAME + side * BAR + APART;
       return { names, from, bars: from + names.length * NAME };
@@ -243,6 +243,20 @@
       const mine = boxes.filter((bar) => bar.one === one);
       return [colour(one), ...hatches(one)].map((fill) => Plot.rect(mine, { ...box, fill, stroke: stacked ? PAPER : undefined, strokeWidth: stacked ? 1 : undefined }));
     });
+    // What is written behind each bar: behind the end of its interval, too, which would strike it through.
+    const foreseenAt = (place) => Math.max(0, ...predicted.filter((p) => p.x === place).map((p) => p.y + (domain[1] - domain[0]) * (6 / width)));
+    const mark = (doubtful) => (doubtful ? " !" : "");
+    const behind = (stacked
+      ? places.map(({ bars }, at) => ({ text: shown(ends[at]) + mark(own.some((one) => one.points.some((p) => p.x === at && p.doubtful))), end: ends[at], y: bars }))
+      : own.flatMap((one) => one.points.map((p) => ({
+          text: p.y === null ? p.ended : (p.written || shown(p.y)) + mark(p.doubtful),
+          end: Math.max(p.y ?? 0, Math.min(p.hi ?? 0, domain[1]), foreseenAt(p.x)),
+          y: barOf(one, p),
+        })))).filter(({ text }) => text);
+    // The axis ends where the longest of these still has room behind it.
+    const room = width - left;
+    const right = Math.min(room / 2, Math.max(10, ...behind.filter(({ end }) => end > domain[0]).map(({ text, end }) =>
+      room - ((room - 6 - wide(text)) * (domain[1] - domain[0])) / (end - domain[0]))));
     const svg = Plot.plot({
       ...FRAME, width, height: down + top + 42, marginLeft: left, marginRight: right, marginTop: top, marginBottom: 42,
       x: { label: panel.y.title, labelAnchor: "center", labelArrow: "none", domain, ticks: panel.y.ticks ?? Math.max(3, Math.min(6, Math.floor(width / 90))), tickFormat: shown, grid: true },
@@ -257,20 +271,10 @@
     });
     const [across] = pixels(svg);
     places.forEach(({ names, from }) => names.forEach((line, at) => written(svg, line, left + 4, top + from + at * NAME + 12)));
-    const behind = (text, value, y) => {
-      if (!text) return;
-      const fits = across(value) + 5 + wide(text) <= width;
-      written(svg, text, fits ? across(value) + 5 : width - 1, top + y + BAR / 2 - 1, { dy: "0.32em", "text-anchor": fits ? "start" : "end" });
-    };
-    const foreseenAt = (place) => Math.max(0, ...predicted.filter((p) => p.x === place).map((p) => p.y + (domain[1] - domain[0]) * (6 / width)));
-    if (stacked)
-      places.forEach(({ bars }, at) => behind(shown(ends[at]) + (own.some((one) => one.points.some((p) => p.x === at && p.doubtful)) ? " !" : ""), ends[at], bars));
-    else
-      for (const one of own)
-        for (const p of one.points) {
-          const end = Math.max(p.y ?? 0, Math.min(p.hi ?? 0, domain[1]), foreseenAt(p.x));
-          behind(p.y === null ? p.ended : (p.written || shown(p.y)) + (p.doubtful ? " !" : ""), end, barOf(one, p));
-        }
+    for (const { text, end, y } of behind) {
+      const fits = across(end) + 5 + wide(text) <= width;
+      written(svg, text, fits ? across(end) + 5 : width - 1, top + y + BAR / 2 - 1, { dy: "0.32em", "text-anchor": fits ? "start" : "end", class: "behind" });
+    }
     const targets = own.flatMap((one) => one.points.filter((p) => p.y !== null || p.ended).map((p) => {
       const found = boxes.find((bar) => bar.one === one && bar.p === p) ?? { x1: 0, x2: 0, y1: barOf(one, p), y2: barOf(one, p) + BAR - 2 };
       const [x1, x2] = [across(found.x1), across(found.x2)];
