@@ -102,7 +102,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             caption=caption(
                 table,
                 f"Energy and time of an epoch. {FILLED}on the Pareto front, beaten in both by no other point."
-                + (f" {NUMBERS}{name_of(own)}." if own else ""),
+                + (f" {NUMBERS}{name_of(own)}, where there is room." if own else ""),
                 rows,
             ),
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import math
 import re
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -191,6 +192,25 @@ def test_bars_have_their_places_names_and_an_axis_from_zero(kind: str) -> None:
         assert told in words(found), told
     hatches = {bar.get_hatch() for bar in drawn(found).axes[0].patches}
     assert len(hatches) == 2, "bars differ without colours"
+
+
+def test_words_stand_at_their_own_point_in_the_file_whatever_its_resolution() -> None:
+    """Points stand so close that words a little aside would be another one's."""
+    marked = [(16, 8.0), (17, 8.0), (64, 4.0), (66, 4.3)]
+    made = tuple(PlottedPoint(name=str(x), x=x, y=y, label=str(x)) for x, y in marked)
+    figure = drawn(lines(PlottedSeries(name="", points=made, joined=False)))
+    for dpi in (72, 150, 300):
+        figure.set_dpi(dpi)
+        figure.draw_without_rendering()
+        (axes,) = figure.axes
+        at = {str(x): axes.transData.transform((x, y)) / dpi for x, y in marked}
+        led = {tuple(line.get_xydata()[1]): line.get_xydata()[0] for line in axes.lines[1:]}
+        assert {text.get_text() for text in axes.texts} == set(at), "each has room"
+        for text in axes.texts:
+            place = text.get_position()
+            begins = min(led, key=lambda end: math.dist(end, place), default=place)
+            begins = led[begins] if led and math.dist(begins, place) < 0.12 else place
+            assert min(at, key=lambda name: math.dist(at[name], begins)) == text.get_text()
 
 
 @pytest.mark.parametrize("high", [5.0, 12.0])

@@ -67,4 +67,6 @@ def drawn(picture: Picture) -> Drawing:
         if entries:
             top = 1 - (MARGIN + len(above) * inches(SIZE)) / height
             legend.put(figure, entries, picture.legend, top, columns)
+        if picture.panels[0].kind == "lines":
+            lines.label(figure, picture, ink)
         return figure

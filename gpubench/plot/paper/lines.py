@@ -9,6 +9,7 @@ from matplotlib.transforms import ScaledTranslation
 
 from gpubench.plot.description import Panel, Picture, PlottedPoint, PlottedSeries
 from gpubench.plot.paper import axes, marks
+from gpubench.plot.paper.file import DPI
 from gpubench.plot.paper.ink import Ink
 from gpubench.plot.paper.looks import line_of
 from gpubench.plot.paper.sheet import SIZE
@@ -30,10 +31,25 @@ def draw(figure: Figure, picture: Picture, ink: Ink) -> float:
     for place, (ax, panel) in enumerate(zip(found, picture.panels, strict=True)):
         ax.set_ylabel("\n".join(ink.wrapped(panel.y.title, SIZE, one - 0.05)))
         _lines(ax, panel, bottom=place == count - 1, ink=ink)
-        marks.words(ax, picture, panel, ink, HIGH)
         marks.endings(ax, panel)
     figure.align_ylabels(list(found))
     return count * one + 0.35
+
+
+def label(figure: Figure, picture: Picture, ink: Ink) -> None:
+    """Puts words beside points, where all is laid out."""
+    points = [p for panel in picture.panels for one in panel.series for p in one.points]
+    if not any(p.label or p.doubtful for p in points):
+        return
+    # At each resolution letters are a little wider or less so, and all moves, but for these words: so once it is laid
+    # out, it stays.
+    dpi = figure.dpi
+    figure.set_dpi(DPI)
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for ax, panel in zip(figure.axes, picture.panels, strict=True):
+        marks.words(ax, picture, panel, ink)
+    figure.set_dpi(dpi)
 
 
 def _lines(ax: Axes, panel: Panel, ink: Ink, *, bottom: bool) -> None:
@@ -43,13 +59,8 @@ def _lines(ax: Axes, panel: Panel, ink: Ink, *, bottom: bool) -> None:
     axes.scale_y(ax, panel)
     if bottom:
         ax.set_xlabel(panel.x.title)
-    measured = [one for one in panel.series if one.role == "measured"]
-    crowded = len(measured) > 1 and any(p.low is not None for one in measured for p in one.points)
-    for place, one in enumerate(panel.series):
-        shift = 0.0
-        if crowded and one.role == "measured":
-            shift = (place - (len(measured) - 1) / 2) * min(2.5, 12 / len(measured))
-        _line(ax, one, shift, hollow=panel.has_front)
+    for one in panel.series:
+        _line(ax, one, marks.shift_of(panel, one), hollow=panel.has_front)
 
 
 def _line(ax: Axes, one: PlottedSeries, shift: float, *, hollow: bool) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
 from gpubench.plot.description import ENDINGS, Panel, Picture, PlottedPoint, PlottedSeries
+from gpubench.plot.labels import Box, Pair, Place, Spot, Stroke, placed
 from gpubench.plot.paper.ink import Ink
 from gpubench.plot.paper.looks import colour_of
-from gpubench.plot.paper.sheet import FINE, WIDTH
+from gpubench.plot.paper.sheet import FINE
 from gpubench.report.cells import DOUBTED
 
 if TYPE_CHECKING:
@@ -18,81 +20,109 @@ if TYPE_CHECKING:
 
 CROWDED = 16
 """Points from which marks stand at the edge of a panel, for there is no room beside each."""
-PLACES = (
-    (3.5, 3.5),
-    (-3.5, 3.5),
-    (3.5, -3.5),
-    (-3.5, -3.5),
-    (0.0, 5.0),
-    (0.0, -5.0),
-    (12.0, 0.0),
-    (-12.0, 0.0),
-)
-"""Where words may stand from their point, in points, the first choice first."""
+RADIUS = 2.3 / 72
+"""Inches: of a marker, with its edge."""
 
 
-def words(ax: Axes, picture: Picture, panel: Panel, ink: Ink, high: float) -> None:
-    """Labels beside points, and `!` where their rows have doubts.
-
-    `high`: about how many inches high the panel is.
-    """
+def words(ax: Axes, picture: Picture, panel: Panel, ink: Ink) -> None:
+    """Labels beside points, and `!` where their rows have doubts. Only when all is laid out: before, nobody knows how
+    large the panel will be."""
     measured = [one for one in panel.series if one.role == "measured" and one.marked]
-    shown = [p for one in measured for p in one.points if p.y is not None]
-    there = [_inches_of(ax, p.x, p.y or 0, high) for p in shown]
-    taken = [(x - 0.03, x + 0.03, y - 0.03, y + 0.03) for x, y in there]
-    crowded = len(shown) > CROWDED and not any(p.label for p in shown)
+    shown = [
+        (p, one, f"{p.label} {_mark(picture, panel, one, p)}".strip())
+        for one in measured
+        for p in one.points
+        if p.y is not None
+    ]
+    crowded = len(shown) > CROWDED and not any(p.label for p, *_ in shown)
+    if crowded:
+        for p, one, said in shown:
+            if said:
+                _at_edge(ax, p, one, measured)
+        return
+    at = _inches_of(ax)
+    spots = [
+        Spot(
+            *at(p.x, p.y or 0, shift_of(panel, one)),
+            wide=ink.width(said, FINE) + 1 / 72 if said else 0.0,
+            high=FINE / 72,
+            first=p.best,
+        )
+        for p, one, said in shown
+    ]
+    inside = ax.get_window_extent()
+    room = Box(*(end / ax.figure.dpi for end in (inside.x0, inside.y0, inside.x1 + FINE, inside.y1 + FINE)))
+    places = placed(spots, list(_strokes(panel, at)), room, RADIUS)
+    for (p, one, said), place in zip(shown, places, strict=True):
+        if place:
+            _write(ax, said, place)
+        elif _mark(picture, panel, one, p):
+            _at_edge(ax, p, one, measured)
+
+
+def _mark(picture: Picture, panel: Panel, one: PlottedSeries, p: PlottedPoint) -> str:
+    return DOUBTED if p.doubtful and picture.marks_points(panel, one) else ""
+
+
+def _at_edge(ax: Axes, p: PlottedPoint, one: PlottedSeries, measured: Sequence[PlottedSeries]) -> None:
+    """A doubt below its point, in the colour of its series: there is no room beside it."""
     over = blended_transform_factory(ax.transData, ax.transAxes)
-    for place, one in enumerate(measured):
-        doubts = picture.marks_points(panel, one)
+    shift = (measured.index(one) - (len(measured) - 1) / 2) * 3
+    ax.annotate(
+        DOUBTED, (p.x, 0.02), xycoords=over, xytext=(shift, 0), textcoords="offset points", fontsize=FINE,
+        ha="center", annotation_clip=False, zorder=6, color=colour_of(one),
+    ).set_in_layout(False)  # fmt: skip
+
+
+def _write(ax: Axes, said: str, place: Place) -> None:
+    on_sheet = ax.figure.dpi_scale_trans
+    if place.leader:
+        (x, y), (to_x, to_y) = place.leader
+        ax.plot(
+            [x, to_x], [y, to_y], transform=on_sheet, color="#555555", linewidth=0.4, zorder=5, clip_on=False
+        )
+    ax.text(
+        *place.box.middle,
+        said,
+        transform=on_sheet,
+        fontsize=FINE,
+        ha="center",
+        va="center_baseline",
+        zorder=6,
+    ).set_in_layout(False)
+
+
+def _inches_of(ax: Axes) -> Callable[[float, float, float], Pair]:
+    """Where on the sheet a point lies that is moved to the right by so many points."""
+
+    def at(x: float, y: float, shift: float) -> Pair:
+        across, up = ax.transData.transform((x, y)) / ax.figure.dpi
+        return float(across) + shift / 72, float(up)
+
+    return at
+
+
+def _strokes(panel: Panel, at: Callable[[float, float, float], Pair]) -> Iterator[Stroke]:
+    """All lines of a panel."""
+    for one in panel.series:
+        shift = shift_of(panel, one)
         for p in one.points:
-            mark = DOUBTED if p.doubtful and doubts else ""
-            said = " ".join(part for part in (p.label, mark) if part)
-            if p.y is None or not said:
-                continue
-            style_of: dict[str, Any] = {
-                "textcoords": "offset points", "fontsize": FINE, "annotation_clip": False, "zorder": 6,
-                "color": colour_of(one) if crowded else "black",
-            }  # fmt: skip
-            if crowded:
-                shift = (place - (len(measured) - 1) / 2) * 3
-                ax.annotate(
-                    said, (p.x, 0.02), xycoords=over, xytext=(shift, 0), ha="center", **style_of
-                ).set_in_layout(False)
-                continue
-            x, y = _inches_of(ax, p.x, p.y, high)
-            box, (dx, dy) = _free(x, y, ink.width(said, FINE), taken)
-            taken.append(box)
-            side = "left" if dx > 0 else "right" if dx < 0 else "center"
-            level = "bottom" if dy > 0 else "top" if dy < 0 else "center"
-            ax.annotate(said, (p.x, p.y), xytext=(dx, dy), ha=side, va=level, **style_of).set_in_layout(False)
+            if p.y is not None and p.low is not None and p.high is not None:
+                yield at(p.x, p.low, shift), at(p.x, p.high, shift)
+            if p.y is not None and p.x_low is not None and p.x_high is not None:
+                yield at(p.x_low, p.y, shift), at(p.x_high, p.y, shift)
+        for p, after in itertools.pairwise(one.points):
+            if one.joined and p.y is not None and after.y is not None:
+                yield at(p.x, p.y, shift), at(after.x, after.y, shift)
 
 
-Box = tuple[float, float, float, float]
-"""Left, right, bottom, top."""
-
-
-def _inches_of(ax: Axes, x: float, y: float, high: float) -> tuple[float, float]:
-    """About where a point lies in its panel: how large that will be is known only when all is laid out."""
-    across, up = (ax.transData + ax.transAxes.inverted()).transform((x, y))
-    return float(across) * (WIDTH - 0.65), float(up) * high
-
-
-def _free(x: float, y: float, wide: float, taken: Sequence[Box]) -> tuple[Box, tuple[float, float]]:
-    """Where words that are so wide have room beside a point, and how far from it; the first choice if nowhere."""
-    high, found = FINE / 72, []
-    for dx, dy in PLACES:
-        left = x + dx / 72 - (wide if dx < 0 else 0 if dx > 0 else wide / 2)
-        low = y + dy / 72 - (high if dy < 0 else 0 if dy > 0 else high / 2)
-        box = (left, left + wide, low, low + high)
-        inside = left > 0 and left + wide < WIDTH - 0.6 and low > 0
-        if inside and not any(_overlap(box, other) for other in taken):
-            return box, (dx, dy)
-        found.append(box)
-    return found[0], PLACES[0]
-
-
-def _overlap(one: Box, other: Box) -> bool:
-    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
+def shift_of(panel: Panel, one: PlottedSeries) -> float:
+    """By how many points a series lies beside where it should: where intervals of several would cover each other."""
+    measured = [each for each in panel.series if each.role == "measured"]
+    intervals = any(p.low is not None for each in measured for p in each.points)
+    if len(measured) < 2 or not intervals or one.role != "measured":
+        return 0.0
+    return (measured.index(one) - (len(measured) - 1) / 2) * min(2.5, 12 / len(measured))
 
 
 def endings(ax: Axes, panel: Panel) -> None:
