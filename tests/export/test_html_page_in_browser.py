@@ -7,6 +7,8 @@ GPUBENCH_AXE names). Without these they are skipped, unless GPUBENCH_BROWSER=req
 from __future__ import annotations
 
 import itertools
+import json
+import math
 import os
 import re
 import shutil
@@ -243,6 +245,42 @@ def test_no_words_in_a_picture_lie_upon_others(browser: Any, files: dict[str, Pa
                 for a, b in itertools.combinations(found, 2):
                     across, down = (min(a[n + 2], b[n + 2]) - max(a[n], b[n]) for n in (0, 1))
                     assert across < 1 or down < 4, (name, width, a, b)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_label_stands_at_its_own_point(browser: Any, files: dict[str, Path], width: int) -> None:
+    """The nearest point to it, or to the line that leads to it, is that of the label; no two cover each other."""
+    with Opened(browser, files["h200x2-2026"], width=width) as page:
+        figure = page.locator("figure.energy")
+        dots = figure.locator("g[aria-label=dot]").evaluate_all(
+            """(groups) => groups.map(group => [...group.children].map(dot => {
+                const box = dot.getBoundingClientRect();
+                return [(box.x + box.right) / 2, (box.y + box.bottom) / 2];
+            }))"""
+        )
+        (panel,) = json.loads(figure.locator("script").text_content())["panels"]
+        series = [one for one in panel["series"] if one["role"] == "measured"]
+        at = [
+            (dot, point["label"])
+            for one, there in zip(series, dots, strict=True)
+            for point, dot in zip(one["points"], there, strict=True)
+        ]
+        labels = figure.locator("text.beside").evaluate_all(
+            """texts => texts.map(text => {
+                const box = text.getBoundingClientRect();
+                const line = text.previousElementSibling;
+                const led = line.classList.contains("leader");
+                const from = led ? line.getPointAtLength(0).matrixTransform(line.getScreenCTM()) : null;
+                return [text.textContent, [box.x, box.y, box.right, box.bottom], from && [from.x, from.y]];
+            })"""
+        )
+        assert len(labels) >= (len(at) - 1 if width > 1000 else len(at) / 2)
+        for said, (left, top, right, bottom), begins in labels:
+            place = begins or ((left + right) / 2, (top + bottom) / 2)
+            assert min(at, key=lambda one: math.dist(one[0], place))[1] == said
+        for (_, a, _), (_, b, _) in itertools.combinations(labels, 2):
+            across, down = (min(a[n + 2], b[n + 2]) - max(a[n], b[n]) for n in (0, 1))
+            assert across < 1 or down < 4, (a, b)
 
 
 @pytest.mark.parametrize("width", WIDTHS)

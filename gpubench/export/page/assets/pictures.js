@@ -187,7 +187,8 @@
   }
 
   const CROWDED = 16; // points from which doubts stand at the edge, for there is no room beside each
-  // Labels and doubts stand beside their points where they cover no other point or word; else nowhere, but in the tip.
+  // Labels and doubts stand where nobody takes them for another point's, as plot/labels.py places them on paper: beside
+  // their own point, or at the end of a short line from it; else nowhere, but in the tip.
   function beside(svg, panel, width, height, shift) {
     const [across, down] = pixels(svg);
     const all = panel.series.filter((one) => measured(one) && one.points).flatMap((one) =>
@@ -197,20 +198,71 @@
         if (p.doubtful) written(svg, "!", x, svg.scale("y").range[0] - 5, { "text-anchor": "middle", fill: colour(one) });
       return;
     }
-    const taken = all.map(({ x, y }) => [x, y, 5, 5]);
-    const free = (x, y, half, high) =>
-      x - half >= 0 && x + half <= width && y - high >= 0 && y + high <= height - 24 &&
-      taken.every(([a, b, w, h]) => Math.abs(a - x) >= w + half || Math.abs(b - y) >= h + high);
-    for (const { p, x, y } of all) {
-      const text = [p.label, p.doubtful ? "!" : ""].filter(Boolean).join(" ");
-      const half = wide(text) / 2;
-      for (const [dx, dy] of [[0, -13], [half + 8, 0], [-half - 8, 0], [0, 13], [half + 8, -10], [-half - 8, -10]]) {
-        if (!text || !free(x + dx, y + dy, half, 6)) continue;
-        taken.push([x + dx, y + dy, half, 6]);
-        written(svg, text, x + dx, y + dy, { "text-anchor": "middle", dy: "0.32em" });
-        break;
-      }
+    for (const spot of all) {
+      spot.text = [spot.p.label, spot.p.doubtful ? "!" : ""].filter(Boolean).join(" ");
+      spot.half = wide(spot.text) / 2 + 1;
     }
+    const strokes = panel.series.flatMap((one) => {
+      const known = pointsOf(one).map((p) => ({ ...p, at: p.y === null ? null : [across(p.x) + (shift.get(one) ?? 0), down(p.y)] }));
+      const joined = one.loose ? [] : d3.pairs(known).filter(([p, q]) => p.at && q.at).map(([p, q]) => [p.at, q.at]);
+      const upward = known.filter((p) => p.at && p.lo !== undefined).map((p) => [[p.at[0], down(p.lo)], [p.at[0], down(p.hi)]]);
+      const along = known.filter((p) => p.at && p.xlo !== undefined).map((p) => [[across(p.xlo), p.at[1]], [across(p.xhi), p.at[1]]]);
+      return [...joined, ...upward, ...along];
+    });
+    const room = { left: svg.scale("x").range[0], top: 0, right: width, bottom: svg.scale("y").range[0] };
+    for (const { text, box, leader } of placed(all, strokes, room)) {
+      if (leader) svg.append(drawn("path", { d: `M${leader[0]}L${leader[1]}`, stroke: SOFT, "stroke-width": 0.8, class: "leader" }));
+      written(svg, text, (box.left + box.right) / 2, (box.top + box.bottom) / 2, { "text-anchor": "middle", dy: "0.32em", class: "beside" });
+    }
+  }
+
+  const [RADIUS, HALF] = [4.5, 6]; // of a marker; of a line of letters
+  const [UNMISTAKABLE, ALONE, REACHES, WAYS] = [1.5, 1.15, [3.5, 5.5, 8], 16]; // as in plot/labels.py
+
+  function placed(spots, strokes, room) {
+    const boxAt = (x, y, half) => ({ left: x - half, right: x + half, top: y - HALF, bottom: y + HALF });
+    const gap = (box, { x, y }) => Math.hypot(Math.max(box.left - x, 0, x - box.right), Math.max(box.top - y, 0, y - box.bottom));
+    const meets = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+    const crossed = (box, [[x, y], [toX, toY]]) => {
+      let [begin, end] = [0, 1];
+      for (const [step, low, high] of [[toX - x, box.left - x, box.right - x], [toY - y, box.top - y, box.bottom - y]]) {
+        if (step === 0 && (low >= 0 || high <= 0)) return false;
+        if (step === 0) continue;
+        begin = Math.max(begin, Math.min(low / step, high / step));
+        end = Math.min(end, Math.max(low / step, high / step));
+      }
+      return begin < end;
+    };
+    const side = ([[x, y], [toX, toY]], [a, b]) => (toX - x) * (b - y) - (toY - y) * (a - x);
+    const cross = (a, b) => side(a, b[0]) * side(a, b[1]) <= 0 && side(b, a[0]) * side(b, a[1]) <= 0;
+    const far = ([[x, y], [toX, toY]], point) => {
+      const share = ((point.x - x) * (toX - x) + (point.y - y) * (toY - y)) / ((toX - x) ** 2 + (toY - y) ** 2);
+      const at = Math.max(0, Math.min(1, share));
+      return Math.hypot(point.x - x - at * (toX - x), point.y - y - at * (toY - y));
+    };
+    const others = (spot) => spots.filter((other) => other !== spot);
+    const free = (box) => box.left >= room.left && box.right <= room.right && box.top >= room.top && box.bottom <= room.bottom && !strokes.some((one) => crossed(box, one));
+    const own = (spot) => [[0, -1], [1, 0], [-1, 0], [0, 1], [1, -1], [-1, -1], [1, 1], [-1, 1]].map(([right, down]) => {
+      const apart = (RADIUS * 1.6) / Math.hypot(right, down);
+      return { box: boxAt(spot.x + right * (apart + spot.half), spot.y + down * (apart + HALF), spot.half) };
+    }).filter(({ box }) => {
+      const middle = (one) => Math.hypot((box.left + box.right) / 2 - one.x, (box.top + box.bottom) / 2 - one.y);
+      return free(box) && others(spot).every((other) => gap(box, other) >= UNMISTAKABLE * gap(box, spot) && middle(other) > middle(spot));
+    });
+    const led = (spot) => REACHES.flatMap((reach) => d3.range(WAYS).map((way) => {
+      const [x, y] = [Math.cos((2 * Math.PI * way) / WAYS), Math.sin((2 * Math.PI * way) / WAYS)];
+      const inside = Math.min(spot.half / Math.abs(x), HALF / Math.abs(y));
+      const leader = [RADIUS, reach * RADIUS].map((r) => [spot.x + x * r, spot.y + y * r]);
+      return { leader, box: boxAt(spot.x + x * (reach * RADIUS + inside), spot.y + y * (reach * RADIUS + inside), spot.half) };
+    })).filter(({ box, leader }) => free(box) && spots.every((one) => gap(box, one) > RADIUS) && others(spot).every((other) => far(leader, other) > ALONE * RADIUS));
+    const bars = (a, b) => meets(a.box, b.box) || (a.leader && crossed(b.box, a.leader)) || (b.leader && crossed(a.box, b.leader)) || (a.leader && b.leader && cross(a.leader, b.leader));
+    const found = [];
+    const said = spots.filter(({ text }) => text).map((spot) => ({ spot, near: own(spot) }));
+    for (const { spot, near } of d3.sort(said, ({ spot }) => !spot.p.best, ({ near }) => near.length)) {
+      const place = [...near, ...led(spot)].find((one) => !found.some((other) => bars(one, other)));
+      if (place) found.push({ ...place, text: spot.text });
+    }
+    return found;
   }
 
   // ---- Bars ---------------------------------------------------------------------------------------------------
