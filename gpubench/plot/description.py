@@ -26,6 +26,8 @@ GO_ON = "Intervals that leave the picture go on."
 """Said where an axis ends before an interval does."""
 IN_TABLE = "gpubench table says them."
 """How that sentence ends where the doubts themselves stand elsewhere."""
+ALL_IN_TABLE = "gpubench table has them all, and --where chooses."
+"""Where rows stand that a picture has no room for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,6 +140,8 @@ class Panel:
     """Of bars: what each place is called. Of a matrix: what its rows and columns are called."""
     spans: tuple[Shade, ...] = ()
     cells: tuple[Cell, ...] = ()
+    title: str = ""
+    """Which rows it is of, where panels are of different ones."""
     line_at: float | None = None
     """A figure that all are compared with: a slowdown of 1, say."""
 
@@ -193,9 +197,9 @@ class Picture:
         return tuple(found.values()) if len(found) > 1 else ()
 
     def marks_points(self, panel: Panel, series: PlottedSeries) -> bool:
-        """Whether each of its points with doubts is marked: in the first panel, unless the caption or the legend says
-        it of all."""
-        if panel is not self.panels[0]:
+        """Whether each of its points with doubts is marked: in the first panel of the same rows, unless the caption or
+        the legend says it of all."""
+        if panel is not self.panels[0] and not panel.title:
             return False
         return not self.all_doubtful and not self.wholly_doubtful(series.name)
 

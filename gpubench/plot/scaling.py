@@ -2,75 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from gpubench.analysis.alike import DEVICES, devices
-from gpubench.analysis.network_size import network
 from gpubench.analysis.scaling import Comparison, comparisons, named
-from gpubench.analysis.varied import label, together
+from gpubench.analysis.varied import together
 from gpubench.basics.words import clean
-from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
-from gpubench.plot.shared import caption, fields_without, figure, point, rows_of, title_of, told, y_axis
+from gpubench.plot.description import (
+    ALL_IN_TABLE,
+    Panel,
+    Picture,
+    PlottedAxis,
+    PlottedPoint,
+    PlottedSeries,
+)
+from gpubench.plot.shared import (
+    caption,
+    fields_without,
+    figure,
+    point,
+    rows_of,
+    short,
+    title_of,
+    told,
+    y_axis,
+)
+from gpubench.plot.style import COLOURS
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table
 from gpubench.schema.row import TableRow
 
+MOST = len(COLOURS)
+"""Lines that can be told apart in one panel."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Line:
+    """One line of the picture."""
+
+    of: Sequence[Comparison]
+    """By ascending devices, the baseline first."""
+    ways: tuple[str, ...]
+    """How its work is shared: `weak`, `ddp`."""
+    names: tuple[str, ...]
+    """What else it is."""
+    points: tuple[PlottedPoint, ...]
+
 
 def pictures(subject: Subject) -> Sequence[Picture]:
-    """One panel with a line for each baseline, and for strong and weak scaling of it."""
+    """A line for each baseline, and for strong and weak scaling of it; where these are many, a panel for each way to
+    share the work."""
     table = subject.table
     found = compared(table)
     if not found:
         return ()
     alone = rows_of(table)
     rows = {id(row): row for row in alone}
-    one_network = len({network(one.row) for one in found}) == 1  # images of several don't stand on one axis
-    column = "images_per_s" if one_network and all(one.row.images_per_s for one in found) else "speedup"
+    column = _column(found)
+    measure = "Throughput" if column == "images_per_s" else "Speedup"
     device = "rank" if all(row.device == "cpu" for row in alone) else "GPU"
-    lines: list[PlottedSeries] = []
-    ideals: dict[tuple[float, ...], PlottedSeries] = {}
     others = fields_without(table, *DEVICES, "batch_size", "strategy", "gpu_ids", "workers", "cpus", "lr")
-    most = max(devices(one.row) for one in found)
-    for one in _lines(found):
-        first = one[0].baseline
-        points = tuple(
-            compared_point(subject, rows[id(each.row)], each, float(devices(each.row)), column)
-            for each in sorted(one, key=_count)
+    lines = _drawn(subject, found, rows, column, device, others)
+    apart = len(lines) > MOST
+    parts = [list(same) for _, same in groupby(sorted(lines, key=_ways), key=_ways)] if apart else [lines]
+    shown = [_spread(part) for part in parts]
+    legend, named = _named([line for part in shown for line in part], apart=apart)
+    looks = {name: look for look, name in enumerate(dict.fromkeys(named.values()))}
+    series = [
+        (
+            *(
+                PlottedSeries(name=named[id(line)], look=looks[named[id(line)]], points=line.points)
+                for line in part
+            ),
+            *_ideals(part, float(max(devices(one.row) for one in found))),
         )
-        lines.append(PlottedSeries(name=_name(one, device, others), look=len(lines), points=points))
-        start = next((p.y for p in points if p.x == devices(first)), None)
-        if start:
-            reach = (devices(first), start, most)
-            ideals.setdefault(
-                reach,
-                PlottedSeries(
-                    name="ideal: as much from each",
-                    role="ideal",
-                    points=tuple(
-                        PlottedPoint(name="ideal", x=n, y=start * n / devices(first))
-                        for n in (devices(first), most)
-                    ),
-                ),
-            )
-    series = (*lines, *ideals.values())
+        for part in shown
+    ]
     counts = sorted({float(devices(one.row)) for one in found})
     x = PlottedAxis(title=f"{device}s", from_zero=False, ticks=tuple(counts))
+    y = y_axis(title_of(column), [one for part in series for one in part], logarithm=False)
+    left_out = len(lines) - sum(map(len, shown))
+    few = (
+        f"Drawn: {len(lines) - left_out} of {len(lines)} lines, evenly chosen; {ALL_IN_TABLE} "
+        if left_out
+        else ""
+    )
     return (
         Picture(
             name="scaling",
             experiment=table.name,
             of=table.title,
-            shows=f"{'throughput' if column == 'images_per_s' else column} over {device}s",
-            panels=(
-                Panel(kind="lines", x=x, y=y_axis(title_of(column), series, logarithm=False), series=series),
+            shows=f"{measure.lower()} over {device}s",
+            panels=tuple(
+                Panel(kind="lines", x=x, y=y, series=of_part, title=", ".join(part[0].ways) if apart else "")
+                for part, of_part in zip(shown, series, strict=True)
             ),
+            legend=legend,
             caption=caption(
                 table,
-                f"{'Throughput' if column == 'images_per_s' else 'Speedup'} over {device}s; dashed: ideal, as much "
-                f"from each {device} as in the baseline. Strong: the same global batch; weak: the same batch a "
-                f"{device}.",
+                f"{few}{measure} over {device}s; dashed: ideal, as much from each {device} as in the baseline. Strong: "
+                f"the same global batch; weak: the same batch a {device}.",
                 list(
                     {
                         id(r): r for each in found for r in (rows[id(each.row)], rows[id(each.baseline)])
@@ -79,6 +113,100 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             ),
         ),
     )
+
+
+def _column(found: Sequence[Comparison]) -> str:
+    """Images a second of one baseline; else what each baseline is multiplied by, for which one ideal line will do."""
+    baselines = {id(one.baseline) for one in found}
+    return "images_per_s" if len(baselines) == 1 and all(one.row.images_per_s for one in found) else "speedup"
+
+
+def _drawn(
+    subject: Subject,
+    found: Sequence[Comparison],
+    rows: Mapping[int, TableRow],
+    column: str,
+    device: str,
+    others: Sequence[str],
+) -> list[_Line]:
+    """All lines with their names, in no more fields than tell them apart."""
+    grouped = [sorted(line, key=_count) for line in _lines(found)]
+    apart = len(grouped) > MOST
+
+    def names(fields: Sequence[str]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+        return [_names(line, device, fields, of_baseline=apart) for line in grouped]
+
+    fields = list(others)
+    for field in reversed(others):
+        without = [one for one in fields if one != field]
+        if len(set(names(without))) == len(set(names(fields))):
+            fields = without
+    return [
+        _Line(
+            of=line,
+            ways=ways,
+            names=told,
+            points=tuple(
+                compared_point(subject, rows[id(each.row)], each, float(devices(each.row)), column)
+                for each in line
+            ),
+        )
+        for line, (ways, told) in zip(grouped, names(fields), strict=True)
+    ]
+
+
+def _names(
+    line: Sequence[Comparison], device: str, fields: Sequence[str], *, of_baseline: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """`weak`, `ddp`; and `128 a GPU`, `against single on 1 GPU`. `of_baseline`: by the batch size of the baseline,
+    which lines of strong and of weak scaling have in common."""
+    last = line[-1]
+    batch = last.row.batch_size or 0
+    share = f"{batch // devices(last.row)} a {device}" if last.kind == "weak" else f"batch {batch}"
+    against = clean(f"against {named(last.baseline, device)}")
+    more = [clean(short(last.row, fields))] if short(last.row, fields) else []
+    ways = (str(last.kind), *([clean(str(last.row.strategy))] if last.row.strategy else []))
+    return ways, (*more, against, f"batch {last.baseline.batch_size}") if of_baseline else (
+        *more,
+        share,
+        against,
+    )
+
+
+def _ways(line: _Line) -> tuple[str, ...]:
+    return line.ways
+
+
+def _spread(lines: Sequence[_Line]) -> list[_Line]:
+    """No more than can be told apart, the first and the last among them."""
+    if len(lines) <= MOST:
+        return list(lines)
+    return [lines[round(at * (len(lines) - 1) / (MOST - 1))] for at in range(MOST)]
+
+
+def _named(lines: Sequence[_Line], *, apart: bool) -> tuple[str, dict[int, str]]:
+    """What all lines have in common, as the legend's title, and a name for each. `apart`: their ways stand above their
+    panels."""
+    parts = {id(line): line.names if apart else (*line.ways, *line.names) for line in lines}
+    first, *rest = parts.values()
+    common = [part for part in first if all(part in other for other in rest)] if rest else []
+    told = {key: ", ".join(part for part in mine if part not in common) for key, mine in parts.items()}
+    return ", ".join(common), told
+
+
+def _ideals(lines: Sequence[_Line], most: float) -> list[PlottedSeries]:
+    """As much from each device as in the baseline: a line for each height at which baselines lie."""
+    starts = {
+        (p.x, p.y) for line in lines for p in line.points if p.y and p.x == devices(line.of[0].baseline)
+    }
+    return [
+        PlottedSeries(
+            name="ideal: as much from each",
+            role="ideal",
+            points=tuple(PlottedPoint(name="ideal", x=n, y=y * n / x) for n in (x, most)),
+        )
+        for x, y in sorted(starts)
+    ]
 
 
 def compared(table: Table) -> Sequence[Comparison]:
@@ -111,16 +239,6 @@ def _count(one: Comparison) -> int:
     return devices(one.row)
 
 
-def _name(line: Sequence[Comparison], device: str, fields: Sequence[str]) -> str:
-    """`weak, ddp, 128 a GPU, against single on 1 GPU`."""
-    last = line[-1]
-    batch = last.row.batch_size or 0
-    share = f"{batch // devices(last.row)} a {device}" if last.kind == "weak" else f"batch {batch}"
-    others = [f"{last.row.strategy}"] if last.row.strategy else []
-    more = [label(last.row, fields)] if fields else []
-    return clean(", ".join([last.kind, *others, *more, share, f"against {named(last.baseline, device)}"]))
-
-
 def compared_point(
     subject: Subject, row: TableRow, one: Comparison, x: float, column: str = "speedup"
 ) -> PlottedPoint:
@@ -128,6 +246,9 @@ def compared_point(
     made = point(subject, row, x, column)
     if column != "speedup" or one.speedup == row.speedup:
         return made
-    # The table tells the row's speed-up over another baseline, and the interval is of that one.
-    said = told(subject, row, also=[f"speedup {figure(one.speedup)}"])
-    return replace(made, y=one.speedup, low=None, high=None, written="", told=said)
+    # The table tells the row's speed-up over another baseline, and its interval is of that one.
+    ratio = one.ratio
+    ends = (ratio.low, ratio.high) if ratio and math.isfinite(ratio.high) else (None, None)
+    within = "" if ends[0] is None or ends[1] is None else f" (95 %: {figure(ends[0])} to {figure(ends[1])})"
+    said = told(subject, row, also=[f"speedup {figure(one.speedup)}{within}"])
+    return replace(made, y=one.speedup, low=ends[0], high=ends[1], written="", told=said)

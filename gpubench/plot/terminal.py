@@ -158,7 +158,7 @@ def _lines(panel: Panel, width: int, signs: Signs) -> list[str]:
         for p in one.points:
             if p.y is None and p.status in ENDINGS:
                 _write(grid[0], round(x_of.share(p.x) * (columns - 1)), f"{signs.ended} {ENDINGS[p.status]}")
-    made = [panel.y.title]
+    made = [f"{panel.title}: {panel.y.title}" if panel.title else panel.y.title]
     for row, cells in enumerate(grid):
         made.append(f"{labels.get(row, ''):>{left}} {signs.edge}{''.join(cells)}")
     made.append(f"{'':>{left}} {signs.corner}{signs.rule * columns}")

@@ -20,7 +20,7 @@ from gpubench.results.samples_end import without_end
 from gpubench.results.samples_file import read
 from gpubench.results.store import Results
 from gpubench.schema.record import EpochWindow, Span
-from gpubench.schema.row import Row
+from gpubench.schema.row import Row, replace
 
 FIXED = {
     "model": "mobilenet_v2", "params_m": 3.5, "input_size": 224, "variant": "crop-resize", "gpus": 1, "device": "cuda",
@@ -312,6 +312,83 @@ def test_lines_of_several_networks_are_speedups_and_have_one_ideal() -> None:
     assert [[p.y for p in one.points] for one in panel.series] == [
         pytest.approx([1, 1.6]), pytest.approx([1, 2 / 3]), pytest.approx([1, 1.6]), [1, 2]
     ]  # fmt: skip
+
+
+def on_two_in_two_ways() -> list[Row]:
+    """Four batch sizes on one GPU and, under dp and ddp, on two, in three processes each."""
+    return [
+        row(
+            batch_size=batch, gpus=gpus, strategy=strategy, epoch_time_s=time * (100 / batch) * apart, repeat=number,
+            trial_id=f"{strategy}{batch}-{number}", config_id=f"{strategy}{batch}",
+            doubts="spread" if (strategy, batch) == ("ddp", 16) else None,
+        )
+        for batch in (16, 32, 64, 128)
+        for gpus, strategy, time in ((1, "single", 4.0), (2, "dp", 3.5), (2, "ddp", 2.5))
+        for number, apart in enumerate((0.99, 1.0, 1.01))
+    ]  # fmt: skip
+
+
+def test_many_lines_have_a_panel_for_each_way_and_one_ideal_each() -> None:
+    found = of(on_two_in_two_ways(), "scaling", axes=[("gpus", "strategy"), ("batch_size",)])
+    assert [panel.title for panel in found.panels] == ["strong, ddp", "strong, dp", "weak, ddp", "weak, dp"]
+    sizes = ["batch 16", "batch 32", "batch 64", "batch 128"]
+    assert [one.name for one in found.entries] == [*sizes, "ideal: as much from each"]
+    assert found.legend == "against single on 1 GPU"
+    looks: dict[str, set[int]] = {}
+    for panel, gain in zip(found.panels, (4 / 2.5, 4 / 3.5, 8 / 2.5, 8 / 3.5), strict=True):
+        *measured, ideal = panel.series
+        assert [one.name for one in measured] == sizes[: len(measured)]
+        assert [(p.x, p.y) for p in ideal.points] == [(1, 1), (2, 2)]
+        for one in measured:
+            looks.setdefault(one.name, set()).add(one.look)
+            first, second = one.points
+            assert (first.y, second.y) == (1, pytest.approx(gain, rel=0.01))
+            assert second.low is not None, "weak ones, too, which the table has no interval of"
+            assert second.high is not None
+            assert second.low < second.y < second.high
+        assert limits.upward(panel) == limits.upward(found.panels[0]), "they can be compared"
+    assert all(len(same) == 1 for same in looks.values()), "one look in all panels"
+    assert len(set(map(str, looks.values()))) == 4
+    marked = [
+        [p.doubtful and found.marks_points(panel, one) for one in panel.series for p in one.points]
+        for panel in found.panels
+    ]
+    assert [any(marks) for marks in marked] == [True, False, False, False]
+
+
+def test_doubts_are_marked_in_each_panel_of_rows_of_its_own() -> None:
+    rows = [
+        replace(one, doubts="spread") if one.strategy == "dp" and one.batch_size == 32 else one
+        for one in on_two_in_two_ways()
+    ]
+    found = of(rows, "scaling", axes=[("gpus", "strategy"), ("batch_size",)])
+    doubted = [
+        (panel.title, one.name)
+        for panel in found.panels
+        for one in panel.series
+        for p in one.points
+        if p.doubtful and found.marks_points(panel, one)
+    ]
+    assert doubted == [("strong, ddp", "batch 16"), ("strong, dp", "batch 32"), ("weak, dp", "batch 16")]
+
+
+def test_of_more_lines_than_colours_some_are_drawn_and_the_caption_says_of_how_many() -> None:
+    rows = [
+        row(model=f"net{n}", gmacs_per_image=n, gpus=gpus, strategy="ddp" if gpus > 1 else "single", batch_size=64,
+            width=float(n), epoch_time_s=10.0 / gpus + n)
+        for n in range(1, 14)
+        for gpus in (1, 2)
+    ]  # fmt: skip
+    found = of(rows, "scaling", axes=[("model", "width"), ("gpus", "strategy")])
+    (panel,) = found.panels
+    names = [f"net{n}" for n in (1, 3, 5, 7, 9, 11, 13)]
+    assert [one.name for one in panel.series] == [*names, "ideal: as much from each"], (
+        "no field more than needed"
+    )
+    assert (panel.title, found.legend) == ("strong, ddp", "against single on 1 GPU, batch 64")
+    assert found.caption[0].startswith(
+        "Drawn: 7 of 13 lines, evenly chosen; gpubench table has them all, and --where chooses. "
+    )
 
 
 def test_variants_stand_side_by_side_with_what_is_known_of_them() -> None:

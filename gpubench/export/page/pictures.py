@@ -76,6 +76,7 @@ def _panel(picture: Picture, panel: Panel) -> Plain:
         places=panel.places,
         spans=[[span.low, span.high] for span in panel.spans],
         lineAt=panel.line_at,
+        title=panel.title,
     )
 
 

@@ -10,7 +10,7 @@ from gpubench.export.page.grid import grid, matrix
 from gpubench.export.page.markup import Markup, data, element, joined, sentence
 from gpubench.export.page.pictures import MOST_ROWS, described, pictures
 from gpubench.export.page.repeat import repeat
-from gpubench.plot.description import IN_TABLE, Picture
+from gpubench.plot.description import ALL_IN_TABLE, IN_TABLE, Picture
 from gpubench.plot.subject import Subject
 from gpubench.report.reading import Reading
 from gpubench.report.table import Table
@@ -171,7 +171,7 @@ def _figure(picture: Picture, name: str, heading: str) -> Markup:
             class_="plot",
             role="group",
             tabindex="0",
-            aria_label=f"{shows}: {panel.y.title}",
+            aria_label=": ".join(part for part in (shows, panel.title, panel.y.title) if part),
             aria_describedby=f"c{name}",
         )
         for panel in picture.panels
@@ -191,8 +191,9 @@ def _figure(picture: Picture, name: str, heading: str) -> Markup:
 
 
 def _caption(picture: Picture) -> str:
-    """What it shows. The doubts, of which a picture on paper says where they are told, stand on this page."""
-    return picture.caption[0].replace(IN_TABLE, "they stand below, under Doubts.")
+    """What it shows. What a picture on paper says that the table tells stands on this page."""
+    said = picture.caption[0].replace(IN_TABLE, "they stand below, under Doubts.")
+    return said.replace(ALL_IN_TABLE, "the table below has them all.")
 
 
 def _columns(table: Table) -> Markup:

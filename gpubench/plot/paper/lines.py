@@ -12,7 +12,7 @@ from gpubench.plot.paper import axes, marks
 from gpubench.plot.paper.file import DPI
 from gpubench.plot.paper.ink import Ink
 from gpubench.plot.paper.looks import line_of
-from gpubench.plot.paper.sheet import SIZE
+from gpubench.plot.paper.sheet import SIZE, SMALL, inches
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,8 +28,12 @@ def draw(figure: Figure, picture: Picture, ink: Ink) -> float:
     count = len(picture.panels)
     found = figure.subplots(count, 1, sharex=True, squeeze=False)[:, 0]
     one = FLAT if count > 2 else HIGH + (ALONE if count == 1 else 0)
+    if picture.panels[0].title:
+        one += inches(SMALL)
     for place, (ax, panel) in enumerate(zip(found, picture.panels, strict=True)):
         ax.set_ylabel("\n".join(ink.wrapped(panel.y.title, SIZE, one - 0.05)))
+        if panel.title:
+            ax.set_title(panel.title, loc="left", fontsize=SMALL, pad=2)
         _lines(ax, panel, bottom=place == count - 1, ink=ink)
         marks.endings(ax, panel)
     figure.align_ylabels(list(found))

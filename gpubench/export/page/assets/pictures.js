@@ -132,6 +132,7 @@
     return new Map(all.map((one, at) => [one, crowded ? (at - (all.length - 1) / 2) * Math.min(4, 20 / all.length) : 0]));
   }
 
+  const titled = (panel) => (panel.title ? `${panel.title}: ${panel.y.title}` : panel.y.title);
   const pointsOf = (one) => one.points ?? one.xs.map((x, at) => ({ x, y: one.ys[at] }));
 
   function lines(panel, width, { last, flat }) {
@@ -163,7 +164,7 @@
         label: last || !flat ? x.title : null, labelAnchor: "center", labelArrow: "none",
         ticks: x.ticks ? thinned(x, width - marginLeft - marginRight) : x.steps === "log10" ? logTicks(x.domain) : Math.max(3, Math.min(8, Math.floor(width / 80))),
       },
-      y: { type: y.steps === "linear" ? "linear" : "log", domain: y.domain, label: y.title, labelArrow: "none", grid: true, ticks: y.ticks ?? (y.steps === "linear" ? (flat ? 3 : 5) : logTicks(y.domain)), tickFormat: shown },
+      y: { type: y.steps === "linear" ? "linear" : "log", domain: y.domain, label: titled(panel), labelArrow: "none", grid: true, ticks: y.ticks ?? (y.steps === "linear" ? (flat ? 3 : 5) : logTicks(y.domain)), tickFormat: shown },
       marks,
     });
     const [across, down] = pixels(svg);
@@ -436,14 +437,14 @@
     const table = (caption, head, rows) => made("table", {}, made("caption", {}, caption), made("thead", {}, line("th", ...head)), made("tbody", {}, ...rows.map((row) => line("td", ...row))));
     if (panel.kind === "cells")
       return table(panel.y.title, ["job", panel.x.title, "slowdown"], targets.map(({ cell }) => [panel.places[cell.row], panel.places[cell.column], cell.text]));
-    const titled = (axis) => (axis.unit ? `${axis.measure} (${axis.unit})` : axis.measure);
+    const withUnit = (axis) => (axis.unit ? `${axis.measure} (${axis.unit})` : axis.measure);
     const several = panel.series.filter(measured).length > 1;
     const place = (p) => (panel.kind === "lines" ? shown(p.x) : panel.places[p.x].split("\n").join(": "));
     const ends = (p) => (p.lo === undefined ? "" : `${shown(p.lo)} to ${shown(p.hi)}`);
     const intervals = targets.some(({ point }) => point.lo !== undefined);
-    const head = [...(several ? [legend || "series"] : []), panel.kind === "lines" ? titled(panel.x) : "row", titled(panel.y), ...(intervals ? ["95 % interval"] : [])];
+    const head = [...(several ? [legend || "series"] : []), panel.kind === "lines" ? withUnit(panel.x) : "row", withUnit(panel.y), ...(intervals ? ["95 % interval"] : [])];
     const rows = targets.map(({ series, point }) => [...(several ? [series.name] : []), place(point), point.y === null ? point.ended : point.written || shown(point.y), ...(intervals ? [ends(point)] : [])]);
-    return table(panel.y.title, head, rows);
+    return table(titled(panel), head, rows);
   }
 
   function figure(box) {
