@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 import subprocess
 import sys
@@ -353,6 +354,21 @@ def test_pandas_comes_with_the_first_folder(interrupted: Path) -> None:
     more = imported_by(f"import gpubench; gpubench.load({str(interrupted)!r})")
     assert "pandas" in more
     assert not {"torch", "matplotlib", "xlsxwriter", "pyarrow.parquet"} & more
+
+
+@pytest.mark.parametrize("page", ["usage.md", "plots.md"])
+def test_what_the_pages_show_of_a_notebook_works(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / page).read_text("utf-8")
+    block = text.partition("```python\n")[2].partition("```")[0]
+    assert "found.plot(" in block
+    folder = str(committed.folder("h200x4-scaling-2026"))
+    monkeypatch.chdir(tmp_path)
+    ran: dict[str, Any] = {}
+    exec(re.sub(r'"results/[^"]*"', repr(folder), block), ran)
+    assert ran["found"].plot("energy").axes
+    assert (page == "plots.md") == (tmp_path / "energy.pdf").is_file()
 
 
 def test_a_notebook_draws_what_the_command_draws():

@@ -42,8 +42,7 @@ def draw(figure: Figure, picture: Picture, ink: Ink) -> float:
 
 def label(figure: Figure, picture: Picture, ink: Ink) -> None:
     """Puts words beside points, where all is laid out."""
-    points = [p for panel in picture.panels for one in panel.series for p in one.points]
-    if not any(p.label or p.doubtful for p in points):
+    if not any(said for panel in picture.panels for *_, said in marks.said(picture, panel)):
         return
     # At each resolution letters are a little wider or less so, and all moves, but for these words: so once it is laid
     # out, it stays.

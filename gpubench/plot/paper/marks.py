@@ -24,38 +24,42 @@ RADIUS = 2.3 / 72
 """Inches: of a marker, with its edge."""
 
 
-def words(ax: Axes, picture: Picture, panel: Panel, ink: Ink) -> None:
-    """Labels beside points, and `!` where their rows have doubts. Only when all is laid out: before, nobody knows how
-    large the panel will be."""
-    measured = [one for one in panel.series if one.role == "measured" and one.marked]
-    shown = [
+def said(picture: Picture, panel: Panel) -> list[tuple[PlottedPoint, PlottedSeries, str]]:
+    """Each point that is shown, with its series and what is to stand beside it: its label, and `!` for doubts."""
+    return [
         (p, one, f"{p.label} {_mark(picture, panel, one, p)}".strip())
-        for one in measured
+        for one in panel.series
+        if one.role == "measured" and one.marked
         for p in one.points
         if p.y is not None
     ]
-    crowded = len(shown) > CROWDED and not any(p.label for p, *_ in shown)
-    if crowded:
-        for p, one, said in shown:
-            if said:
+
+
+def words(ax: Axes, picture: Picture, panel: Panel, ink: Ink) -> None:
+    """What stands beside points. Only when all is laid out: before, nobody knows how large the panel will be."""
+    shown = said(picture, panel)
+    measured = [one for one in panel.series if one.role == "measured" and one.marked]
+    if len(shown) > CROWDED and not any(p.label for p, *_ in shown):
+        for p, one, text in shown:
+            if text:
                 _at_edge(ax, p, one, measured)
         return
     at = _inches_of(ax)
     spots = [
         Spot(
             *at(p.x, p.y or 0, shift_of(panel, one)),
-            wide=ink.width(said, FINE) + 1 / 72 if said else 0.0,
+            wide=ink.width(text, FINE) + 1 / 72 if text else 0.0,
             high=FINE / 72,
             first=p.best,
         )
-        for p, one, said in shown
+        for p, one, text in shown
     ]
     inside = ax.get_window_extent()
     room = Box(*(end / ax.figure.dpi for end in (inside.x0, inside.y0, inside.x1 + FINE, inside.y1 + FINE)))
     places = placed(spots, list(_strokes(panel, at)), room, RADIUS)
-    for (p, one, said), place in zip(shown, places, strict=True):
+    for (p, one, text), place in zip(shown, places, strict=True):
         if place:
-            _write(ax, said, place)
+            _write(ax, text, place)
         elif _mark(picture, panel, one, p):
             _at_edge(ax, p, one, measured)
 
@@ -74,7 +78,7 @@ def _at_edge(ax: Axes, p: PlottedPoint, one: PlottedSeries, measured: Sequence[P
     ).set_in_layout(False)  # fmt: skip
 
 
-def _write(ax: Axes, said: str, place: Place) -> None:
+def _write(ax: Axes, text: str, place: Place) -> None:
     on_sheet = ax.figure.dpi_scale_trans
     if place.leader:
         (x, y), (to_x, to_y) = place.leader
@@ -83,7 +87,7 @@ def _write(ax: Axes, said: str, place: Place) -> None:
         )
     ax.text(
         *place.box.middle,
-        said,
+        text,
         transform=on_sheet,
         fontsize=FINE,
         ha="center",
