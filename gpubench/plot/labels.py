@@ -6,6 +6,7 @@ one unit, say inches; y goes up or down alike.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -106,24 +107,54 @@ def placed(spots: Sequence[Spot], strokes: Sequence[Stroke], room: Box, radius: 
     `strokes`: what is drawn beside markers, which no words may lie upon. `room`: outside of which none may stand.
     `radius`: of a marker.
     """
-    points = [(one.x, one.y) for one in spots]
     found: list[Place | None] = [None] * len(spots)
     taken: list[Place] = []
-    said = [at for at, one in enumerate(spots) if one.wide]
-    near = {at: [one for one in _near(spots[at], radius) if _is_clear(one, room, strokes, ())] for at in said}
-    own = {at: [one for one in near[at] if _is_its_own(one.box, at, points)] for at in said}
+    around = {at: _around(at, spots, strokes, radius) for at, one in enumerate(spots) if one.wide}
+    own = {
+        at: [
+            one
+            for one in _near(spots[at], radius)
+            if _is_clear(one, near, room) and _is_its_own(one.box, near)
+        ]
+        for at, near in around.items()
+    }
     # Who has the least choice goes first, for others get out of the way.
-    for at in sorted(said, key=lambda at: (not spots[at].first, len(own[at]))):
-        for place in (*own[at], *_led(spots[at], radius)):
-            if place.leader and not (
-                _is_clear(place, room, strokes, points, radius) and _leads(place.leader, at, points, radius)
-            ):
-                continue
+    for at in sorted(around, key=lambda at: (not spots[at].first, len(own[at]))):
+        led = (
+            one
+            for one in _led(spots[at], radius)
+            if _is_clear(one, around[at], room) and _leads(one, around[at], radius)
+        )
+        for place in itertools.chain(own[at], led):
             if not any(_bars(place, other) for other in taken):
                 found[at] = place
                 taken.append(place)
                 break
     return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Around:
+    """What lies so near to a point that its words may meet it."""
+
+    point: Pair
+    others: Sequence[Pair]
+    strokes: Sequence[Stroke]
+
+
+def _around(at: int, spots: Sequence[Spot], strokes: Sequence[Stroke], radius: float) -> _Around:
+    one = spots[at]
+    far = (REACHES[-1] + 3) * radius + one.wide + one.high
+    square = Box(one.x - far, one.y - far, one.x + far, one.y + far)
+    return _Around(
+        point=(one.x, one.y),
+        others=[
+            (other.x, other.y)
+            for number, other in enumerate(spots)
+            if number != at and abs(other.x - one.x) < far and abs(other.y - one.y) < far
+        ],
+        strokes=[stroke for stroke in strokes if square.is_crossed(stroke)],
+    )
 
 
 def _near(spot: Spot, radius: float) -> Iterator[Place]:
@@ -158,31 +189,25 @@ def _led(spot: Spot, radius: float) -> Iterator[Place]:
             )
 
 
-def _is_clear(
-    place: Place, room: Box, strokes: Sequence[Stroke], points: Sequence[Pair], radius: float = 0.0
-) -> bool:
-    """Whether words lie inside, and upon no line and no marker."""
-    return (
-        room.holds(place.box)
-        and not any(place.box.is_crossed(one) for one in strokes)
-        and all(place.box.gap(one) > radius for one in points)
-    )
+def _is_clear(place: Place, around: _Around, room: Box) -> bool:
+    """Whether words lie inside, and upon no line."""
+    return room.holds(place.box) and not any(place.box.is_crossed(one) for one in around.strokes)
 
 
-def _is_its_own(box: Box, at: int, points: Sequence[Pair]) -> bool:
+def _is_its_own(box: Box, around: _Around) -> bool:
     """Whether nobody takes words there for those of another point."""
-    gap, far = box.gap(points[at]), math.dist(box.middle, points[at])
+    gap, far = box.gap(around.point), math.dist(box.middle, around.point)
     return all(
-        box.gap(other) >= UNMISTAKABLE * gap and math.dist(box.middle, other) > far
-        for number, other in enumerate(points)
-        if number != at
+        box.gap(other) >= UNMISTAKABLE * gap and math.dist(box.middle, other) > far for other in around.others
     )
 
 
-def _leads(leader: Stroke, at: int, points: Sequence[Pair], radius: float) -> bool:
-    """Whether nobody takes a line for that of another point: it leaves its own on the side where that is alone."""
-    return all(
-        _distance(other, leader) > ALONE * radius for number, other in enumerate(points) if number != at
+def _leads(place: Place, around: _Around, radius: float) -> bool:
+    """Whether nobody takes its line for that of another point, for it leaves its own on the side where that is alone;
+    and whether the words at its end lie upon no marker."""
+    leader = place.leader
+    return leader is not None and all(
+        place.box.gap(other) > radius and _distance(other, leader) > ALONE * radius for other in around.others
     )
 
 

@@ -241,26 +241,34 @@
       const at = Math.max(0, Math.min(1, share));
       return Math.hypot(point.x - x - at * (toX - x), point.y - y - at * (toY - y));
     };
-    const others = (spot) => spots.filter((other) => other !== spot);
-    const free = (box) => box.left >= room.left && box.right <= room.right && box.top >= room.top && box.bottom <= room.bottom && !strokes.some((one) => crossed(box, one));
-    const own = (spot) => [[0, -1], [1, 0], [-1, 0], [0, 1], [1, -1], [-1, -1], [1, 1], [-1, 1]].map(([right, down]) => {
+    // What lies so near to a point that its words may meet it.
+    const around = (spot) => {
+      const reach = (REACHES.at(-1) + 3) * RADIUS + 2 * (spot.half + HALF);
+      const square = { left: spot.x - reach, right: spot.x + reach, top: spot.y - reach, bottom: spot.y + reach };
+      return {
+        others: spots.filter((one) => one !== spot && Math.abs(one.x - spot.x) < reach && Math.abs(one.y - spot.y) < reach),
+        strokes: strokes.filter((one) => crossed(square, one)),
+      };
+    };
+    const free = (box, strokes) => box.left >= room.left && box.right <= room.right && box.top >= room.top && box.bottom <= room.bottom && !strokes.some((one) => crossed(box, one));
+    const own = (spot, { others, strokes }) => [[0, -1], [1, 0], [-1, 0], [0, 1], [1, -1], [-1, -1], [1, 1], [-1, 1]].map(([right, down]) => {
       const apart = (RADIUS * 1.6) / Math.hypot(right, down);
       return { box: boxAt(spot.x + right * (apart + spot.half), spot.y + down * (apart + HALF), spot.half) };
     }).filter(({ box }) => {
       const middle = (one) => Math.hypot((box.left + box.right) / 2 - one.x, (box.top + box.bottom) / 2 - one.y);
-      return free(box) && others(spot).every((other) => gap(box, other) >= UNMISTAKABLE * gap(box, spot) && middle(other) > middle(spot));
+      return free(box, strokes) && others.every((other) => gap(box, other) >= UNMISTAKABLE * gap(box, spot) && middle(other) > middle(spot));
     });
-    const led = (spot) => REACHES.flatMap((reach) => d3.range(WAYS).map((way) => {
+    const led = (spot, { others, strokes }) => REACHES.flatMap((reach) => d3.range(WAYS).map((way) => {
       const [x, y] = [Math.cos((2 * Math.PI * way) / WAYS), Math.sin((2 * Math.PI * way) / WAYS)];
       const inside = Math.min(spot.half / Math.abs(x), HALF / Math.abs(y));
       const leader = [RADIUS, reach * RADIUS].map((r) => [spot.x + x * r, spot.y + y * r]);
       return { leader, box: boxAt(spot.x + x * (reach * RADIUS + inside), spot.y + y * (reach * RADIUS + inside), spot.half) };
-    })).filter(({ box, leader }) => free(box) && spots.every((one) => gap(box, one) > RADIUS) && others(spot).every((other) => far(leader, other) > ALONE * RADIUS));
+    })).filter(({ box, leader }) => free(box, strokes) && others.every((other) => gap(box, other) > RADIUS && far(leader, other) > ALONE * RADIUS));
     const bars = (a, b) => meets(a.box, b.box) || (a.leader && crossed(b.box, a.leader)) || (b.leader && crossed(a.box, b.leader)) || (a.leader && b.leader && cross(a.leader, b.leader));
     const found = [];
-    const said = spots.filter(({ text }) => text).map((spot) => ({ spot, near: own(spot) }));
-    for (const { spot, near } of d3.sort(said, ({ spot }) => !spot.p.best, ({ near }) => near.length)) {
-      const place = [...near, ...led(spot)].find((one) => !found.some((other) => bars(one, other)));
+    const said = spots.filter(({ text }) => text).map((spot) => [spot, around(spot)]).map(([spot, near]) => ({ spot, near, own: own(spot, near) }));
+    for (const { spot, near, own } of d3.sort(said, ({ spot }) => !spot.p.best, ({ own }) => own.length)) {
+      const place = [...own, ...led(spot, near)].find((one) => !found.some((other) => bars(one, other)));
       if (place) found.push({ ...place, text: spot.text });
     }
     return found;
