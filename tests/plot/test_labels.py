@@ -59,6 +59,7 @@ def gap(box: Box, x: float, y: float) -> float:
 @settings(max_examples=200, deadline=None)
 @example([(50.0, 30.0, WIDE)] * 2, [])
 @example([(50.0 + n, 30.0, WIDE) for n in range(6)], [])
+@example([(47, 32, 2.0), (50, 32, 2.0), (45, 31, 2.0), (52, 33, 2.0)], [])
 def test_no_words_can_be_taken_for_those_of_another_point(
     points: list[tuple[float, float, float]],
     lines: list[tuple[tuple[float, float], tuple[float, float]]],
