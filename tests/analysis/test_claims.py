@@ -128,6 +128,14 @@ def test_what_few_processes_leave_open_says_what_they_could_have_shown_and_what_
     assert "; more than 100 rounds would be needed to settle it; each" in hopeless.sentence
 
 
+def test_what_an_open_step_would_have_shown_is_not_said_of_steps_that_are_decided():
+    only = "would have shown only a difference of "
+    one = knee_of((1000, around(20)), (1100, around(10)), (1100, around(9, 0.1))).sentence
+    assert f"may be chance. The one that is open {only}" in one
+    two = knee_of((1000, around(20)), (1100, around(10)), (1100, around(9, 0.1)), (1100, around(8, 0.1))).sentence
+    assert f"may be chance. Of those that are open, the least sure {only}" in two
+
+
 def test_the_answer_is_over_all_steps_and_not_the_first_refusal():
     knee = knee_of((1000, around(20)), (2100, around(10)), (2200, around(4)))
     assert (knee.firm, knee.best) == (True, 64)
@@ -397,6 +405,10 @@ def test_speedups_are_faster_slower_the_same_or_open_with_their_efficiencies():
     (said,) = [one for one in opened.answers if one.startswith("Against")]
     assert " is open, 1.11 times (" in said
     assert ". Of so few processes only a difference of " in said
+    some = scaling_table((1, around(10, 0.1)), (2, around(9, 0.1)), (4, around(1, 0.1)))
+    (said,) = [one for one in some.answers if one.startswith("Against")]
+    assert "gpus=4 is faster" in said
+    assert ". The one that is open would have shown only a difference of " in said
 
 
 def test_values_along_another_axis_are_compared_with_the_one_before():
