@@ -330,9 +330,7 @@ def _efficiency(one: Comparison) -> str:
     return f"an efficiency of {half_up(one.efficiency_pct)} %{ends}"
 
 
-def _closed(
-    said: str, opened: Sequence[Interval], made: Decided, how: Further, *, some_decided: bool
-) -> str:
+def _closed(said: str, opened: Sequence[Interval], made: Decided, how: Further, *, some_decided: bool) -> str:
     """The sentence, and what those of its claims would take that are open."""
     more = settling(opened, made.family, how, some_decided=some_decided)
     return f"{said}. {more[0].upper()}{more[1:]}." if more else f"{said}."

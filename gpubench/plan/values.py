@@ -239,9 +239,7 @@ def percent(text: str | float, called: str) -> float:
         raise UsageError(f"{called}: {shown(text)} is not a share above 0 and up to 100 %")
     if found < 1 and bare == given:
         quote = "" if isinstance(text, str) else '"'  # a number in a file becomes a text there
-        raise UsageError(
-            f"{called} {bare}: write {quote}{100 * found:g}%{quote} or {quote}{found:g}%{quote}"
-        )
+        raise UsageError(f"{called} {bare}: write {quote}{100 * found:g}%{quote} or {quote}{found:g}%{quote}")
     return found
 
 

@@ -110,7 +110,9 @@ def test_what_is_said_of_open_ones_is_not_said_of_those_that_are_decided():
         rf"open\. Of those that are open, the least sure would have shown {least}; ", told(fast, wide, wider)
     )
     of_all = re.search(rf"open\. Of so few processes {least} would show; ", told(wide, wider))
-    assert one and two and of_all
+    assert one is not None
+    assert two is not None
+    assert of_all is not None
     assert int(one[1]) < int(two[1]) > int(of_all[1])
     assert "hardly any difference" not in told(fast)
     assert "Of those that are open, the least sure would have shown hardly any difference; " in told(

@@ -82,7 +82,9 @@ def test_what_can_not_be_meant_is_refused(asked: tuple[Any, Any, Any], says: str
         rounds_of(*asked, dashes="--")
 
 
-@pytest.mark.parametrize(("text", "is_pct"), [("0.02%", 0.02), (" 0.5 % ", 0.5), ("1", 1), (2, 2), (2.5, 2.5)])
+@pytest.mark.parametrize(
+    ("text", "is_pct"), [("0.02%", 0.02), (" 0.5 % ", 0.5), ("1", 1), (2, 2), (2.5, 2.5)]
+)
 def test_a_share_below_one_per_cent_is_taken_with_its_sign(text: str | float, is_pct: float) -> None:
     assert rounds_of(None, text, None).within_pct == is_pct
 
