@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 
 from gpubench.analysis import amdahl, efficiency, network_size, slowdown
-from gpubench.analysis.alternatives import Alternative
+from gpubench.analysis.alternatives import Alternative, told_apart_by
 from gpubench.analysis.certainty.decision import Decision
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.cpu_use import CpuUse, cpu_use
@@ -30,7 +30,7 @@ from gpubench.analysis.repeats import alone_of
 from gpubench.analysis.scaling import Comparison, named
 from gpubench.analysis.settle import Further, of_gain
 from gpubench.analysis.settle import sentence as settling
-from gpubench.analysis.varied import FOLLOWS, label
+from gpubench.analysis.varied import label
 from gpubench.basics.rounding import half_up
 from gpubench.schema.row import Row, TableRow, replace
 
@@ -305,7 +305,7 @@ def alternatives(of: Claims, made: Decided, fields: Collection[str], how: Furthe
         found.setdefault((one.field, *names), []).append((one, decision))
     said = []
     for (field, name, first), same in found.items():
-        apart = [other for other in fields if other != field and field not in FOLLOWS.get(other, ())]
+        apart = told_apart_by(field, fields)
         parts, of_cpu = [], []
         for one, decision in same:
             at = f"at {place} " if (place := label(one.row, apart)) else ""

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from gpubench.analysis.alike import DEVICES
 from gpubench.analysis.besides import besides, in_one_line
 from gpubench.analysis.certainty.interval import Interval
-from gpubench.analysis.decided import Decided, decided
+from gpubench.analysis.decided import Decided, decided, plain_change
 from gpubench.analysis.doubted import of_time
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
 from gpubench.analysis.holes import beyond, fitting, unknown
@@ -34,7 +34,6 @@ from gpubench.analysis.paying import Answer, Ladder, answer, ladder
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.settle import NOT_KNOWN, Further
 from gpubench.analysis.varied import as_asked, solo
-from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
 from gpubench.schema.row import Row, TableRow
 
@@ -264,7 +263,7 @@ def _refused(
     else:
         start = f"A larger batch never pays: already from {old} to {new}"
     answer = (
-        f"{start} memory {_change(memory)} while time per image {_change(time)}"
+        f"{start} memory {plain_change(memory)} while time per image {plain_change(time)}"
         f"{_straight(before, later, 'though')}{open_above}"
     )
     firm, sentence = _said(answer, [*steps, refused], _cost, below, later)
@@ -339,7 +338,7 @@ def _said(
     why = [unknown(holes)] if holes else []
     if near:
         what = "memory × time per image" if ratio is _cost else "time per image"
-        told = [f"{_change(_percent(step, ratio))} from {_both(step)}" for step in near]
+        told = [f"{plain_change(_percent(step, ratio))} from {_both(step)}" for step in near]
         why.append(f"That {what} {listed(told)} may be chance")
     if noiseless:
         every = len(noiseless) == len(rows)
@@ -420,12 +419,3 @@ def _cost(before: Row, after: Row) -> float | None:
     """Memory × time per image of `after` over that of `before`: what has to fall for a larger batch to pay."""
     memory, time = memory_growth_pct(before, after), _time(before, after)
     return None if memory is None or time is None else (1 + memory / 100) * time
-
-
-def _change(pct: float | None) -> str:
-    """`grows 58 %`, `falls 0.4 %`; the same is only what is exactly so."""
-    if not pct:
-        return "stays the same"
-    tenths = half_up(abs(pct), 1)
-    much = f"{tenths if tenths < 1 else half_up(abs(pct))} %" if tenths else "less than 0.1 %"
-    return f"{'grows' if pct > 0 else 'falls'} {much}"

@@ -218,7 +218,7 @@ def origin(rows: Sequence[Row], found: Verdict, unsure: Mapping[Sure, str] = UNS
     return ", and ".join(parts) if len(parts) < 3 else f"{parts[0]}, {parts[1]}, and {parts[2]}"
 
 
-def _logs(rows: Sequence[Row]) -> set[str | None]:
+def _logs(rows: Sequence[Row]) -> set[str]:
     """The sources of rows that were not measured here."""
     return {row.source for row in rows} - {"measured"}
 

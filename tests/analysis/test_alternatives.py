@@ -24,7 +24,9 @@ def processes(name: str, times: list[float], **fields):
         "config_id": name, "status": "ok", "images_per_epoch": 10_240, "device": "cuda", "gpu_name": "H",
     }  # fmt: skip
     return [
-        row_with(**values | fields | {"epoch_time_s": time, "repeat": number, "trial_id": f"{name}-{number}"})
+        row_with(
+            **{"trial_id": f"{name}-{number}"} | values | fields | {"epoch_time_s": time, "repeat": number}
+        )
         for number, time in enumerate(times)
     ]
 
@@ -151,9 +153,81 @@ def test_networks_are_not_ways_to_do_the_same_work():
     assert said(rows, "model") == []
 
 
-def test_rows_of_one_process_are_in_no_claim():
-    rows = [processes("a", [10.0]), processes("b", [5.0], variant="cached")]
-    assert said(rows, "variant") == []
+def test_rows_of_one_process_are_in_no_claim_and_told_by_their_figures():
+    rows = [
+        processes(f"{variant}{batch}", [time], variant=variant, batch_size=batch, epochs_measured=3)
+        for variant, batch, time in [
+            ("crop-resize", 32, 10),
+            ("cached", 32, 9.96),
+            ("crop-resize", 64, 7),
+            ("cached", 64, 14),
+            ("crop-resize", 128, 7),
+        ]
+    ]
+    found = table(rows, "batch_size", "variant")
+    assert [one for one in found.answers if one.startswith("Time per image with")] == [
+        "Time per image with variant=cached against variant=crop-resize: open, not decided: by these figures at "
+        "batch_size=32 it falls 0.4 %; at batch_size=64 it grows 100 %; each row is of one process only."
+    ]
+    assert found.claims.count == 0
+
+
+def test_by_the_figures_it_is_as_sure_as_its_rows():
+    one, two = [10.0], [5.0, 5.1]
+    mixed = [processes("a", two), processes("b", one, variant="cached")]
+    (said_of,) = said(mixed, "variant")
+    assert said_of.endswith(": by these figures it grows 98 %; some rows are of one process only.")
+    logged = [
+        processes(name, one, variant=name, source="published log") for name in ("crop-resize", "cached")
+    ]
+    (said_of,) = said(logged, "variant")
+    assert said_of.endswith(
+        ": by these figures it stays the same. How far chance moves these times is not known."
+    )
+    beside = [*mixed, processes("c", [6.0, 6.1], variant="synthetic")]
+    claimed, by_figures = said(beside, "variant")
+    assert claimed.startswith(
+        "Time per image with variant=synthetic against variant=crop-resize: it grows 20 %"
+    )
+    assert by_figures.startswith("Time per image with variant=cached against variant=crop-resize: open, not")
+
+
+def test_cpu_time_of_one_process_is_told_of_variants_that_know_it():
+    def of(*spent: float | None, **fields) -> str:
+        rows = [
+            with_cpu(
+                f"r{place}", [10.0 - place], [cpu], **{name: value[place] for name, value in fields.items()}
+            )
+            for place, cpu in enumerate(spent)
+        ]
+        (one,) = said(rows, *fields)
+        return one
+
+    variants = {"variant": ("crop-resize", "pre-resized")}
+    assert of(100.0, 30.0, **variants) == (
+        "Time per image with variant=pre-resized against variant=crop-resize: open, not decided: by these figures it "
+        "falls 10 %. CPU time per image: it falls 70 %; each row is of one process only."
+    )
+    assert "CPU time" not in of(100.0, None, **variants)
+    assert "CPU time" not in of(5.0, 9.0, optimizer=("sgd", "adam"))
+
+
+def test_trials_that_jobs_are_compared_with_answer_what_was_asked_of_them():
+    """Not what nobody asked: here optimizers differ as well, and are no axis."""
+    alone = [
+        processes(name, [time], trial_id=name, optimizer=optimizer, variant=variant)
+        for name, time, optimizer, variant in [
+            ("a", 10.0, "sgd", "crop-resize"),
+            ("b", 5.0, "sgd", "cached"),
+            ("c", 7.0, "adam", "cached"),
+        ]
+    ]
+    jobs = [
+        processes(f"g{name}", [12.0], group="g", job=job, group_id="g1", solo_id=name)
+        for name, job in (("a", "1 of 3"), ("b", "2 of 3"), ("c", "3 of 3"))
+    ]
+    (one,) = said([*alone, *jobs], "variant")
+    assert one.startswith("Time per image with variant=cached against variant=crop-resize: open, not decided")
 
 
 def test_loaders_that_a_variant_settles_by_itself_may_differ():

@@ -137,8 +137,8 @@ def test_the_sentence_on_a_group():
     """Verdict, gain and prediction first; then what was full; then what that rests on. No sentence is long."""
     (note,) = shown(group("three jobs, own GPUs")).notes
     assert note == (
-        "three jobs, own GPUs: by one process each, partly parallel (overlap gain 0.25); predicted 1.50 and 1.60 times as "
-        "long as alone, measured 1.50 and 1.70 (error 0 and −6 %). The CPUs were full together (98 %; alone 58 and "
+        "three jobs, own GPUs: by one process each, partly parallel (overlap gain 0.25); predicted 1.50 and 1.60 times "
+        "as long as alone, measured 1.50 and 1.70 (error 0 and −6 %). The CPUs were full together (98 %; alone 58 and "
         "61 %)."
     )
     assert "(overlap gain 0.25); " in shown(group("g", ends=(0.246, 0.254))).notes[0], "it reads the same"
