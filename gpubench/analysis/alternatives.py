@@ -22,23 +22,42 @@ SETTLED = ("lr", *catalog.OWN_FIELDS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Alternative:
+class Pair:
     """A row beside one that differs from it in the value of one field alone."""
 
     field: str
     row: TableRow
     baseline: TableRow
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Alternative(Pair):
+    """A pair of rows that are compared over processes."""
+
     ratio: Interval
     """Time per image of the row by that of the baseline."""
 
 
-def alternatives(rows: Sequence[TableRow], fields: Collection[str]) -> list[Alternative]:
-    """What can be said of the values of these fields of a table, field by field.
+def alternatives(pairs: Sequence[Pair]) -> list[Alternative]:
+    """Those of the pairs of which something can be said over processes: not those with a row of one process."""
+    return [
+        Alternative(field=one.field, row=one.row, baseline=one.baseline, ratio=ratio)
+        for one in pairs
+        if (ratio := time_ratio(one.row, one.baseline)) is not None
+    ]
+
+
+def told_apart_by(field: str, fields: Collection[str]) -> list[str]:
+    """Those of the fields of a table that tell places apart at which values of `field` stand beside each other."""
+    return [other for other in fields if other != field and field not in FOLLOWS.get(other, ())]
+
+
+def pairs(rows: Sequence[TableRow], fields: Collection[str]) -> list[Pair]:
+    """The rows of a table that differ in one of these fields, field by field.
 
     The baseline is the row of the value that stands first in the table, of those that stand beside another one:
     `single` never does on two devices. Both are equal in all else, but for what follows from the field by itself. Rows
-    that did not end ok, that are of one process, or are jobs of a group, are in none; nor are those of which several
-    are at one place.
+    that did not end ok, or are jobs of a group, are in none; nor are those of which several are at one place.
     """
     alone = [row for row in solo(rows) if epoch_time(row) is not None]
     found = []
@@ -58,11 +77,7 @@ def alternatives(rows: Sequence[TableRow], fields: Collection[str]) -> list[Alte
         for each in compared:
             if not each or known(each[0], field) != first:
                 continue  # so that all sentences on a field have the same baseline
-            found += [
-                Alternative(field=field, row=row, baseline=each[0], ratio=ratio)
-                for row in each[1:]
-                if (ratio := time_ratio(row, each[0])) is not None
-            ]
+            found += [Pair(field=field, row=row, baseline=each[0]) for row in each[1:]]
     return found
 
 

@@ -14,7 +14,7 @@ from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.decided import between
 from gpubench.analysis.front import front
 from gpubench.analysis.growth import epoch_time, gpu_mem
-from gpubench.analysis.noise import resting
+from gpubench.analysis.noise import beginning, begun, resting
 from gpubench.analysis.over_processes import of_nodes, steady, steady_ratio, time_ratio
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
@@ -61,7 +61,9 @@ def in_one_line(rows: Sequence[Row], *, over_processes: bool) -> str:
     weighed = [row for row in timed if gpu_mem(row) is not None]
     told = _judged(timed, over_processes=over_processes)
     most = _most(timed, told, over_processes=over_processes)
-    return f"{'; '.join(filter(None, (most, _fronts(timed, weighed, told))))}{resting(timed)}."
+    said = "; ".join(filter(None, (most, _fronts(timed, weighed, told))))
+    start = "" if over_processes else beginning(timed)
+    return f"{begun(start, said)}{'' if start else resting(timed)}."
 
 
 def _judged(timed: Sequence[Row], *, over_processes: bool) -> FigureOf:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 
 from gpubench.analysis import amdahl, efficiency, network_size, slowdown
-from gpubench.analysis.alternatives import Alternative
+from gpubench.analysis.alternatives import Alternative, told_apart_by
 from gpubench.analysis.certainty.decision import Decision
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.cpu_use import CpuUse, cpu_use
@@ -30,7 +30,7 @@ from gpubench.analysis.repeats import alone_of
 from gpubench.analysis.scaling import Comparison, named
 from gpubench.analysis.settle import Further, of_gain
 from gpubench.analysis.settle import sentence as settling
-from gpubench.analysis.varied import FOLLOWS, label
+from gpubench.analysis.varied import label
 from gpubench.basics.rounding import half_up
 from gpubench.schema.row import Row, TableRow, replace
 
@@ -229,7 +229,13 @@ def along_axis(of: Claims, made: Decided, axis: str, fields: Collection[str], ho
         ]
         opened = [ratio for (_, ratio), decision in found if decision.word == "open"]
         said.append(
-            _closed(f"Time per image{f' of {name}' if name else ''}: {'; '.join(parts)}", opened, made, how)
+            _closed(
+                f"Time per image{f' of {name}' if name else ''}: {'; '.join(parts)}",
+                opened,
+                made,
+                how,
+                some_decided=len(opened) < len(found),
+            )
         )
     return said
 
@@ -252,7 +258,7 @@ def speedups(of: Claims, made: Decided, fields: Collection[str], how: Further) -
     for networks in by_size:
         opened = [ratio for _, ratio, word in networks if word == "open"]
         whole = network_size.sentence(network_size.sizes(networks, fields), networks[0][0])
-        said.append(_closed(whole, opened, made, how))
+        said.append(_closed(whole, opened, made, how, some_decided=len(opened) < len(networks)))
     for (kind, _), same in found.items():
         baseline = same[0][0].baseline
         device = "rank" if baseline.device == "cpu" else "GPU"
@@ -265,7 +271,8 @@ def speedups(of: Claims, made: Decided, fields: Collection[str], how: Further) -
         opened = [ratio for _, ratio, decision in same if decision.word == "open"]
         batch = f", batch size {baseline.batch_size:,}" if baseline.batch_size else ""
         start = f"Against {named(baseline, device)}{batch} ({kind} scaling)"
-        said.append(_closed(f"{start}: {'; '.join(parts)}", opened, made, how))
+        whole = f"{start}: {'; '.join(parts)}"
+        said.append(_closed(whole, opened, made, how, some_decided=len(opened) < len(same)))
     return said
 
 
@@ -298,7 +305,7 @@ def alternatives(of: Claims, made: Decided, fields: Collection[str], how: Furthe
         found.setdefault((one.field, *names), []).append((one, decision))
     said = []
     for (field, name, first), same in found.items():
-        apart = [other for other in fields if other != field and field not in FOLLOWS.get(other, ())]
+        apart = told_apart_by(field, fields)
         parts, of_cpu = [], []
         for one, decision in same:
             at = f"at {place} " if (place := label(one.row, apart)) else ""
@@ -311,11 +318,9 @@ def alternatives(of: Claims, made: Decided, fields: Collection[str], how: Furthe
             by_cpu[id(one)][0] for one, _ in same if id(one) in by_cpu and by_cpu[id(one)][1].word == "open"
         ]
         also = f". CPU time per image: {'; '.join(of_cpu)}" if of_cpu else ""
-        said.append(
-            _closed(
-                f"Time per image with {name} against {first}: {'; '.join(parts)}{also}", opened, made, how
-            )
-        )
+        whole = f"Time per image with {name} against {first}: {'; '.join(parts)}{also}"
+        some_decided = len(opened) < len(parts) + len(of_cpu)
+        said.append(_closed(whole, opened, made, how, some_decided=some_decided))
     return said
 
 
@@ -325,6 +330,7 @@ def _efficiency(one: Comparison) -> str:
     return f"an efficiency of {half_up(one.efficiency_pct)} %{ends}"
 
 
-def _closed(said: str, opened: Sequence[Interval], made: Decided, how: Further) -> str:
-    more = settling(opened, made.family, how)
+def _closed(said: str, opened: Sequence[Interval], made: Decided, how: Further, *, some_decided: bool) -> str:
+    """The sentence, and what those of its claims would take that are open."""
+    more = settling(opened, made.family, how, some_decided=some_decided)
     return f"{said}. {more[0].upper()}{more[1:]}." if more else f"{said}."

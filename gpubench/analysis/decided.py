@@ -66,6 +66,15 @@ def change(ratio: Interval) -> str:
     )
 
 
+def plain_change(pct: float | None) -> str:
+    """`grows 58 %`, `falls 0.4 %`, of figures without an interval; the same is only what is exactly so."""
+    if not pct:
+        return "stays the same"
+    tenths = half_up(abs(pct), 1)
+    much = f"{tenths if tenths < 1 else half_up(abs(pct))} %" if tenths else "less than 0.1 %"
+    return f"{'grows' if pct > 0 else 'falls'} {much}"
+
+
 def between(low: float, high: float, digits: int) -> str:
     """`1.80 to 1.94`."""
     far = f"more than {LARGEST:,.0f}"

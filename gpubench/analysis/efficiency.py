@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from gpubench.analysis.alike import devices, way
 from gpubench.analysis.certainty.interval import Interval
+from gpubench.analysis.noise import beginning, begun
 from gpubench.analysis.scaling import Comparison, named
 from gpubench.basics.words import listed
 
@@ -89,7 +90,10 @@ def sentence(of: Scaled, shown: Sequence[bool]) -> str:
         said = f"is {listed(parts)} {device}s".replace("is under it", f"is under {bound}")
     baseline = of.steps[0].baseline
     start = f"Efficiency of {of.steps[0].row.strategy} ({of.steps[0].kind} scaling against {named(baseline, device)})"
-    return f"{start} {said}{'' if shown else ' by these figures'}."
+    if shown:
+        return f"{start} {said}."
+    few = beginning(row for one in of.steps for row in (one.row, one.baseline))
+    return f"{begun(few, start)} {said}{'' if few else ' by these figures'}."
 
 
 def _word(one: Comparison, bound_pct: float, holds: bool) -> str:

@@ -1,7 +1,8 @@
 """Where a larger batch stops paying: it pays while GPU memory × time per image falls.
 
-Rows of several processes are decided over these (`paying.py`). Of rows of one process the answer is firm only where
-every step that it rests on is clear of the noise, and the noise is known. A step is from one batch size to the next:
+Rows of several processes are decided over these (`paying.py`). Of rows of one process the answer is open unless every
+step that it rests on is clear of the noise, and the noise is known; and then it begins with that one process, for what
+differs from process to process is not in it. A step is from one batch size to the next:
 none leads over a size that was asked for and has no figures.
 """
 
@@ -15,17 +16,24 @@ from typing import Any, Literal
 from gpubench.analysis.alike import DEVICES
 from gpubench.analysis.besides import besides, in_one_line
 from gpubench.analysis.certainty.interval import Interval
-from gpubench.analysis.decided import Decided, decided
+from gpubench.analysis.decided import Decided, decided, plain_change
 from gpubench.analysis.doubted import of_time
 from gpubench.analysis.growth import epoch_time, gpu_mem, memory_growth_pct, series, time_growth_pct
 from gpubench.analysis.holes import beyond, fitting, unknown
 from gpubench.analysis.memory_line import largest_that_fits
-from gpubench.analysis.noise import half_width, process_interval, processes, resting, together
+from gpubench.analysis.noise import (
+    beginning,
+    begun,
+    half_width,
+    process_interval,
+    processes,
+    resting,
+    together,
+)
 from gpubench.analysis.paying import Answer, Ladder, answer, ladder
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.settle import NOT_KNOWN, Further
 from gpubench.analysis.varied import as_asked, solo
-from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
 from gpubench.schema.row import Row, TableRow
 
@@ -57,7 +65,8 @@ class Knee:
     time_growth_pct: float | None = None
     """How much time per image grows from `best` to `refused`."""
     firm: bool = False
-    """Whether the noise of every step up to this answer is known, and smaller than the step."""
+    """Whether the noise of every step up to this answer is known, and smaller than the step. Of one process that is
+    the noise that one process saw."""
     sentence: str
     besides: tuple[str, ...] = ()
     """Other answers: by the allocator's peak, by steady steps or by whole epochs."""
@@ -254,7 +263,7 @@ def _refused(
     else:
         start = f"A larger batch never pays: already from {old} to {new}"
     answer = (
-        f"{start} memory {_change(memory)} while time per image {_change(time)}"
+        f"{start} memory {plain_change(memory)} while time per image {plain_change(time)}"
         f"{_straight(before, later, 'though')}{open_above}"
     )
     firm, sentence = _said(answer, [*steps, refused], _cost, below, later)
@@ -309,12 +318,13 @@ def _around(ordered: Sequence[Row], row: Row) -> tuple[Sequence[Row], Sequence[R
 def _said(
     answer: str, steps: Sequence[Step], ratio: Ratio, holes: Sequence[Row], beside: Sequence[Row] = ()
 ) -> tuple[bool, str]:
-    """Whether an answer that rests on these steps is firm; and the sentence, which begins with `Open` if it is not.
+    """Whether an answer that rests on these steps is firm; and the sentence, which begins with `Open` if it is not,
+    and with the process that each row is of where that is one.
 
     `holes`: sizes without figures that it would have to know. `beside`: rows that it speaks of besides.
     """
     rows = list({id(row): row for step in steps for row in step}.values())
-    end = f"{resting([*rows, *beside])}{_doubtful([*rows, *beside])}."
+    used = [*rows, *beside]
     noiseless = [_batch(row) for row in rows if half_width(row) is None]
     near = [
         step
@@ -322,11 +332,13 @@ def _said(
         if not {row.batch_size for row in step} & set(noiseless) and not _clear(step, ratio)
     ]
     if not noiseless and not near and not holes:
-        return True, f"{answer}. Every difference is larger than {_what_spreads(rows)}{end}"
+        start = beginning(used)
+        end = f"{'' if start else resting(used)}{_doubtful(used)}."
+        return True, f"{begun(start, answer)}. Every difference is larger than {_what_spreads(rows)}{end}"
     why = [unknown(holes)] if holes else []
     if near:
         what = "memory × time per image" if ratio is _cost else "time per image"
-        told = [f"{_change(_percent(step, ratio))} from {_both(step)}" for step in near]
+        told = [f"{plain_change(_percent(step, ratio))} from {_both(step)}" for step in near]
         why.append(f"That {what} {listed(told)} may be chance")
     if noiseless:
         every = len(noiseless) == len(rows)
@@ -337,7 +349,8 @@ def _said(
         )
     return (
         False,
-        f"Open, not decided: by these figures {answer[0].lower()}{answer[1:]}. {'. '.join(why)}{end}",
+        f"Open, not decided: by these figures {answer[0].lower()}{answer[1:]}. "
+        f"{'. '.join(why)}{resting(used)}{_doubtful(used)}.",
     )
 
 
@@ -406,12 +419,3 @@ def _cost(before: Row, after: Row) -> float | None:
     """Memory × time per image of `after` over that of `before`: what has to fall for a larger batch to pay."""
     memory, time = memory_growth_pct(before, after), _time(before, after)
     return None if memory is None or time is None else (1 + memory / 100) * time
-
-
-def _change(pct: float | None) -> str:
-    """`grows 58 %`, `falls 0.4 %`; the same is only what is exactly so."""
-    if not pct:
-        return "stays the same"
-    tenths = half_up(abs(pct), 1)
-    much = f"{tenths if tenths < 1 else half_up(abs(pct))} %" if tenths else "less than 0.1 %"
-    return f"{'grows' if pct > 0 else 'falls'} {much}"

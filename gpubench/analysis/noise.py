@@ -12,13 +12,14 @@ interval around a time that is the process's own. So what rests on one process s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from gpubench.analysis.certainty.interval import Interval, interval
 from gpubench.analysis.certainty.noise import Noise
 from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.row import Row
 
+ONE = "one process"
 OWN = (None, "measured")
 """Sources of rows whose processes are known."""
 
@@ -106,16 +107,39 @@ def resting(rows: Iterable[Row]) -> str:
     What differs from process to process shows in none of the figures of one. Empty, too, where any row was not
     measured here: nobody knows what it is of.
     """
-    there = list(rows)
-    found = {processes(row) for row in there}
-    if not there or min(found) >= FEWEST_TIMES or any(row.source not in OWN for row in there):
+    few, every = _few(list(rows))
+    if not few:
         return ""
-    few = "two processes" if min(found) == 2 else "one process"
+    return f"; each row is of {few} only" if every else f"; some rows are of {few} only"
+
+
+def beginning(rows: Iterable[Row]) -> str:
+    """How a conclusion from these rows begins where some or all are of one process, so that nobody takes it for firm.
+
+    `By one process each, `; empty where `resting` is, and of two processes, over which conclusions are decided.
+    """
+    few, every = _few(list(rows))
+    if not few.startswith(ONE):
+        return ""
+    return f"By {few} each, " if every else f"By {few} of some rows, "
+
+
+def begun(start: str, said: str) -> str:
+    """A sentence after such a beginning; as it is after none."""
+    return f"{start}{said[0].lower()}{said[1:]}" if start else said
+
+
+def _few(rows: Sequence[Row]) -> tuple[str, bool]:
+    """`one process (and two epochs)` or `two processes`, and whether all of these rows are of so few; empty of more."""
+    found = {processes(row) for row in rows}
+    if not rows or min(found) >= FEWEST_TIMES or any(row.source not in OWN for row in rows):
+        return "", False
+    few = "two processes" if min(found) == 2 else ONE
     if len(found) > 1:
-        return f"; some rows are of {few} only"
-    epochs = {0 if _repeated(row) else times(row) for row in there}
+        return few, False
+    epochs = {0 if _repeated(row) else times(row) for row in rows}
     also = {1: " (and one epoch)", 2: " (and two epochs)"}.get(max(epochs), "")
-    return f"; each row is of {few}{also if len(epochs) == 1 else ''} only"
+    return f"{few}{also if len(epochs) == 1 else ''}", True
 
 
 def _repeated(row: Row) -> bool:

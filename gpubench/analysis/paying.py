@@ -165,7 +165,8 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
         )
     if holes:
         parts.append(unknown(holes))
-    if settle := settling([move.cost for move in still], family, how):
+    some_decided = any(word != "open" for word in each)
+    if settle := settling([move.cost for move in still], family, how, some_decided=some_decided):
         parts.append(f"{settle[0].upper()}{settle[1:]}")
     doubted = "; some of these rows have doubts about their times" if any(map(of_time, of.weighed)) else ""
     steady_steps = all(map(steady, of.weighed))

@@ -96,22 +96,23 @@ def further(rows: Iterable[TableRow]) -> Further:
     return Further(option="--rounds" if rounds else "--repeats", each=each, turns=tuple(turns.values()))
 
 
-def sentence(claims: Sequence[Interval], family: int, how: Further) -> str:
-    """What these open claims (ratios), of a family of so many, would take; without a full stop. Empty for none."""
+def sentence(claims: Sequence[Interval], family: int, how: Further, *, some_decided: bool = False) -> str:
+    """What these open claims (ratios), of a family of so many, would take; without a full stop. Empty for none.
+
+    `some_decided`: whether the same sentence tells of claims that are decided, of which nothing here is said.
+    """
     between = sum(not one.is_known for one in claims)
     if between:
-        whose = "" if between == len(claims) else f"for {between} of these "
+        those = "the one that is open" if len(claims) == 1 else "those that are open"
+        whose = f"for {those} " if some_decided else ""
+        whose = whose if between == len(claims) else f"for {between} of {those if some_decided else 'these'} "
         rest = sentence([one for one in claims if one.is_known], family, how)
         return f"{whose}{NODES_APART}{f'; of the others, {rest}' if rest else ''}"
     if not claims:
         return ""
     level = LEVEL / family
     effect = 100 * (max(smallest_effect(one, level) for one in claims) - 1)
-    shown = (
-        f"of so few processes only a difference of {_per_cent(effect)} or more would show"
-        if effect <= WIDE_PCT
-        else "of so few processes hardly any difference would show"
-    )
+    shown = _shown(effect, len(claims), some_decided=some_decided)
     wanted = [_wanted(one, level) for one in claims]
     if any(one is None or how.asks(one) > MOST_ROUNDS for one in wanted):
         return f"{shown}; more than {MOST_ROUNDS} {how.things} would be needed to settle it"
@@ -138,6 +139,20 @@ def of_gain(gain: Interval, borders: Sequence[float], family: int, how: Further)
         if inside:
             return f"{shown}; {_settled(count, there, how, 'it')}"
     return f"{shown}; more than {MOST_ROUNDS} {how.things} would be needed to settle it"
+
+
+def _shown(effect_pct: float, count: int, *, some_decided: bool) -> str:
+    """Which difference so few processes show, by the least sure of so many open claims."""
+    much = (
+        f"only a difference of {_per_cent(effect_pct)} or more"
+        if effect_pct <= WIDE_PCT
+        else "hardly any difference"
+    )
+    if not some_decided:
+        return f"of so few processes {much} would show"
+    if count == 1:
+        return f"the one that is open would have shown {much}"
+    return f"of those that are open, the least sure would have shown {much}"
 
 
 def _wanted(claim: Interval, level: float) -> int | None:

@@ -11,7 +11,7 @@ from gpubench.analysis import noise, over_processes
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.certainty.mean_estimate import LEVEL
 from gpubench.analysis.doubted import beside_others, codes, of_time
-from gpubench.analysis.noise import half_width, resting
+from gpubench.analysis.noise import beginning, half_width, resting
 from gpubench.basics.rounding import half_up
 from gpubench.schema.doubts import FASTER, doubt_of
 from gpubench.schema.row import Row
@@ -92,6 +92,7 @@ def group_verdict(
         sure=unsure or ("few processes" if rests else "yes"),
         gain_range=ends if ends is None or math.isfinite(ends[1]) else None,
         rests=rests,
+        begins=beginning(rows),
         over_processes=over is not None,
         beside_others=others,
     )

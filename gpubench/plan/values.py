@@ -228,11 +228,19 @@ _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
 def percent(text: str | float, called: str) -> float:
-    """`2%` or 2 as a number of per cent, above 0 and at most 100."""
-    found = _number(float, str(text).strip().removesuffix("%").strip(), called)
+    """`2%` or 2 as a number of per cent, above 0 and at most 100.
+
+    Below 1 it needs its sign: 0.02 may be meant as a part of 1 or as per cent.
+    """
+    given = str(text).strip()
+    bare = given.removesuffix("%").strip()
+    found = float(_number(float, bare, called))
     if not 0 < found <= 100:
         raise UsageError(f"{called}: {shown(text)} is not a share above 0 and up to 100 %")
-    return float(found)
+    if found < 1 and bare == given:
+        quote = "" if isinstance(text, str) else '"'  # a number in a file becomes a text there
+        raise UsageError(f"{called} {bare}: write {quote}{100 * found:g}%{quote} or {quote}{found:g}%{quote}")
+    return found
 
 
 def seconds(text: str | float, called: str = "timeout") -> float:

@@ -11,7 +11,7 @@ from typing import Any
 from gpubench.analysis import sharing
 from gpubench.analysis.doubted import serious
 from gpubench.analysis.growth import percent
-from gpubench.analysis.noise import processes
+from gpubench.analysis.noise import begun, processes
 from gpubench.analysis.sharing import stored_resources
 from gpubench.analysis.varied import Axes, as_asked, asked, known, machine, solo, unit, varied
 from gpubench.basics.words import clean, listed, number, signed
@@ -189,7 +189,12 @@ def _verdict(rows: Sequence[Row], found: Verdict) -> str:
         return f"no verdict: {why}" if why else ""
     if not found.words:
         return f"no verdict (overlap gain {number(gain, 2)}){f': {found.why_not}' if found.why_not else ''}"
-    return sharing.headline(found, gain)
+    start = "" if _logs(rows) else _lower(found.begins)
+    return begun(start, sharing.headline(found, gain))
+
+
+def _lower(said: str) -> str:
+    return f"{said[:1].lower()}{said[1:]}"
 
 
 UNSURE: Mapping[Sure, str] = {
@@ -201,16 +206,21 @@ UNSURE: Mapping[Sure, str] = {
 
 
 def origin(rows: Sequence[Row], found: Verdict, unsure: Mapping[Sure, str] = UNSURE) -> str:
-    """That the figures are of few processes, and why chance may have made the verdict, by `unsure`."""
-    logs = {row.source for row in rows} - {"measured"}
-    if logs:
+    """That the figures are of few processes, unless the sentence begins with that, and why chance may have made the
+    verdict, by `unsure`."""
+    if logs := _logs(rows):
         return f"each time is one figure of a {listed(sorted(logs))}"
-    few = found.rests.removeprefix("; ")
+    few = "" if found.begins else found.rests.removeprefix("; ")
     extrapolated = any(row.epoch_time_source == "extrapolated" for row in rows)
     parts = [few] if few else []
     parts += ["epoch times are extrapolated from steps"] if extrapolated else []
     parts += [unsure[found.sure]] if found.sure in unsure else []
     return ", and ".join(parts) if len(parts) < 3 else f"{parts[0]}, {parts[1]}, and {parts[2]}"
+
+
+def _logs(rows: Sequence[Row]) -> set[str]:
+    """The sources of rows that were not measured here."""
+    return {row.source for row in rows} - {"measured"}
 
 
 def _predicted(rows: Sequence[Row]) -> str:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from types import NoneType
 from typing import Any
 
+from gpubench.analysis import by_figures, energy, scaling, top1
 from gpubench.analysis import claims as told
-from gpubench.analysis import energy, scaling, top1
-from gpubench.analysis.alternatives import alternatives
+from gpubench.analysis.alternatives import alternatives, pairs
 from gpubench.analysis.growth import moves_with, of_merged, ordered_axis
 from gpubench.analysis.knee import batches
 from gpubench.analysis.over_processes import of_some_rounds
@@ -201,11 +201,13 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
         for names in (("batch_size",), scaling.DEVICES)
     )
     along = axis is not None and axis not in ("batch_size", *scaling.DEVICES) and not found
+    of_ways = asked(axes) if baselines or (found and axes) else fields
+    side_by_side = pairs(grown, of_ways)
     claimed = told.claims(
         batches(merged, tied) if "batch_size" in fields and of_batches and not of_tries else [],
         grown,
         scaled if of_devices else [],
-        [] if baselines else alternatives(grown, fields if not found or not axes else asked(axes)),
+        [] if baselines else alternatives(side_by_side),
         [[jobs[id(row)] for row in group.rows] for group in found],
         along=along,
         bound_pct=choice.bound_pct,
@@ -217,8 +219,9 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
         grown = [judged.get(id(row), row) for row in grown]
     found = [group.of(judged.get(id(row), row) for row in group.rows) for group in found]
     knees = told.knees(claimed, made, how)
+    seen = by_figures.sentences(side_by_side, fields)
     claimed = claimed.of_several
-    del alike, merged  # the lines of before are gone as others take their places
+    del alike, merged, side_by_side  # the lines of before are gone as others take their places
     grown = _finished(grown)
     names = [*_place(grown), *(field for field in fields if not _needless(field, fields, grown))]
     names += ["repeats"] if any(row.repeats > 1 for row in grown) else []
@@ -231,6 +234,7 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
     answers += told.speedups(claimed, made, fields, how)
     answers += told.efficiencies(claimed, made)
     answers += told.alternatives(claimed, made, fields, how)
+    answers += seen
     accuracies = top1.comparisons(grown, axes, fields)
     answers += top1_told.sentences(accuracies, fields)
     answers += groups.sentences(found, grown, rows, told.unsettled(claimed, made, how))

@@ -413,7 +413,8 @@ class DerivedColumns:
     epoch_time_growth_high_pct: float | None = column("%", "upper end of the same", "growth high", 1)
     cost_growth_pct: float | None = column(
         "%",
-        "memory × time per image of a steady step against the row before, over processes",
+        "memory × time per image against the row before, over processes: of steady steps; of whole epochs "
+        "where one of both rows has none",
         "cost growth",
         1,
     )

@@ -33,6 +33,8 @@ class Verdict:
     """The lowest and the highest overlap gain that the spread of the epoch times allows; None: not known."""
     rests: str = ""
     """That it rests on few processes, as `noise.resting` says it; empty where it does not, or where nobody knows."""
+    begins: str = ""
+    """How a sentence on it begins where rows are of one process, as `noise.beginning` says it."""
     why_not: str | None = None
     """Why these figures allow no verdict."""
     over_processes: bool = False

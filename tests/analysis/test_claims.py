@@ -128,6 +128,16 @@ def test_what_few_processes_leave_open_says_what_they_could_have_shown_and_what_
     assert "; more than 100 rounds would be needed to settle it; each" in hopeless.sentence
 
 
+def test_what_an_open_step_would_have_shown_is_not_said_of_steps_that_are_decided():
+    only = "would have shown only a difference of "
+    one = knee_of((1000, around(20)), (1100, around(10)), (1100, around(9, 0.1))).sentence
+    assert f"may be chance. The one that is open {only}" in one
+    two = knee_of(
+        (1000, around(20)), (1100, around(10)), (1100, around(9, 0.1)), (1100, around(8, 0.1))
+    ).sentence
+    assert f"may be chance. Of those that are open, the least sure {only}" in two
+
+
 def test_the_answer_is_over_all_steps_and_not_the_first_refusal():
     knee = knee_of((1000, around(20)), (2100, around(10)), (2200, around(4)))
     assert (knee.firm, knee.best) == (True, 64)
@@ -176,8 +186,9 @@ def test_claims_of_one_table_are_corrected_for_by_holm():
 def test_only_rows_of_several_processes_are_decided_so():
     rows = sizes((1000, around(20)), (1100, [10.0]))
     (knee,) = knees(rows)
-    assert "Every larger batch pays, up to 32. Every difference is larger than" in knee.sentence
-    assert knee.sentence.endswith("; some rows are of one process only.")
+    assert knee.sentence.startswith(
+        "By one process of some rows, every larger batch pays, up to 32. Every difference is larger than"
+    )
 
 
 def test_two_processes_say_that_they_are_two():
@@ -225,8 +236,8 @@ def test_a_size_that_stayed_at_one_process_takes_no_claim_from_the_others(single
 
 def test_while_a_second_round_is_under_way_all_sizes_are_in_the_answer():
     knee = knee_of((1000, [40.0, 41.0]), (1100, [20.0, 20.1]), (1700, [19.0]))
-    assert knee.sentence.startswith("A larger batch stops paying after 32: from 32 to 64 memory grows")
-    assert knee.sentence.endswith("; some rows are of one process only.")
+    said = "By one process of some rows, a larger batch stops paying after 32: from 32 to 64 memory grows"
+    assert knee.sentence.startswith(said)
 
 
 def test_rows_of_common_rounds_are_compared_round_by_round():
@@ -267,7 +278,7 @@ def test_of_one_process_whole_epochs_judge_and_steady_steps_are_told():
         for batch, memory, epoch, step in ((16, 1000, 10, 10e-3), (32, 1100, 8, 5e-3), (64, 1200, 8.1, 3e-3))
     ]
     table = build("one", rows, axes=AXES)
-    assert table.answers[0].startswith("A larger batch stops paying after 32: ")
+    assert table.answers[0].startswith("By one process each, a larger batch stops paying after 32: ")
     assert table.answers[1] == (
         "By the steady steps alone, without the fill of each epoch, every larger batch pays, up to 64, by these "
         "figures."
@@ -292,8 +303,8 @@ def test_the_allocators_answer_is_told_where_it_is_another():
 def test_most_of_the_rate_and_the_pareto_front_stand_in_one_line():
     table = build("one", sizes((1000, [20]), (1100, [10]), (1700, [9.8]), (1800, [11])), axes=AXES)
     assert table.remarks[0] == (
-        "32 is the smallest of these sizes that reaches 95 % of the best rate; by these figures on the Pareto front of "
-        "time and memory, beaten in both by no other: 16, 32 and 64; each row is of one process only."
+        "By one process each, 32 is the smallest of these sizes that reaches 95 % of the best rate; by these figures "
+        "on the Pareto front of time and memory, beaten in both by no other: 16, 32 and 64."
     )
 
 
@@ -397,6 +408,10 @@ def test_speedups_are_faster_slower_the_same_or_open_with_their_efficiencies():
     (said,) = [one for one in opened.answers if one.startswith("Against")]
     assert " is open, 1.11 times (" in said
     assert ". Of so few processes only a difference of " in said
+    some = scaling_table((1, around(10, 0.1)), (2, around(9, 0.1)), (4, around(1, 0.1)))
+    (said,) = [one for one in some.answers if one.startswith("Against")]
+    assert "gpus=4 is faster" in said
+    assert ". The one that is open would have shown only a difference of " in said
 
 
 def test_values_along_another_axis_are_compared_with_the_one_before():
@@ -760,13 +775,12 @@ def test_an_answer_that_rests_on_borrowed_noise_names_that_and_no_epochs_spread(
         changed(row, borrowed_noise=noise, epochs_measured=1, epoch_time_iqr_s=None)
         for row in sizes((1000, [20]), (1100, [10]), (1700, [9.5]))
     ]
-    said = (
-        ". Every difference is larger than the machine's own noise (†) explains; each row is of one process "
-    )
-    assert said in knees(rows)[0].sentence
+    said = knees(rows)[0].sentence
+    assert said.startswith("By one process (and one epoch) each, a larger batch stops paying after 32: ")
+    assert said.endswith(". Every difference is larger than the machine's own noise (†) explains.")
     mixed = [*rows[:2], *sizes((1700, [9.5]), first=64, epoch_time_iqr_s=0.01)]
     assert (
-        " than the epochs of one process spread, or the machine's own noise (†) explains; "
+        " than the epochs of one process spread, or the machine's own noise (†) explains."
         in knees(mixed)[0].sentence
     )
 

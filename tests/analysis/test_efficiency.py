@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from whole_rows import row_with
+from whole_rows import changed, row_with
 
 from gpubench.analysis.amdahl import share_of
 from gpubench.analysis.claims import opened
@@ -41,7 +41,7 @@ def table(*rows: tuple[int, list[float]], weak: bool = False, bound_pct: float =
 
 
 def said(found: Table) -> list[str]:
-    return [one for one in found.answers if one.startswith("Efficiency")]
+    return [one for one in found.answers if "fficiency of ddp (" in one]
 
 
 def by_efficiency(*each: float, apart: float = 0.001) -> Table:
@@ -91,7 +91,10 @@ def test_of_two_numbers_of_devices_the_efficiency_says_all():
 
 def test_of_one_process_it_is_by_these_figures():
     found = table((1, [80.0]), (2, [44.0]), (4, [30.0]))
-    assert said(found) == [f"{START} falls under 80 % from 4 GPUs on by these figures."]
+    assert said(found) == [f"By one process each, e{START[1:]} falls under 80 % from 4 GPUs on."]
+    from_log = [changed(row, source="published log") for row in found.trials]
+    logged = build("one", from_log, axes=[("gpus",)])
+    assert said(logged) == [f"{START} falls under 80 % from 4 GPUs on by these figures."]
     assert found.claims.count == 0
 
 

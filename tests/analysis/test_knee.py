@@ -32,14 +32,15 @@ def rows(memory, times, **others):
     ]
 
 
-CLEAR = ". Every difference is larger than the epochs of one process spread; each row is of one process only"
+START = "By one process each, "
+CLEAR = ". Every difference is larger than the epochs of one process spread"
 
 
 def test_resnet34_of_the_published_log():
     (knee,) = knees(rows([1259, 1539, 2047, 3233, 5527, 9905], [29.1, 16.7, 12.3, 11.4, 11.4, 12.8]))
     assert (knee.verdict, knee.best, knee.refused) == ("stops", 64, 128)
     assert knee.sentence == (
-        "A larger batch stops paying after 64: "
+        f"{START}a larger batch stops paying after 64: "
         f"from 64 to 128 memory grows 58 % while time per image falls 7 %{CLEAR}."
     )
     assert knee.firm
@@ -76,17 +77,19 @@ def test_only_what_is_exactly_the_same_is_called_so(time, said):
 def test_never_and_always():
     (never,) = knees(rows([2361, 4175, 7627], [18.1, 16.2, 15.4]))
     assert never.verdict == "never"
-    assert never.sentence.startswith("A larger batch never pays: already from 16 to 32 memory grows 77 %")
+    assert never.sentence.startswith(
+        f"{START}a larger batch never pays: already from 16 to 32 memory grows 77 %"
+    )
     (always,) = knees(rows([100, 110, 120, None], [40, 20, 10, None]))
     assert (always.verdict, always.best) == ("always", 64)
-    assert always.sentence == f"Every larger batch pays, up to 64 (128 ran out of memory){CLEAR}."
+    assert always.sentence == f"{START}every larger batch pays, up to 64 (128 ran out of memory){CLEAR}."
 
 
 def test_a_later_batch_that_pays_after_all_is_named():
     (knee,) = knees(rows([100, 150, 160], [10, 9, 2]))
     assert knee.verdict == "never"
     assert knee.sentence == (
-        "From 16 the next larger batch doesn't pay: to 32 memory grows 50 % while time per image falls 10 %, "
+        f"{START}from 16 the next larger batch doesn't pay: to 32 memory grows 50 % while time per image falls 10 %, "
         f"though from 16 straight to 64 would pay{CLEAR}."
     )
     (first,) = knees(rows([100] * 5, [10, 5, 6, 4, 3]))
@@ -175,20 +178,24 @@ def test_what_became_of_the_largest_sizes_is_told(endings, said):
         table = hole(table, 64 << number, status=ending)
     (knee,) = knees(table)
     assert knee.firm
-    assert knee.sentence == f"Every larger batch pays, up to 32{said}{CLEAR}."
+    assert knee.sentence == f"{START}every larger batch pays, up to 32{said}{CLEAR}."
     (time,) = knees([changed(row, gpu_mem_mib=None) for row in table])
-    assert time.sentence.startswith(f"Time per image is least at 32, of 16 to 32{said}{CLEAR}. Whether")
+    assert time.sentence.startswith(
+        f"{START}time per image is least at 32, of 16 to 32{said}{CLEAR}. Whether"
+    )
 
 
 def test_never_is_said_only_where_every_larger_size_is_known():
     dear = rows([100, 200, 1], [10, 9, 1])
     (failed,) = knees(hole(dear, 64))
     assert failed.sentence == (
-        "From 16 the next larger batch doesn't pay: to 32 memory grows 100 % while time per image falls 10 % "
+        f"{START}from 16 the next larger batch doesn't pay: to 32 memory grows 100 % while time per image falls 10 % "
         f"(64 failed, so it can't be compared){CLEAR}."
     )
     (full,) = knees(hole(dear, 64, status="oom"))
-    assert full.sentence.startswith("A larger batch never pays: already from 16 to 32 memory grows 100 %")
+    assert full.sentence.startswith(
+        f"{START}a larger batch never pays: already from 16 to 32 memory grows 100 %"
+    )
     assert "64" not in full.sentence
     above = hole(rows([100, 110, 300, 1, 900], [40, 20, 18, 1, 17]), 128)
     (stops,) = knees(above)
@@ -213,14 +220,14 @@ def test_a_larger_batch_that_pays_after_all_rests_on_its_processes_too():
         for n in range(1 if row.batch_size == 64 else 2)
     ]
     assert "straight to 64" in knees(table)[0].sentence
-    assert knees(table)[0].sentence.endswith("; some rows are of one process only.")
+    assert knees(table)[0].sentence.startswith("By one process of some rows, from 16 the next")
 
 
 def test_without_memory_only_time_is_judged_and_the_missing_figure_named():
     (knee,) = knees(rows([None] * 3, [10, 5, 6]))
     assert (knee.verdict, knee.best) == ("time-only", 32)
     assert knee.sentence == (
-        f"Time per image is least at 32, of 16 to 64{CLEAR}. "
+        f"{START}time per image is least at 32, of 16 to 64{CLEAR}. "
         "Whether a larger batch pays can't be said: GPU memory was not measured."
     )
 
@@ -269,8 +276,8 @@ def test_one_sentence_a_series_and_none_across_gpu_counts():
         ("never", (("variant", "cached"),)),
         ("stops", (("variant", "full"),)),
     ]
-    assert first.sentence.startswith("variant=crop-resize: every larger batch pays")
-    assert second.sentence.startswith("variant=cached: a larger batch never pays")
+    assert first.sentence.startswith("variant=crop-resize: by one process each, every larger batch pays")
+    assert second.sentence.startswith("variant=cached: by one process each, a larger batch never pays")
     unlike = rows([100, 110, 60], [10, 5, 1])
     zipped = [changed(row, gpus=gpus) for row, gpus in zip(unlike, (1, 1, 2), strict=True)]
     (knee,) = knees(zipped, tied=("gpus",))

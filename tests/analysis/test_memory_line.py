@@ -169,12 +169,9 @@ def test_where_nobody_can_know_nothing_is_said(found):
 def test_the_table_says_it_beside_the_pareto_front():
     (found,) = knees([changed(one, epoch_time_s=20.0 - place) for place, one in enumerate(rows(*EVEN))])
     assert found.remark.startswith(
-        "128 is the smallest of these sizes that reaches 95 % of the best rate; by these figures each size "
+        "By one process each, 128 is the smallest of these sizes that reaches 95 % of the best rate; by these figures "
     )
-    assert (
-        ": none is beaten in both; each row is of one process only. About 1,100 images fit into "
-        in found.remark
-    )
+    assert ": none is beaten in both. About 1,100 images fit into " in found.remark
 
 
 @given(st.lists(st.floats(200, 1e5), min_size=3, max_size=6), st.randoms(use_true_random=False))

@@ -85,7 +85,7 @@ def test_what_chance_leaves_open_is_open_and_says_what_would_settle_it():
     found = said([*networks(0.5, 1.5, 1.9, names=(NETWORKS[0], *NETWORKS[2:])),
                   *networks(1.1, apart=0.1, names=NETWORKS[1:2])])  # fmt: skip
     assert " from resnet18 (1.8 GMACs an image) on: mobilenet_v2, the next smaller, is open. " in found
-    assert ". Of so few processes only a difference of " in found
+    assert ". The one that is open would have shown only a difference of " in found
 
 
 def test_two_networks_are_told_as_ever():

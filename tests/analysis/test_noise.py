@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from whole_rows import changed, row_with
 
-from gpubench.analysis.noise import half_width, processes, resting, times, together
+from gpubench.analysis.noise import beginning, half_width, processes, resting, times, together
 from gpubench.analysis.repeats import iqr, merge_repeats
 
 PAIRS = 4000
@@ -143,18 +143,31 @@ def test_a_repeat_without_an_epoch_time_is_no_time():
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "said", "begins"),
     [
-        ([row([1.0])], "; each row is of one process (and one epoch) only"),
-        ([row([1.0, 1.1])], "; each row is of one process (and two epochs) only"),
-        ([row([1.0]), row([1.0, 1.1])], "; each row is of one process only"),
-        ([row([1.0, 1.1, 1.2])], "; each row is of one process only"),
-        ([repeated(1.0, 1.1)], "; each row is of two processes only"),
-        ([row([1.0, 1.1]), repeated(1.0, 1.1, 1.2)], "; some rows are of one process only"),
-        ([repeated(1.0, 1.1, 1.2)], ""),
-        ([row([1.0], source="published log")], ""),
-        ([], ""),
+        (
+            [row([1.0])],
+            "; each row is of one process (and one epoch) only",
+            "By one process (and one epoch) each, ",
+        ),
+        (
+            [row([1.0, 1.1])],
+            "; each row is of one process (and two epochs) only",
+            "By one process (and two epochs) each, ",
+        ),
+        ([row([1.0]), row([1.0, 1.1])], "; each row is of one process only", "By one process each, "),
+        ([row([1.0, 1.1, 1.2])], "; each row is of one process only", "By one process each, "),
+        ([repeated(1.0, 1.1)], "; each row is of two processes only", ""),
+        (
+            [row([1.0, 1.1]), repeated(1.0, 1.1, 1.2)],
+            "; some rows are of one process only",
+            "By one process of some rows, ",
+        ),
+        ([repeated(1.0, 1.1, 1.2)], "", ""),
+        ([row([1.0], source="published log")], "", ""),
+        ([], "", ""),
     ],
 )
-def test_what_conclusions_rest_on_is_said(rows, said):
+def test_what_conclusions_rest_on_is_said_and_of_one_process_before_anything_else(rows, said, begins):
     assert resting(rows) == said
+    assert beginning(rows) == begins

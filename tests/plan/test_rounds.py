@@ -67,6 +67,9 @@ def test_unasked_each_configuration_gets_three_processes(rounds: Rounds, most: i
         ((101, None, None), "rounds: 101 is not from 1 to 100"),
         ((None, "0%", None), "within: '0%' is not a share above 0 and up to 100 %"),
         ((None, "101%", None), "within: '101%' is not a share above 0 and up to 100 %"),
+        ((None, "0", None), "within: '0' is not a share above 0 and up to 100 %"),
+        ((None, "0.02", None), "within 0.02: write 2% or 0.02%"),
+        ((None, 0.07, None), 'within 0.07: write "7%" or "0.07%"'),
         ((None, None, "0s"), "budget: the time must be longer than 0"),
         ((None, None, "soon"), "budget: 'soon' is not a time"),
     ],
@@ -77,6 +80,13 @@ def test_what_can_not_be_meant_is_refused(asked: tuple[Any, Any, Any], says: str
     assert says in str(caught.value)
     with pytest.raises(UsageError, match=r"^--"):
         rounds_of(*asked, dashes="--")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_pct"), [("0.02%", 0.02), (" 0.5 % ", 0.5), ("1", 1), (2, 2), (2.5, 2.5)]
+)
+def test_a_share_below_one_per_cent_is_taken_with_its_sign(text: str | float, is_pct: float) -> None:
+    assert rounds_of(None, text, None).within_pct == is_pct
 
 
 def in_file(run: str, **options: Any) -> Experiment:

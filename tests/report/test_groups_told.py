@@ -137,9 +137,9 @@ def test_the_sentence_on_a_group():
     """Verdict, gain and prediction first; then what was full; then what that rests on. No sentence is long."""
     (note,) = shown(group("three jobs, own GPUs")).notes
     assert note == (
-        "three jobs, own GPUs: partly parallel (overlap gain 0.25); predicted 1.50 and 1.60 times as long as alone,"
-        " measured 1.50 and 1.70 (error 0 and −6 %). The CPUs were full together (98 %; alone 58 and 61 %). "
-        "Each row is of one process only."
+        "three jobs, own GPUs: by one process each, partly parallel (overlap gain 0.25); predicted 1.50 and 1.60 times "
+        "as long as alone, measured 1.50 and 1.70 (error 0 and −6 %). The CPUs were full together (98 %; alone 58 and "
+        "61 %)."
     )
     assert "(overlap gain 0.25); " in shown(group("g", ends=(0.246, 0.254))).notes[0], "it reads the same"
     between = "between merely concurrent and partly parallel"
@@ -151,7 +151,9 @@ def test_the_sentence_on_a_group():
 def test_the_sentence_has_the_word_of_the_column(ends, why_not):
     rows = group("g", ends=ends, why_not=why_not)
     (note,) = shown(rows).notes
-    assert note.startswith(f"g: {rows[0].sharing or 'no verdict'} (overlap gain 0.25")
+    sharing = rows[0].sharing
+    said = f"by one process each, {sharing}" if sharing else "no verdict"
+    assert note.startswith(f"g: {said} (overlap gain 0.25")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +176,7 @@ def test_the_sentence_has_the_word_of_the_column(ends, why_not):
 def test_the_sentence_on_jobs_that_lose_by_running_together_says_so_first(slowdowns, ends, said):
     rows = group("g", slowdowns=slowdowns, ends=ends)
     (answer,) = shown(rows).answers
-    assert answer.startswith(f"g: {said}")
+    assert answer.startswith(f"g: by one process each, {said}")
     assert rows[0].sharing in ("merely concurrent", "perhaps merely concurrent"), "the column's words stay"
 
 
@@ -185,25 +187,40 @@ def test_the_sentence_on_a_group_beside_other_work_says_why_its_verdict_is_open(
     assert "Each row is of one process only, and somebody else's work took a part of the machine." in answer
 
 
-UNKNOWN = ", and how far the times spread is not known."
+UNKNOWN = "how far the times spread is not known."
+GAIN = "partly parallel (overlap gain 0.25"
 
 
 @pytest.mark.parametrize(
-    ("values", "said"),
+    ("values", "begins", "ends"),
     [
-        ({"epochs_measured": 2, "ends": None}, f"Each row is of one process (and two epochs) only{UNKNOWN}"),
-        ({"epochs_measured": 1, "ends": None}, f"Each row is of one process (and one epoch) only{UNKNOWN}"),
-        ({"epochs_measured": 3}, "Each row is of one process only."),
+        (
+            {"epochs_measured": 2, "ends": None},
+            f"by one process (and two epochs) each, perhaps {GAIN}",
+            f" H{UNKNOWN[1:]}",
+        ),
+        (
+            {"epochs_measured": 1, "ends": None},
+            f"by one process (and one epoch) each, perhaps {GAIN}",
+            f" H{UNKNOWN[1:]}",
+        ),
+        ({"epochs_measured": 3}, f"by one process each, {GAIN}", " alone 58 and 61 %)."),
         (
             {"epoch_time_source": "extrapolated", "ends": None},
-            f"Each row is of one process only, epoch times are extrapolated from steps{UNKNOWN}",
+            f"by one process each, perhaps {GAIN}",
+            f" Epoch times are extrapolated from steps, and {UNKNOWN}",
         ),
-        ({"source": "published log", "ends": None}, "Each time is one figure of a published log."),
+        (
+            {"source": "published log", "ends": None},
+            f"perhaps {GAIN}",
+            " Each time is one figure of a published log.",
+        ),
     ],
 )
-def test_a_verdict_on_one_process_says_so(values, said):
+def test_a_verdict_on_one_process_begins_with_that(values, begins, ends):
     (note,) = (note for note in shown(group("g", **values)).notes if note.startswith("g: "))
-    assert note.endswith(f" {said}")
+    assert note.startswith(f"g: {begins}")
+    assert note.endswith(ends)
 
 
 def repeated(repeats, **more):
@@ -232,13 +249,13 @@ def test_a_verdict_on_fewer_than_three_repeats_says_so(repeats, ends, word, said
 
 def test_what_is_not_known_of_a_group_is_said_or_left_out():
     (bare,) = shown(group("log", full=False)).notes
-    assert bare.startswith("log: partly parallel (overlap gain 0.25); predicted")
-    assert bare.endswith(" (error 0 and −6 %). Each row is of one process only.")
+    assert bare.startswith("log: by one process each, partly parallel (overlap gain 0.25); predicted")
+    assert bare.endswith(" (error 0 and −6 %).")
     why = {"no_prediction": "GPU seconds of job 1 are not known"}
     (note,) = shown(group("g", full=False, predicted=(None, None), together=why)).notes
     assert note == (
-        "g: partly parallel (overlap gain 0.25); not predicted: GPU seconds of job 1 are not known. "
-        "Each row is of one process only."
+        "g: by one process each, partly parallel (overlap gain 0.25); not predicted: GPU seconds of job 1 are not "
+        "known."
     )
     unknown = {"overlap_gain": None, "slowdown": None, "missing": {"overlap_gain": "job 2 failed alone"}}
     (note,) = shown(group("g", **unknown)).notes

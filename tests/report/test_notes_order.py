@@ -25,7 +25,7 @@ def test_the_answer_is_the_first_thing_below_the_rows_and_doubts_are_the_last():
 
 
 def test_what_a_group_came_to_is_an_answer_and_what_scaling_columns_mean_is_none():
-    assert shown(group("g")).answers[0].startswith("g: partly parallel")
+    assert shown(group("g")).answers[0].startswith("g: by one process each, partly parallel")
     rows = [row(64, epoch_time_s=8.0), row(64, epoch_time_s=2.5, gpus=4, strategy="ddp", config_id="four")]
     table = shown(rows)
     assert not table.answers, "nothing is made up where there is no answer"
@@ -35,8 +35,8 @@ def test_what_a_group_came_to_is_an_answer_and_what_scaling_columns_mean_is_none
 
 def test_on_a_terminal_the_answer_s_first_statement_is_bold_and_its_doubts_are_not():
     coloured = on_console(sweep(), force_terminal=True, color_system="standard", width=300)
-    (line,) = [one for one in coloured.splitlines() if "A larger batch" in one]
-    assert line.startswith("\x1b[1mA larger batch")
+    (line,) = [one for one in coloured.splitlines() if "a larger batch" in one]
+    assert line.startswith("\x1b[1mBy one process each, a larger batch")
     assert "falls 7 %.\x1b[0m Every difference is larger than the epochs of one process spread; " in line
     assert not any("\x1b" in one for one in coloured.splitlines() if one.startswith("Doubt "))
 
@@ -46,7 +46,7 @@ def test_on_a_terminal_one_sees_where_each_note_begins(width):
     table, out = shown(sweep()), io.StringIO()
     terminal.show([table], Console(file=out, force_terminal=True, color_system=None, width=width))
     seen = out.getvalue().splitlines()
-    below = seen[seen.index(next(line for line in seen if line.startswith("A larger batch"))) :]
+    below = seen[seen.index(next(line for line in seen if line.startswith("By one process each,"))) :]
     begun = [line for line in below if line and not line.startswith(" ")]
     assert [note.startswith(line) for note, line in zip(table.notes, begun, strict=True)] == [True] * len(
         begun
@@ -121,6 +121,6 @@ def test_on_a_terminal_no_line_begins_with_the_per_cent_of_a_number_above():
     for width in range(20, 120):
         out = io.StringIO()
         terminal.show([found], Console(file=out, force_terminal=True, color_system=None, width=width))
-        below = out.getvalue().partition("A larger batch")[2]
+        below = out.getvalue().partition("By one process")[2]
         assert "75 %" in " ".join(below.split())
         assert not any(line.strip().startswith("%") for line in below.splitlines()), width

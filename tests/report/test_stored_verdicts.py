@@ -33,7 +33,7 @@ def test_column_sentence_and_spreadsheet_say_the_same_word(name: str) -> None:
                 continue
             said = [note for note in table.notes if note.startswith(row.group) and "overlap gain" in note]
             loss = r"(, (and|perhaps) slower than one after the other)?"
-            word = re.compile(rf": {row.sharing}{loss} \(overlap gain ")
+            word = re.compile(rf"(: |each, ){row.sharing}{loss} \(overlap gain ")
             assert any(map(word.search, said)), row.group
             assert row.sharing in in_csv[place].values()
             assert row.sharing == row.verdict.cell

@@ -58,12 +58,11 @@ batch    GPU          GPU   CPU        epoch
   512      –       –    –     –            –       –         –  skipped
  1024      –       –    –     –            –       –         –  failed
 
-A larger batch never pays: already from 64 to 128 memory grows 75 % while time per image falls 7 %. Every \
-difference is larger than the epochs of one process spread; each row is of one process only; some of these rows have \
-doubts about their times.
+By one process each, a larger batch never pays: already from 64 to 128 memory grows 75 % while time per image falls \
+7 %. Every difference is larger than the epochs of one process spread; some of these rows have doubts about their times.
 
-128 is the smallest of these sizes that reaches 95 % of the best rate; by these figures each size is on the Pareto \
-front of time and memory: none is beaten in both; each row is of one process only.
+By one process each, 128 is the smallest of these sizes that reaches 95 % of the best rate; by these figures each size \
+is on the Pareto front of time and memory: none is beaten in both.
 ± is half the interquartile range over the measured epochs of one process.
 skipped: 256 of the same configuration ran out of memory (batch_size=512)
 failed: RuntimeError: killed (batch_size=1024)
@@ -350,7 +349,7 @@ def test_markdown():
     assert "| 128 | 4,271 | +75 % | 99 | 61.0 | 3.00 ± 0.01 | −7 % | 3,413 | ok ! |" in text
     assert "| 256 | – | – |" in text
     notes = [line for line in text.splitlines() if line.startswith("- ")]
-    assert notes[0].startswith("- **A larger batch never pays")
+    assert notes[0].startswith("- **By one process each, a larger batch never pays")
     assert "falls 7 %.** Every difference is larger than the epochs of one process spread; " in notes[0]
     assert notes[-1].startswith("- Doubt stranger")
     assert "**" not in "".join(notes[1:])

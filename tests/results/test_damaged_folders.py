@@ -28,6 +28,7 @@ from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import load
 from gpubench.plan.sources import Disk
+from gpubench.report.reading import reading
 from gpubench.results.plans import last_use
 from gpubench.results.store import Results
 from gpubench.sweep.stored_plan import store_plan
@@ -400,7 +401,7 @@ def test_a_further_round_is_not_said_to_have_measured_a_damaged_first_round_agai
     second.write_text(whole)
     damage(path, FILES["half"])
     assert told_of(place, path).endswith(
-        "; it was the first round of its trial, without which further rounds don't count; "
+        "; no record of the first round of its trial can be read, without which further rounds don't count; "
         "the sweep that it is of measures it again"
     )
     shown = gpubench("table", place.folder).out
@@ -416,6 +417,42 @@ def test_a_further_round_is_not_said_to_have_measured_a_damaged_first_round_agai
     swept(place.folder, place.good)
     assert "; its trial was measured again as attempt 4; leave the file there" in told_of(place, path)
     assert "first round" not in gpubench("status", place.folder).out
+
+
+FIRST_GONE = (
+    "; no record of the first round of its trial can be read, without which further rounds don't count; "
+)
+OTHERS = ", and the other rounds of its trial count: it is not JSON"
+
+
+@pytest.mark.parametrize(
+    ("cut_off", "rounds", "said"),
+    [
+        ((1, 3), 0, FIRST_GONE),  # it said "attempt 2 counts" of the third
+        ((1, 2), 0, FIRST_GONE),
+        ((1,), 0, FIRST_GONE),
+        ((2,), 2, OTHERS),
+        ((3,), 2, OTHERS),  # it said "attempt 2 counts"
+        ((2, 3), 1, ", and attempt 1 at its trial counts: it is not JSON"),
+    ],
+    ids=str,
+)
+def test_what_is_said_of_damaged_rounds_is_what_the_table_does(
+    place: Home, cut_off: tuple[int, ...], rounds: int, said: str
+) -> None:
+    path = place.record(16)
+    files = {number: path.with_name(path.name.replace("-1.", f"-{number}.")) for number in (1, 2, 3)}
+    for number in (2, 3):
+        again = changed(changed(path.read_text(), "attempt", str(number)), "round", str(number))
+        files[number].write_text(again)
+    for number in cut_off:
+        damage(files[number], FILES["half"])
+    lines: list[str] = []
+    found = reading(place.folder, lines.append)
+    assert len(lines) == len(cut_off)
+    assert [line for line in lines if said not in line] == []
+    (row,) = [row for table in found.tables for row in table.rows if row.batch_size == 16]
+    assert (row.repeats, row.status) == (rounds, "ok" if rounds else "missing")
 
 
 def test_an_earlier_attempt_counts_in_place_of_a_damaged_one(place: Home) -> None:

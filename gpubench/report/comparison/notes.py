@@ -106,7 +106,10 @@ def _would_settle(of: SideBySide) -> list[str]:
     said = []
     if opened:
         how = replace(further([row for one, _ in times for row in (one.a, one.b)]), turns=())
-        said.append(f"Of times that are open: {settling(opened, of.family, how)}, on both sides.")
+        some_decided = any(found.interval and found.word != "open" for _, found in times)
+        whose = "Times" if some_decided else "Of times that are open"
+        takes = settling(opened, of.family, how, some_decided=some_decided)
+        said.append(f"{whose}: {takes}, on both sides.")
     if any(found.basis == "one process" for _, found in times):
         said.append("Of rows of one process gpubench sweep … --rounds 3, on both sides, would tell more.")
     return said
