@@ -165,6 +165,7 @@ FILE = """
 name = "several"
 [fixed]
 model = "mobilenet_v2"
+data = "procedural:5120"
 workers = 4
 [axes]
 precision = ["fp32", "bf16"]
@@ -288,6 +289,6 @@ def test_these_records_are_what_a_plan_would_ask_for() -> None:
     """Or else the tests above would test the made-up ids."""
     record = alone(16)
     asked = trial.make({**{k: v for k, v in vars(record.trial).items() if v is not None}})
-    fingerprint = Disk().data("procedural").fingerprint
+    fingerprint = Disk().data("procedural:5120").fingerprint
     assert trial.config_id(asked, VARIANTS["crop-resize"].definition(), fingerprint) == record.config_id
     assert isinstance(FAR, Machine)
