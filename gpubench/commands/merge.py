@@ -94,27 +94,19 @@ def _told(sources: Sequence[Path], out: Path, done: Merged, lost: int) -> list[s
             f"{many(len(done.completed), 'record')} that can't be read: another folder has the same attempt whole, "
             "which stands in its place:"
         )
-        lines += [f"  {one.damaged.path}: {one.whole.path}" for one in done.completed[:MOST_NAMED]]
-        more = len(done.completed) - MOST_NAMED
-        lines += [f"  and {more} more"] if more > 0 else []
+        lines += _some([f"{one.damaged.path}: {one.whole.path}" for one in done.completed])
     if done.moved:
         lines.append(
             f"{many(len(done.moved), 'attempt')} had a number that another attempt at the same trial has, and "
             f"{'got a new one' if len(done.moved) == 1 else 'got new ones'}; of one machine the last counts:"
         )
-        lines += [
-            f"  {attempt.path}: attempt {number} in {out}" for attempt, number in done.moved[:MOST_NAMED]
-        ]
-        more = len(done.moved) - MOST_NAMED
-        lines += [f"  and {more} more"] if more > 0 else []
+        lines += _some([f"{attempt.path}: attempt {number} in {out}" for attempt, number in done.moved])
     if done.left_out:
         lines.append(
             f"{many(len(done.left_out), 'attempt')} left out: older than what {out} has of the same trial and machine, "
             "in whose place they would count; merge into a new folder to keep them, too:"
         )
-        lines += [f"  {attempt.path}" for attempt in done.left_out[:MOST_NAMED]]
-        more = len(done.left_out) - MOST_NAMED
-        lines += [f"  and {more} more"] if more > 0 else []
+        lines += _some([str(attempt.path) for attempt in done.left_out])
     if lost:
         lines.append(
             f"{many(lost, 'attempt')} of further rounds counted in the folders and no longer "
@@ -123,3 +115,9 @@ def _told(sources: Sequence[Path], out: Path, done: Merged, lost: int) -> list[s
             "count, merge into a new folder without the folder of that one"
         )
     return lines
+
+
+def _some(told: Sequence[str]) -> list[str]:
+    """Lines that name the first of these, and how many more there are."""
+    more = len(told) - MOST_NAMED
+    return [f"  {one}" for one in told[:MOST_NAMED]] + ([f"  and {more} more"] if more > 0 else [])
