@@ -188,15 +188,36 @@ def _loaders(case: Combination) -> str | None:
     return None
 
 
-def _epochs(case: Combination) -> str | None:
+def _protocol(case: Combination) -> str | None:
     t = case.trial
-    if t.steps is None and t.warmup_epochs >= t.epochs:
-        one = t.warmup_epochs == t.epochs == 1
-        warm = "the only epoch warms up" if one else f"{t.warmup_epochs} of {t.epochs} epochs warm up"
+    given = [f"{name} (--{name})" for name in ("epochs", "window", "steps") if getattr(t, name) is not None]
+    if len(given) > 1:
+        return f"{' and '.join(given)} say how long to measure in different ways: leave all but one out"
+    if t.epochs is None:
+        if t.warmup_epochs is not None:
+            return "warmup_epochs are of whole epochs: give their number, epochs (--epochs), or leave it out"
+        return None
+    warmup = t.warmup_epochs or 0
+    if warmup >= t.epochs:
+        one = warmup == t.epochs == 1
+        warm = "the only epoch warms up" if one else f"{warmup} of {t.epochs} epochs warm up"
         return (
-            f"{warm}, which leaves none to measure: write --epochs {t.warmup_epochs + 1} or more, or --set "
+            f"{warm}, which leaves none to measure: write --epochs {warmup + 1} or more, or --set "
             f"warmup_epochs={t.epochs - 1} (in a file the same fields under [run])"
         )
+    return None
+
+
+def _launch_cpu(case: Combination) -> str | None:
+    t = case.trial
+    if t.launch_cpu == "free":
+        return None
+    if case.device == "cpu":
+        return "launch_cpu one is for what launches kernels on a GPU: leave it out on a CPU"
+    if not catalog.STRATEGIES[t.strategy].process_per_device and t.devices > 1:
+        return f"launch_cpu one does not work with strategy {t.strategy}, whose process launches for all GPUs at once"
+    if t.cpus is not None and t.cpus < 2 * t.devices:
+        return f"launch_cpu one takes two CPUs for each GPU, one of them for loaders: {t.cpus} are too few"
     return None
 
 
@@ -208,8 +229,6 @@ def _target(case: Combination) -> str | None:
             if t.confirm_top1
             else None
         )
-    if t.steps is not None:
-        return "until_top1 (--until-top1) trains whole epochs, not steps (--steps): leave one of them out"
     if case.variant.files == "none":
         return f"until_top1 (--until-top1) needs a validation split, and variant {t.variant} reads no images"
     if not case.facts.val_images:
@@ -254,7 +273,8 @@ RULES: tuple[Callable[[Combination], str | None], ...] = (
     _model,
     _cap,
     _loaders,
-    _epochs,
+    _protocol,
+    _launch_cpu,
     _target,
     _breakdown,
     _alone,
@@ -281,8 +301,8 @@ def why_not_together(trials: list[Trial]) -> str | None:
     """Why these jobs can't run side by side; None where they can."""
     if len({t.cpu_sharing for t in trials}) > 1:
         return "jobs that run together have their CPUs all shared or all pinned"
-    if len({t.steps is None for t in trials}) > 1:
-        return "jobs that run together measure all steps or all epochs"
+    if len({t.epochs is None for t in trials}) > 1:
+        return "jobs that run together measure all a window or all whole epochs"
     for index, t in enumerate(trials):
         if t.gpu_mem_cap_mib is not None and any(
             _gpus(t) & _gpus(o) for o in trials[:index] + trials[index + 1 :]

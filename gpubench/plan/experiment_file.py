@@ -54,7 +54,10 @@ class _RunOptions(BaseModel):
 _RUN_FIELDS = those(lambda about: about.in_run)
 
 
-_in_run: dict[str, Any] = {name: (values.KINDS[name] | None, None) for name in _RUN_FIELDS}
+_in_run: dict[str, Any] = {
+    name: (values.KINDS[name] | str | None if name == "window" else values.KINDS[name] | None, None)
+    for name in _RUN_FIELDS
+}
 
 
 _RunTable = create_model("_RunTable", __base__=_RunOptions, **_in_run)
@@ -175,7 +178,11 @@ def _variant(name: str, table: _VariantTable) -> catalog.Variant:
 
 def _experiment(file: _ExperimentFile) -> Experiment:
     fixed = {name: values.from_toml(name, value) for name, value in file.fixed.items()}
-    run = {name: getattr(file.run, name) for name in _RUN_FIELDS if getattr(file.run, name) is not None}
+    run = {
+        name: values.from_toml(name, given)
+        for name in _RUN_FIELDS
+        if (given := getattr(file.run, name)) is not None
+    }
     axes = [
         Axis((name,), tuple((v,) for v in values.axis_from_toml(name, given)))
         for name, given in file.axes.items()

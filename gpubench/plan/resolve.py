@@ -12,13 +12,21 @@ from gpubench.node.environment import Machine
 from gpubench.plan.gpu_ids import gpu_ids
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.shares import Share, device_of, processes, shares_of
-from gpubench.schema.order import DataSpec, Kind, TrialOrder, transforms
+from gpubench.schema.order import (
+    DataSpec,
+    Kind,
+    Protocol,
+    SteadyWindow,
+    TrialOrder,
+    WholeEpochs,
+    transforms,
+)
 from gpubench.schema.trial import Trial
+from gpubench.schema.window import WINDOW_S
 
 DEFAULT_SIZE = 224
 CHANNELS = 3
 """Channels of the images that a network sees: grey ones are made RGB."""
-MIN_WARMUP_STEPS = 10
 MAX_GPU_THREADS = 4
 """Threads of a GPU rank's own process: it only launches kernels; its loaders are processes of their own."""
 
@@ -118,21 +126,18 @@ def _resolved(
     )
 
 
-def warmup_steps(t: Trial, resolved: Resolved) -> int:
-    """Unmeasured steps before `steps` measured ones: at least as many as the loaders hold ready.
-
-    So every worker has read something before, as it has after an epoch of warm-up. Where a trial itself asks for steps,
-    a warm-up of more than half an epoch is a whole one, so that no image is read for the first time in what is
-    measured, as in any epoch after the first; of longer epochs that would cost more than is measured. A window of a
-    further round needs no longer warm-up than the epochs of the first had, which has read all images.
-    """
-    if t.warmup_epochs == 0:
-        return 0
-    queued = resolved.workers * t.prefetch // max(1, resolved.processes)
-    wanted, per_epoch = max(MIN_WARMUP_STEPS, queued), max(1, resolved.train_images // t.batch_size)
-    if t.steps is None:
-        return min(wanted, t.warmup_epochs * per_epoch)
-    return max(wanted, per_epoch) if per_epoch < 2 * wanted else wanted
+def protocol(t: Trial, device: str) -> Protocol:
+    """How a process of the trial measures. `device`: cuda or cpu."""
+    if t.epochs is not None:
+        return WholeEpochs(
+            epochs=t.epochs,
+            warmup_epochs=t.warmup_epochs or 0,
+            until_top1=t.until_top1,
+            confirm_top1=t.confirm_top1,
+        )
+    if t.steps is not None:
+        return SteadyWindow(window_s=None, steps=t.steps)
+    return SteadyWindow(window_s=t.window or WINDOW_S[device])
 
 
 def data_spec(job: Job, resolved: Resolved, facts: DataFacts, root: Path | None) -> DataSpec:
@@ -169,12 +174,8 @@ def order(
     data: DataSpec,
     log: Path,
     known_gmacs: float | None,
-    steps: int | None = None,
 ) -> TrialOrder:
-    """The whole order to the trial's processes, where it runs on several nodes to those on the first.
-
-    `steps`: how many are measured in place of what the trial asks for; nothing is judged then.
-    """
+    """The whole order to the trial's processes, where it runs on several nodes to those on the first."""
     t = job.trial
     ranks = resolved.processes // resolved.nodes
     share = max(1, resolved.cpus // ranks)
@@ -204,13 +205,8 @@ def order(
         cpu_ids=resolved.cpu_ids,
         threads_per_rank=share if resolved.device == "cpu" else min(MAX_GPU_THREADS, share),
         gpu_mem_cap_mib=t.gpu_mem_cap_mib,
-        epochs=t.epochs,
-        warmup_epochs=t.warmup_epochs,
-        steps=steps or t.steps,
-        warmup_steps=warmup_steps(t, resolved),
-        until_top1=None if steps else t.until_top1,
-        confirm_top1=t.confirm_top1,
-        evaluate=steps is None,
+        launch_cpu=t.launch_cpu,
+        protocol=protocol(t, resolved.device),
         breakdown=t.breakdown,
         seed=t.seed + t.repeat,
         data=data,

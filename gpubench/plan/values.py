@@ -20,7 +20,7 @@ LONGEST_RANGE = 100_000
 BATCH_PER_GPU = "batch_per_gpu"
 """A field of plans only: sets batch_size to this times the devices."""
 
-RIVALS: dict[str, tuple[str, ...]] = {name: (about.rival,) for name, about in ABOUT.items() if about.rival}
+RIVALS: dict[str, tuple[str, ...]] = {name: about.rivals for name, about in ABOUT.items() if about.rivals}
 """Fields of which one says what the other says: giving one takes the other's place."""
 
 
@@ -86,6 +86,10 @@ def _is_size(field: str) -> bool:
     return ABOUT[field].unit == "MiB"
 
 
+def _is_time(field: str) -> bool:
+    return ABOUT[field].unit == "s"
+
+
 def parse_one(field: str, text: str, called: str | None = None) -> Any:
     """One value of a trial field; `auto` leaves it to the machine. `called`: what its user calls the field."""
     check_field(field)
@@ -97,6 +101,8 @@ def parse_one(field: str, text: str, called: str | None = None) -> Any:
         return None
     if _is_size(field) and not text.isdigit():
         return mebibytes(text, called)
+    if _is_time(field):
+        return seconds(text, called)
     return _PARSERS[KINDS[field]](text, called)
 
 
@@ -175,6 +181,8 @@ def from_toml(name: str, value: Any) -> Any:
         return None
     if _is_size(name) and isinstance(value, str):
         return mebibytes(value, name)
+    if _is_time(name) and isinstance(value, str):
+        return seconds(value, name)
     if kind in (int, float) and not isinstance(value, (int, float)):
         raise UsageError(f"{name}: {shown(value)} is not a number; numbers stand without quotes")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):

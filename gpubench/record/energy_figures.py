@@ -13,39 +13,61 @@ from gpubench.schema.watched import Figure, Watched, Window
 
 POLLED_GAP_S = 1.0
 """Longest stretch without a polled power reading that still counts as covered."""
+SHORTEST_S = 3.0
+"""The counter moves every 0.1 s, and its sensor sees a part of the time: over less than this both figures are rough."""
+APART = 0.05
+"""How far the counter and the integral of power may differ, as a share of the counter's."""
 MIN_COUNTED_S = 0.5
-"""The counter moves every 0.1 s: over less than this its figure would be more than a fifth off."""
+"""Of a single window, for epochs.csv: over less than this the counter's figure would be more than a fifth off."""
 _NEAR_S = 0.1
 _NEAR = 0.02
 """Readings of the counter must lie so close to a span's edges, both together, in seconds or as a share of the span:
 what the load was beyond an edge is not known."""
 _MAX_GAP_S = 2.5 * metrics.ENERGY_S
 
+COUNTER = "NVML energy counter, read at the windows' edges"
+
 Chosen = Mapping[str, tuple[str, float]]
 """GPU -> the series of its power, and the longest gap in it that still counts as covered."""
 
 
 def _energy(watched: Watched) -> Figure:
-    """Joules a measured epoch, over the trial's GPUs: by the counter, else by the integral."""
+    """Joules an epoch, over the trial's GPUs: by the counter, else by the integral.
+
+    Raises Unmeasured for too short a time, and where both tell and disagree.
+    """
+    if watched.measured_s < SHORTEST_S:
+        raise Unmeasured(
+            f"{watched.measured_s:.2f} s were measured, and energy takes {SHORTEST_S:g} s or more (--window)"
+        )
     try:
-        return _by_counter(watched)
+        counted = _by_counter(watched)
     except Unmeasured as reason:
         sampled = _sampled(watched)
         return replace(sampled, source=f"{sampled.source} ({reason})")
+    try:
+        sampled = _sampled(watched)
+    except Unmeasured:  # then there is nothing to hold it against
+        return counted
+    joules, other = float(counted.value), float(sampled.value)
+    if abs(other / joules - 1) > APART:
+        raise Unmeasured(
+            f"the energy counter says {joules:,.0f} J an epoch, sampled power {other:,.0f} J: more than "
+            f"{100 * APART:g} % apart"
+        )
+    return counted
 
 
 def _energy_source(watched: Watched) -> Figure:
-    try:
-        return replace(_by_counter(watched), value="nvml-counter")
-    except Unmeasured:
-        return replace(_sampled(watched), value="nvml-power-integral")
+    energy = _energy(watched)
+    is_counted = energy.source.startswith(COUNTER)
+    return replace(energy, value="nvml-counter" if is_counted else "nvml-power-integral")
 
 
 def _power(watched: Watched) -> Figure:
-    """Mean watts over the measured epochs, summed over the GPUs."""
+    """Mean watts over the measured windows, summed over the GPUs."""
     sampled = _sampled(watched)
-    assert isinstance(sampled.value, float)
-    watts = sampled.value * len(watched.measured) / watched.epochs_s
+    watts = float(sampled.value) * watched.measured_epochs / watched.measured_s
     return replace(sampled, value=watts, by_gpu={})
 
 
@@ -53,18 +75,15 @@ def _power(watched: Watched) -> Figure:
 
 
 def _by_counter(watched: Watched) -> Figure:
-    if watched.measured_s < MIN_COUNTED_S:
-        raise Unmeasured(f"{watched.measured_s:.2f} s are too short for a counter that counts every 0.1 s")
-    # Pauses that no reading resolves lie in the spans, but in no epoch.
-    share = watched.measured_s / sum(span.seconds for span in watched.spans) / len(watched.measured)
+    # Pauses that no reading resolves lie in the spans, but in no window.
+    share = watched.measured_s / sum(span.seconds for span in watched.spans) / watched.measured_epochs
     joules = {
-        gpu: share * sum(span.of_epoch(partial(_counted, watched, gpu=gpu)) for span in watched.spans)
-        for gpu in watched.some_gpus
+        gpu: share * sum(_counted(watched, span, gpu) for span in watched.spans) for gpu in watched.some_gpus
     }
     series = [watched.samples.series(metrics.ENERGY, gpu) for gpu in watched.some_gpus]
     return Figure(
         sum(joules.values()),
-        "NVML energy counter, read at the windows' edges",
+        COUNTER,
         metrics.ENERGY_S,
         sum(len(one.values) for one in series),
         sum(one.gaps for one in series),
@@ -110,11 +129,8 @@ def _sampled(watched: Watched) -> Figure:
     """Joules a measured epoch as the integral of sampled power, over all GPUs."""
     chosen = _power_series(watched)
     joules = {
-        gpu: sum(
-            window.of_epoch(partial(_integrated, watched, gpu=gpu, chosen=chosen))
-            for window in watched.measured
-        )
-        / len(watched.measured)
+        gpu: sum(_integrated(watched, window, gpu, chosen) for window in watched.measured)
+        / watched.measured_epochs
         for gpu in watched.some_gpus
     }
     buffered = all(name != metrics.POWER for name, _ in chosen.values())

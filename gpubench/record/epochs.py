@@ -1,9 +1,6 @@
-"""Epochs, or the pieces of them that `steps` measures: a row each, and the columns of time that they make. Pure.
+"""What ranks tell of their windows: a row each, and the columns of time that they make. Pure.
 
-An epoch is its fill (until the first batch is there), so many steady steps, and a tail, which is what remains. A wave
-is as many steps as a rank has loader workers: these batches are made side by side, and come in a burst. So the steady
-steps are whole waves, and the first wave, which the workers make during the fill, is none of them. Nor are the steps at
-the end for which nothing is loaded any more, as many as the loaders hold ready: they have the CPUs to themselves.
+Of a stream there are two rows: its warm-up, and its window. Of whole epochs there is one an epoch.
 """
 
 from __future__ import annotations
@@ -11,57 +8,73 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain
+from itertools import pairwise
 from typing import Any
 
 from gpubench.analysis.certainty.steps import step_mean
 from gpubench.record.work import WorkWindow
-from gpubench.schema.epoch_times import EXTRAPOLATED, FEWEST_TIMES, MEASURED
+from gpubench.schema.epoch_times import FEWEST_TIMES, MEASURED, STEADY
 from gpubench.schema.events import End, Evaluated, Event, Steps
 from gpubench.schema.watched import Window
+from gpubench.schema.window import FEWEST_STEPS
 
 _US = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EpochRow(WorkWindow):
-    """An epoch, or a piece of one."""
+    """An epoch, or the warm-up or the window of a stream."""
 
-    steady: tuple[float, float]
-    """When the steady steps began and ended."""
     steps: int
     images: int
     data_wait_s: float
     data_wait_s_by_rank: list[float] | None
     """None: of one rank, which `data_wait_s` tells."""
-    first_batch_s: float
+    first_batch_s: float | None
+    """None: the stream had begun before."""
     steady_step_s: float
+    """Mean seconds of a step; of an epoch of those after the first, which waits for the loaders to start."""
     steady_steps: int
-    steady_wait_s: float
-    steady_times_s: tuple[float, ...]
-    """How long each of the steady steps took, in their order; not stored."""
-    tail_s: float
+    """Of how many steps that is the mean."""
+    step_times_s: tuple[float, ...]
+    """How long each of these took, in their order; not stored."""
     train_loss: float
     top1_pct: float | None
     """What the evaluation after it gave, where there was one."""
 
     def stored(self) -> dict[str, Any]:
-        left_out = {"t0", "t1", "steady", "steady_times_s"} | (
-            {"data_wait_s_by_rank"} if self.data_wait_s_by_rank is None else set()
-        )
+        left_out = {"t0", "t1", "step_times_s"} | {
+            name for name in ("data_wait_s_by_rank", "first_batch_s") if getattr(self, name) is None
+        }
         return {name: value for name, value in asdict(self).items() if name not in left_out}
 
 
-def epoch_rows(
-    events: Sequence[Event], *, ranks: int, batch_size: int, wave: int, ahead: int
-) -> list[EpochRow]:
-    """One row an epoch that every rank finished, with top-1 where it was told.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Segment:
+    """A span of training that every rank has finished and told of, all its times those of the slowest rank."""
 
-    `wave`: loader workers of a rank. `ahead`: batches that they hold ready together; 0 without loaders.
+    number: int
+    measured: bool
+    t0: float
+    t1: float
+    """Seconds on the clock of the machine where it ran."""
+    seconds: float
+    first_batch_s: float
+    ends_s: tuple[float, ...]
+    """When each of its steps ended, on the same clock."""
+    step_s: tuple[float, ...]
+    """How long each took, by the first rank."""
+    starved_s: tuple[float, ...]
+    """How long each starved for its batch: the ranks of a step wait for each other, so as long as the one that starved
+    longest."""
+    starved_s_by_rank: tuple[float, ...]
+    """The sum of each rank's waits."""
+    train_loss: float
+    top1_pct: float | None
 
-    Every time is the slowest rank's. The ranks of a step wait for each other: a step starved for as long as that one
-    of them which starved longest for its batch.
-    """
+
+def segments(events: Sequence[Event], *, ranks: int) -> list[Segment]:
+    """Those that every rank has finished, in their order, with top-1 where it was told."""
     top1: dict[int, float] = {}
     ends: dict[int, list[End]] = {}
     steps: dict[tuple[int, int], list[Steps]] = {}
@@ -73,127 +86,219 @@ def epoch_rows(
                 ends.setdefault(event.epoch, []).append(event)
             case Steps():
                 steps.setdefault((event.epoch, event.rank), []).append(event)
-    rows = []
+    made = []
     for number, parts in sorted(ends.items()):
         if len(parts) < ranks:
             continue
-        told = [steps[number, rank] for rank in range(ranks)]
-        ended_us = [list(chain.from_iterable(m.end_us for m in messages)) for messages in told]
-        waits_us = [list(chain.from_iterable(m.wait_us for m in messages)) for messages in told]
-        starved_us = [max(waits) for waits in zip(*waits_us, strict=True)]
-        count = parts[0].steps
-        steady = steady_steps(count, wave, ahead)
-        # Of a piece that is too short, the best there is: whole waves after the first, or its steps after the first.
-        even = steady or steady_steps(count, wave, 0) or range(1, count)
-        epoch_time, fill = max(p.t1 - p.t0 for p in parts), max(p.first_batch_s for p in parts)
-        t0, t1 = min(p.t0 for p in parts), max(p.t1 for p in parts)
-        step_s = (
-            max(_mean_step_us(one, even) for one in ended_us) * _US if even else max(0.0, epoch_time - fill)
-        )
-        rows.append(
-            EpochRow(
-                epoch=number,
-                warmup=not parts[0].measured,
-                t0=t0,
-                t1=t1,
-                steady=_when(ended_us[0], even, parts[0]) if even else (t0 + fill, t1),
-                epoch_time_s=epoch_time,
-                steps=count,
-                images=count * batch_size,
-                data_wait_s=sum(starved_us) * _US,
-                data_wait_s_by_rank=[sum(one) * _US for one in waits_us] if ranks > 1 else None,
-                first_batch_s=fill,
-                steady_step_s=step_s,
-                steady_steps=len(steady),
-                steady_times_s=tuple(_US * (ended_us[0][k] - ended_us[0][k - 1]) for k in steady),
-                steady_wait_s=statistics.fmean(starved_us[k] for k in even) * _US if even else 0.0,
-                tail_s=epoch_time - fill - count * step_s,
+        parts = sorted(parts, key=lambda part: part.rank)
+        ended_us = [[us for m in steps[number, rank] for us in m.end_us] for rank in range(ranks)]
+        waits_us = [[us for m in steps[number, rank] for us in m.wait_us] for rank in range(ranks)]
+        # The device's clock may run ahead of the host's, which `t1` is of.
+        ended_s = [
+            [min(part.t0 + _US * us, part.t1) for us in one]
+            for part, one in zip(parts, ended_us, strict=True)
+        ]
+        made.append(
+            Segment(
+                number=number,
+                measured=parts[0].measured,
+                t0=min(part.t0 for part in parts),
+                t1=max(part.t1 for part in parts),
+                seconds=max(part.t1 - part.t0 for part in parts),
+                first_batch_s=max(part.first_batch_s for part in parts),
+                ends_s=tuple(map(max, zip(*ended_s, strict=True))),
+                step_s=tuple(_US * (after - before) for before, after in pairwise([0, *ended_us[0]])),
+                starved_s=tuple(_US * max(waits) for waits in zip(*waits_us, strict=True)),
+                starved_s_by_rank=tuple(_US * sum(waits) for waits in waits_us),
                 train_loss=parts[0].train_loss,
                 top1_pct=top1.get(number),
+            )
+        )
+    return made
+
+
+def epoch_rows(events: Sequence[Event], *, ranks: int, batch_size: int) -> list[EpochRow]:
+    """One row an epoch."""
+    return [
+        _row(
+            [segment],
+            epoch=segment.number,
+            warmup=not segment.measured,
+            batch_size=batch_size,
+            epoch_time_s=segment.seconds,
+            first_batch_s=segment.first_batch_s,
+            skipped=1 if len(segment.step_s) > 1 else 0,
+        )
+        for segment in segments(events, ranks=ranks)
+    ]
+
+
+def stream_rows(
+    events: Sequence[Event],
+    *,
+    ranks: int,
+    batch_size: int,
+    block: int = 1,
+    shared: tuple[float, float] | None = None,
+) -> list[EpochRow]:
+    """The warm-up's row, and the window's, of what there is of them.
+
+    `shared`: of a job of a group from when to when all of its jobs measured: its window is of the whole blocks of
+    `block` steps inside it, and there is none where these are fewer than FEWEST_STEPS steps.
+    """
+    every = segments(events, ranks=ranks)
+    warm, measured = [s for s in every if not s.measured], [s for s in every if s.measured]
+    rows = []
+    if warm:
+        rows.append(
+            _row(
+                warm,
+                epoch=0,
+                warmup=True,
+                batch_size=batch_size,
+                epoch_time_s=sum(segment.seconds for segment in warm),
+                first_batch_s=warm[0].first_batch_s,
+                skipped=1,
+            )
+        )
+    if shared is not None:
+        measured = _inside(measured, block, *shared)
+    if measured:
+        rows.append(
+            _row(
+                measured,
+                epoch=1,
+                warmup=False,
+                batch_size=batch_size,
+                epoch_time_s=sum(segment.seconds for segment in measured),
+                first_batch_s=None,
             )
         )
     return rows
 
 
-def steady_steps(count: int, wave: int, ahead: int) -> range:
-    """Those of `count` steps that come as fast as loaders and device keep up side by side.
+def shared_span(events_by_job: Sequence[Sequence[Event]], ranks: Sequence[int]) -> tuple[float, float] | None:
+    """From the last begin to the first end of what jobs of a group measured; None where one of them has none of it."""
+    measured = [
+        [segment for segment in segments(events, ranks=count) if segment.measured]
+        for events, count in zip(events_by_job, ranks, strict=True)
+    ]
+    if not all(measured):
+        return None
+    return max(job[0].t0 for job in measured), min(job[-1].t1 for job in measured)
 
-    Empty for less than two waves and the batches that the loaders hold ready.
+
+def _inside(measured: Sequence[Segment], block: int, begin: float, end: float) -> list[Segment]:
+    """The whole blocks of these segments, which follow each other, between two times, as one segment.
+
+    Of single steps where no whole block lies there; none where there are fewer than FEWEST_STEPS.
     """
-    return range(wave, max(wave, (count - ahead) // wave * wave))
-
-
-def _mean_step_us(ended_us: Sequence[int], steps: range) -> float:
-    """Mean microseconds of these steps, which follow each other; there is one before them."""
-    return (ended_us[steps[-1]] - ended_us[steps[0] - 1]) / len(steps)
-
-
-def _when(ended_us: Sequence[int], steps: range, window: End) -> tuple[float, float]:
-    """From when to when a rank took these steps. The device's clock may run ahead of the host's, which `t1` is of."""
-    first, last = (window.t0 + _US * ended_us[k] for k in (steps[0] - 1, steps[-1]))
-    return first, min(last, window.t1)
-
-
-def counted(epochs: Sequence[EpochRow], images_per_epoch: int | None) -> list[EpochRow]:
-    """The measured epochs that figures of an epoch are of: the whole ones, or the piece that stands for one.
-
-    None: nobody knows how long an epoch is.
-    """
-    measured = [e for e in epochs if not e.warmup]
-    if images_per_epoch is None:
-        return measured
-    return [e for e in measured if e.images == images_per_epoch] or measured
-
-
-def lacks_s(epoch: EpochRow, images_per_epoch: int) -> float:
-    """Seconds that a piece of an epoch would have taken longer as a whole one: a steady step for each that it lacks."""
-    missing = images_per_epoch / epoch.images - 1
-    return missing * epoch.steps * epoch.steady_step_s
-
-
-def windows_of(epochs: Sequence[EpochRow], images_per_epoch: int | None) -> list[Window]:
-    """The epochs, for who watched. Those that figures are not of count as little as a warm-up."""
-    own = {e.epoch for e in counted(epochs, images_per_epoch)}
+    if not measured:
+        return []
+    edges = [measured[0].t0, *(end_s for segment in measured for end_s in segment.ends_s)]
+    for size in (block, 1):
+        places = [place for place in range(0, len(edges), size) if begin <= edges[place] <= end]
+        if len(places) > 1:
+            break
+    if not places or places[-1] - places[0] < FEWEST_STEPS:
+        return []
+    first, last = places[0], places[-1]
+    step_s = tuple(after - before for before, after in pairwise(edges[first : last + 1]))
+    starved_s = tuple(s for segment in measured for s in segment.starved_s)[first:last]
+    ranks = len(measured[0].starved_s_by_rank)
+    whole_s = sum(sum(segment.starved_s) for segment in measured)
+    share = sum(starved_s) / whole_s if whole_s else 0.0
     return [
-        Window(e.t0, e.t1, e.epoch, True, e.images / images_per_epoch, e.steady, lacks_s(e, images_per_epoch))
-        if e.epoch in own and images_per_epoch
-        else Window(e.t0, e.t1, e.epoch, e.epoch in own)
-        for e in epochs
+        Segment(
+            number=measured[0].number,
+            measured=True,
+            t0=edges[first],
+            t1=edges[last],
+            seconds=edges[last] - edges[first],
+            first_batch_s=0.0,
+            ends_s=tuple(edges[first + 1 : last + 1]),
+            step_s=step_s,
+            starved_s=starved_s,
+            starved_s_by_rank=tuple(
+                share * sum(segment.starved_s_by_rank[rank] for segment in measured) for rank in range(ranks)
+            ),
+            train_loss=measured[-1].train_loss,
+            top1_pct=None,
+        )
     ]
 
 
-def timing(
-    epochs: Sequence[EpochRow], *, steps: int | None, steps_per_epoch: int, batch_size: int
-) -> dict[str, Any]:
-    """The columns of time and throughput, from the measured epochs (or from `steps` measured steps)."""
-    images = steps_per_epoch * batch_size
-    measured = [e for e in epochs if not e.warmup]
-    own = counted(epochs, images)
-    if not own:
+def _row(
+    parts: Sequence[Segment],
+    *,
+    epoch: int,
+    warmup: bool,
+    batch_size: int,
+    epoch_time_s: float,
+    first_batch_s: float | None,
+    skipped: int = 0,
+) -> EpochRow:
+    """Segments that follow each other, as one row. `skipped`: steps at its begin that tell nothing of a step's time."""
+    steps = sum(len(part.step_s) for part in parts)
+    times = tuple(s for part in parts for s in part.step_s)[skipped:]
+    ranks = len(parts[0].starved_s_by_rank)
+    return EpochRow(
+        epoch=epoch,
+        warmup=warmup,
+        t0=parts[0].t0,
+        t1=parts[-1].t1,
+        epoch_time_s=epoch_time_s,
+        steps=steps,
+        images=steps * batch_size,
+        data_wait_s=sum(sum(part.starved_s) for part in parts),
+        data_wait_s_by_rank=[sum(part.starved_s_by_rank[rank] for part in parts) for rank in range(ranks)]
+        if ranks > 1
+        else None,
+        first_batch_s=first_batch_s,
+        steady_step_s=statistics.fmean(times) if times else epoch_time_s / steps,
+        steady_steps=len(times),
+        step_times_s=times,
+        train_loss=sum(part.train_loss * len(part.step_s) for part in parts) / steps,
+        top1_pct=parts[-1].top1_pct,
+    )
+
+
+def windows_of(rows: Sequence[EpochRow], images_per_epoch: int | None) -> list[Window]:
+    """The rows, for who watched. `images_per_epoch`: None where nobody knows how long an epoch is."""
+    return [
+        Window(row.t0, row.t1, row.epoch, not row.warmup, row.images / (images_per_epoch or row.images))
+        for row in rows
+    ]
+
+
+def timing(rows: Sequence[EpochRow], *, is_stream: bool, images_per_epoch: int) -> dict[str, Any]:
+    """The columns of time and throughput, from the measured rows."""
+    measured = [row for row in rows if not row.warmup]
+    if not measured:
         return {}
-    if own[0].images == images:
-        times = [e.epoch_time_s for e in own]
-        epoch_time = statistics.median(times)
-        wait_pct = 100 * sum(e.data_wait_s for e in own) / sum(times)
+    seconds = sum(row.epoch_time_s for row in measured)
+    found: dict[str, Any] = {"data_wait_pct": 100 * sum(row.data_wait_s for row in measured) / seconds}
+    if is_stream:
+        (window,) = measured
+        epoch_time_s = seconds * images_per_epoch / window.images
+        found |= {"epoch_time_source": STEADY, "first_batch_s": rows[0].first_batch_s}
     else:
-        (piece,) = own
-        more = steps_per_epoch - piece.steps
-        epoch_time = piece.epoch_time_s + lacks_s(piece, images)
-        wait_pct = 100 * (piece.data_wait_s + more * piece.steady_wait_s) / epoch_time
-    spread: dict[str, Any] = {"epoch_time_source": EXTRAPOLATED if steps else MEASURED}
-    if not steps:
-        spread["epochs_measured"] = len(times)
+        times = [row.epoch_time_s for row in measured]
+        epoch_time_s = statistics.median(times)
+        found |= {
+            "epoch_time_source": MEASURED,
+            "epochs_measured": len(times),
+            "first_batch_s": statistics.median(row.first_batch_s or 0.0 for row in measured),
+        }
         if len(times) >= FEWEST_TIMES:
             low, _, high = statistics.quantiles(times, n=4, method="inclusive")
-            spread["epoch_time_iqr_s"] = high - low
-    told = step_mean([time_s for e in own for time_s in e.steady_times_s])
-    if told is not None:
-        spread["step_error_pct"] = 100 * told.error
+            found["epoch_time_iqr_s"] = high - low
+    mean = step_mean([time_s for row in measured for time_s in row.step_times_s])
+    if mean is not None:
+        found["step_error_pct"] = 100 * mean.error
     return {
-        "epoch_time_s": epoch_time,
-        **spread,
-        "images_per_epoch": images,
-        "images_per_s": images / epoch_time,
-        "data_wait_pct": wait_pct,
-        "first_batch_s": statistics.median(e.first_batch_s for e in measured),
+        "epoch_time_s": epoch_time_s,
+        "images_per_epoch": images_per_epoch,
+        "images_per_s": images_per_epoch / epoch_time_s,
+        **found,
     }

@@ -102,15 +102,11 @@ def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watche
 
 
 def _mean(series: Series, watched: Watched, max_gap_s: float) -> float:
-    """Mean over the time of all measured epochs.
+    """Mean over the time of all measured windows.
 
     Raises Unmeasured where a part of a window that is longer than `max_gap_s` has no reading.
     """
-
-    def integral(window: Window) -> float:
-        return series.integral(window.t0, window.t1, max_gap_s)
-
-    return sum(w.of_epoch(integral) for w in watched.measured) / watched.epochs_s
+    return sum(series.integral(w.t0, w.t1, max_gap_s) for w in watched.measured) / watched.measured_s
 
 
 def _throttled(watched: Watched) -> Figure:

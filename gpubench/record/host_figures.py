@@ -6,7 +6,6 @@ memory over the nodes.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -56,22 +55,18 @@ def _sum(_: Sequence[Watched], amounts: list[float]) -> float:
 
 
 def _cpu_util(watched: Watched) -> Figure:
-    share = _percent(watched, _cpu_share(watched))
+    share = _percent(watched, _cpu_share(watched, watched.cpu_metric))
     return _cpu_figure(watched, watched.cpu_metric, share, watched.cpu_source)
 
 
-def _cpu_share(watched: Watched) -> float:
-    """The mean share of the CPUs' time over the windows, or over the epochs that they stand for."""
-    busy = sum(_spent(watched, watched.cpu_metric, w.t0, w.t1) for w in watched.measured)
-    usable = sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
-    return busy / usable + _more(watched)
+def _cpu_share(watched: Watched, metric: str) -> float:
+    """The mean share of the CPUs' time over the windows."""
+    spent = sum(_spent(watched, metric, w.t0, w.t1) for w in watched.measured)
+    return spent / sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
 
 
 def _cpu_util_max(watched: Watched) -> Figure:
-    """The busiest interval between two samples inside a window; at least its busiest window as a whole, and the mean.
-
-    The mean of a window that stands for an epoch is that epoch's, which may lie above all that was seen of it.
-    """
+    """The busiest interval between two samples inside a window; at least its busiest window as a whole."""
     series = watched.samples.series(watched.cpu_metric)
     shares: list[float] = []
     for window in watched.measured:
@@ -83,35 +78,12 @@ def _cpu_util_max(watched: Watched) -> Figure:
         for t0, t1 in [(window.t0, window.t1), *pairwise(edges)]:
             shares.append(_spent(watched, watched.cpu_metric, t0, t1) / _usable(watched, t0, t1))
     _percent(watched, shares[0])
-    with contextlib.suppress(Unmeasured):  # a mean that can't be reckoned has its reason; what was seen stays
-        shares.append(_cpu_share(watched))
     return _cpu_figure(watched, watched.cpu_metric, 100 * min(max(shares), 1.0), watched.cpu_source)
 
 
 def _cpu_util_trial(watched: Watched) -> Figure:
-    spent = sum(_spent(watched, metrics.CPU_TREE, w.t0, w.t1) for w in watched.measured)
-    usable = sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
-    share = _percent(watched, spent / usable + _more(watched))
+    share = _percent(watched, _cpu_share(watched, metrics.CPU_TREE))
     return _cpu_figure(watched, metrics.CPU_TREE, share, _TREE_SOURCE)
-
-
-def _more(watched: Watched) -> float:
-    """By how much the trial uses its CPUs more in an epoch than in the piece that stands for it; mostly below 0.
-
-    Its CPU seconds go with the images, which the loaders make ahead of the steps; others' go with the time. Raises
-    Unmeasured where these would be more than the CPUs have: starting up was most of them, and an epoch has that once.
-    """
-    total = 0.0
-    for w in watched.measured:
-        if w.lacks_s:
-            used = _spent(watched, metrics.CPU_TREE, w.t0, w.t1) / _usable(watched, w.t0, w.t1)
-            whole = used * w.seconds / w.epoch_s / w.images
-            if whole > max(_FULL, used):
-                raise Unmeasured(
-                    "most of the CPU time of so few steps was their start; measure more (--steps)"
-                )
-            total += whole - used
-    return total
 
 
 def crowding_pct(watched: Watched) -> float | None:
@@ -129,7 +101,7 @@ def _crowding_pct(watched: Watched) -> float | None:
         return None
     try:
         busy = sum(_spent(watched, metrics.CPU_HOST, w.t0, w.t1) for w in watched.measured)
-        return 100 * ((busy / watched.measured_s - watched.spare_cpus) / watched.cpus + _more(watched))
+        return 100 * (busy / watched.measured_s - watched.spare_cpus) / watched.cpus
     except Unmeasured:  # it serves a doubt alone
         return None
 
@@ -144,8 +116,7 @@ def _percent(watched: Watched, share: float) -> float:
 
 
 def _cpu_s_per_epoch(watched: Watched) -> Figure:
-    spent = [_spent(watched, metrics.CPU_TREE, w.t0, w.t1) / w.images for w in watched.measured]
-    _more(watched)  # for its reason, which is this figure's too
+    spent = [_spent(watched, metrics.CPU_TREE, w.t0, w.t1) / w.epochs for w in watched.measured]
     return _cpu_figure(watched, metrics.CPU_TREE, median(spent), _TREE_SOURCE)
 
 

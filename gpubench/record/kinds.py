@@ -10,5 +10,8 @@ from gpubench.record.training import Training
 from gpubench.record.work import WorkKind
 from gpubench.schema.workload import Workload
 
-KINDS: dict[Workload, Callable[[Job, Resolved, int | None], WorkKind]] = {"training": Training.of}
-"""Kind -> what makes it, for one job. The number: how many steps were measured in place of what its trial asks for."""
+Shared = tuple[float, float] | None
+"""Of a job of a group from when to when all of its jobs measured; None of a trial alone."""
+
+KINDS: dict[Workload, Callable[[Job, Resolved, Shared], WorkKind]] = {"training": Training.of}
+"""Kind -> what makes it, for one job."""

@@ -18,7 +18,8 @@ from gpubench.record.doubts import Evidence, OtherJobs, doubts
 from gpubench.record.ending import final_ending, merge, provenance
 from gpubench.record.figures import Figures, figures
 from gpubench.record.host_figures import cpu_s
-from gpubench.record.kinds import KINDS
+from gpubench.record.epochs import shared_span
+from gpubench.record.kinds import KINDS, Shared
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
 from gpubench.schema import hosts
@@ -28,10 +29,15 @@ from gpubench.schema.missing import Unmeasured
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
 from gpubench.schema.samples import STEP_TIME
 from gpubench.schema.watched import NOTHING, Watched, Window
+from gpubench.schema.window import FEWEST_STEPS
 from gpubench.schema.workload import WORKLOADS
 
 OF_NODES = ("cpu_util_pct", "cpu_s_per_epoch", "host_mem_mib")
 """Columns that are stored for each of several nodes, too."""
+TOO_FEW_STEPS = (
+    f"fewer than {FEWEST_STEPS} of its steps lay in the time in which all jobs measured: give all of them a longer "
+    "--window"
+)
 DIVIDED = "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate"
 
 
@@ -65,8 +71,6 @@ class EndedAttempt:
     round: int = 1
     is_reference: bool = False
     """Whether it was measured for its node alone, beside the measurement of the round."""
-    steps: int | None = None
-    """How many were measured in place of what the trial asks for."""
     done: Attempt
 
 
@@ -88,15 +92,22 @@ def records_of(
 ) -> list[Record]:
     """The attempt as it is stored: one record for each job of the unit. `group_prediction`: made before it ran."""
     ended_jobs: dict[int, _EndedJob] = {}
+    shared = None
+    if len(tried) > 1:
+        shared = shared_span([one.done.events for one in tried], [one.resolved.processes for one in tried])
     # Those that were taken along last: their reason is another's.
     for index, one in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
         cause = one.done.cut_by
         forced = one.done.forced if cause is None else ("skipped", _taken_along(ended_jobs[cause]))
-        ended_jobs[index] = _ended_job(one, known, forced)
+        ended_jobs[index] = _ended_job(one, known, forced, shared)
     jobs = [ended_jobs[index] for index in range(len(tried))]
-    over = next((one for one in jobs if one.status == "oom" and one.ended.status == "ok"), None)
-    if over is not None and len(jobs) > 1:  # over its cap, as the driver says now that all have ended
-        taken = ("skipped", _taken_along(over))
+    # Over its cap, as the driver says now that all have ended; or too slow for a figure of the time that they shared.
+    cause = next((one for one in jobs if one.status == "oom" and one.ended.status == "ok"), None)
+    if cause is None and (slow := next((one for one in jobs if one.status == "ok" and not one.ended.counted), None)):
+        cause = _ended_job(slow.tried, known, ("failed", TOO_FEW_STEPS))
+        jobs = [cause if one is slow else one for one in jobs]
+    if cause is not None and len(jobs) > 1:
+        taken = ("skipped", _taken_along(cause))
         jobs = [_ended_job(one.tried, known, taken) if one.status == "ok" else one for one in jobs]
     facts: dict[str, Any] = {}
     if len(jobs) > 1:
@@ -113,12 +124,14 @@ def _taken_along(cause: _EndedJob) -> str:
     return f"job {cause.tried.job.membership.name} {words}: {cause.reason}"
 
 
-def _ended_job(tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None) -> _EndedJob:
+def _ended_job(
+    tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None, shared: Shared = None
+) -> _EndedJob:
     job, resolved = tried.job, tried.resolved
     t = job.trial
     ended = outcome(
         tried.done.events,
-        KINDS[t.workload](job, resolved, tried.steps),
+        KINDS[t.workload](job, resolved, shared),
         last_word=WORKLOADS[t.workload].last_word,
         ranks=resolved.processes,
         forced=forced,

@@ -9,11 +9,12 @@ from typing import Self
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.record.breakdown import broken_down
-from gpubench.record.epochs import epoch_rows, timing, windows_of
+from gpubench.record.epochs import epoch_rows, stream_rows, timing, windows_of
 from gpubench.record.target import until_top1
 from gpubench.record.work import Work
-from gpubench.schema.epoch_times import NO_SPREAD
+from gpubench.schema.epoch_times import NO_EPOCHS, NO_SPREAD
 from gpubench.schema.events import Event, Result
+from gpubench.schema.window import blocks
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,48 +23,49 @@ class Training:
 
     ranks: int
     batch_size: int
-    workers: int
-    """Loader processes of the whole trial."""
-    prefetch: int
-    """Batches that each of them holds ready."""
-    steps: int | None
+    is_stream: bool
+    """Whether a rate was measured, not whole epochs."""
+    block: int
+    """Steps of a whole block of the stream."""
+    shared: tuple[float, float] | None
+    """Of a job of a group from when to when all of its jobs measured; None: not asked for."""
+    until_top1: float | None
     no_quality: str
     """Why there is no top-1, where there is none."""
 
     @classmethod
-    def of(cls, job: Job, resolved: Resolved, steps: int | None = None) -> Self:
-        """`steps`: how many were measured in place of what the trial asks for, as further rounds do."""
+    def of(cls, job: Job, resolved: Resolved, shared: tuple[float, float] | None = None) -> Self:
+        t = job.trial
+        block, _ = blocks(resolved.workers // resolved.processes, t.sync_every, breakdown=t.breakdown)
         return cls(
             ranks=resolved.processes,
-            batch_size=job.trial.batch_size,
-            workers=resolved.workers,
-            prefetch=job.trial.prefetch,
-            steps=steps or job.trial.steps,
-            no_quality=_no_quality(job, first=steps is None),
+            batch_size=t.batch_size,
+            is_stream=t.epochs is None,
+            block=block,
+            shared=shared,
+            until_top1=t.until_top1,
+            no_quality=_no_quality(job),
         )
 
     def work(self, events: Sequence[Event], *, is_done: bool) -> Work:
-        own = self.workers // self.ranks
-        epochs = epoch_rows(
-            events,
-            ranks=self.ranks,
-            batch_size=self.batch_size,
-            wave=max(1, own),
-            ahead=own * self.prefetch,
-        )
+        if self.is_stream:
+            rows = stream_rows(
+                events, ranks=self.ranks, batch_size=self.batch_size, block=self.block, shared=self.shared
+            )
+        else:
+            rows = epoch_rows(events, ranks=self.ranks, batch_size=self.batch_size)
         if not is_done:
-            return Work(epochs=epochs, windows=windows_of(epochs, None))
+            return Work(epochs=rows, windows=windows_of(rows, None))
         results = [event for event in events if isinstance(event, Result)]
         first = next(r for r in results if r.rank == 0)
-        result = timing(
-            epochs, steps=self.steps, steps_per_epoch=first.steps_per_epoch, batch_size=self.batch_size
-        )
+        images_per_epoch = first.steps_per_epoch * self.batch_size
+        result = timing(rows, is_stream=self.is_stream, images_per_epoch=images_per_epoch)
         missing: dict[str, str] = {}
-        if self.steps:
-            missing["epochs_measured"] = "steps were measured, not whole epochs"
-            missing["epoch_time_iqr_s"] = "steps were measured, not whole epochs"
+        if self.is_stream:
+            missing["epochs_measured"] = missing["epoch_time_iqr_s"] = NO_EPOCHS
         elif "epoch_time_iqr_s" not in result:
             missing["epoch_time_iqr_s"] = NO_SPREAD
+        result["cpu_probe_ms"] = max(r.cpu_probe_ms for r in results)
         if first.step_ms:
             result["step_time_ms_p50"] = first.step_ms.p50
             result["step_time_ms_p95"] = first.step_ms.p95
@@ -72,7 +74,7 @@ class Training:
             result["gpu_mem_allocated_mib"] = max(m.allocated_mib for m in memory)
             result["gpu_mem_reserved_mib"] = max(m.reserved_mib for m in memory)
             result["gpu_alloc_retries"] = sum(m.retries for m in memory)
-        for found, why_not in (broken_down(results), until_top1(epochs, first.until_top1)):
+        for found, why_not in (broken_down(results), until_top1(rows, self.until_top1)):
             result |= found
             missing |= why_not
         result["params_m"] = first.params_m
@@ -86,22 +88,21 @@ class Training:
         else:
             missing["top1_pct"] = missing["loss"] = self.no_quality
         return Work(
-            epochs=epochs,
-            windows=windows_of(epochs, result.get("images_per_epoch")),
+            epochs=rows,
+            windows=windows_of(rows, images_per_epoch),
             result=result,
             missing=missing,
             phases=dict(first.phases),
             held={index: held for m in memory for index, held in m.devices.items()},
-            drift_pct=first.step_drift_pct,
         )
 
 
-def _no_quality(job: Job, *, first: bool) -> str:
+def _no_quality(job: Job) -> str:
     """Why there is no top-1, where there is none."""
+    if job.trial.epochs is None:
+        return "a steady rate was measured: --epochs trains, and judges the network in the end"
     if job.membership is not None:
         return f"left to the same trial alone, {job.membership.solo.trial_id}"
     if job.variant.files == "none":
         return "synthetic images have no validation split"
-    if not first:
-        return "judged in the first round only"
     return "the validation split is empty"

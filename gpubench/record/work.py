@@ -12,7 +12,7 @@ from gpubench.schema.watched import Window
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkWindow:
-    """A window of a trial's work, from its begin to its end: of a training an epoch, or a piece of one."""
+    """A window of a trial's work, from its begin to its end: of a training an epoch, or a stretch of a stream."""
 
     epoch: int
     """Its number, from 0."""
@@ -41,14 +41,11 @@ class Work:
     phases: dict[str, float] = field(default_factory=dict)
     held: dict[str, Held] = field(default_factory=dict)
     """Position among the trial's GPUs -> what torch's allocator held there."""
-    drift_pct: float | None = None
-    """How much slower the first measured steps were than the later ones; None for too few, or where there are none."""
 
     @property
     def counted(self) -> list[WorkWindow]:
-        """Those that figures of an epoch are of."""
-        own = {window.epoch for window in self.windows if window.measured}
-        return [one for one in self.epochs if one.epoch in own]
+        """Those that figures are of."""
+        return [window for window in self.epochs if not window.warmup]
 
 
 class WorkKind(Protocol):

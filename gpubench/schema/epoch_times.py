@@ -1,4 +1,4 @@
-"""What an epoch time is: the median of measured epochs, or extrapolated from steps."""
+"""What an epoch time is: images over the steady rate, or the median of measured epochs; older ones are extrapolated."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 FEWEST_TIMES = 3
 """Epoch times (of epochs, or of repeats) from which their spread says anything: two have none to speak of."""
+STEADY = "steady"
 MEASURED = "measured"
 EXTRAPOLATED = "extrapolated"
 NO_SPREAD = f"fewer than {FEWEST_TIMES} epochs were measured: they have no spread"
 """Why there is no `epoch_time_iqr_s`."""
+NO_EPOCHS = "a steady rate was measured, not whole epochs"
+"""Why there is neither that nor `epochs_measured`."""
 
 
 def median_of(measured_s: Sequence[float], source: str | None) -> Sequence[float]:

@@ -58,12 +58,15 @@ class Hello(OfRank):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Begin(OfRank):
-    """A window begins: an epoch, or the first steps of one."""
+    """A window begins: an epoch, or so many steps of a stream."""
 
     event: Literal["begin"] = "begin"
     epoch: Count
+    """Number of the window, from 0."""
     steps: Positive
     measured: bool
+    seconds: Number = 0.0
+    """About how long it will take, where the rank tells nothing meanwhile; 0: it tells."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,7 +142,7 @@ class Rehearsed(OfRank):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Filling(OfRank):
-    """A job of a group has measured its windows, and trains on."""
+    """A job of a group has its window, or its epochs, and goes on while the other jobs get theirs."""
 
     event: Literal["filling"] = "filling"
     at: Number
@@ -196,7 +199,6 @@ class Result(OfRank):
     event: Literal["result"] = "result"
     steps_per_epoch: Positive
     step_ms: StepTimes | None
-    step_drift_pct: Finite | None
     breakdown: BreakdownTimes | None
     no_exchange: Words | None
     exchange_mib: Number | None
@@ -204,6 +206,8 @@ class Result(OfRank):
     quality: tuple[Percent, Finite | None] | None
     """Top-1 in per cent and cross-entropy, on the validation split."""
     memory: AllocatorMemory | None
+    cpu_probe_ms: Number
+    """CPU time of a fixed piece of work on the launching thread, the mean of before the loaders and after them."""
     phases: dict[Phase, Finite]
     at: Number
     params_m: Number | None = None
@@ -306,7 +310,7 @@ class GoOn:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StopFilling:
-    """To Filling: every job of the group has measured its windows."""
+    """To Filling: every job of the group has its window, or its epochs."""
 
     answer: Literal["stop"] = "stop"
 

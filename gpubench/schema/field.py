@@ -45,8 +45,8 @@ class About:
     option: Option | None = None
     in_run: bool = False
     """Whether an experiment file may give it under [run], too."""
-    rival: str = ""
-    """The field that says the same in another way: giving one takes the other's place."""
+    rivals: tuple[str, ...] = ()
+    """Fields that say the same in another way: giving one takes the others' place."""
     unit: str = ""
     heading: str = ""
     """Over its column in a table for people; the name itself where empty."""

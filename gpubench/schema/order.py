@@ -61,6 +61,35 @@ class Meeting:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SteadyWindow:
+    """A continuous stream of shuffled passes over the images: a warm-up, then a window that is measured."""
+
+    kind: Literal["steady"] = "steady"
+    window_s: float | None
+    """Seconds that the window lasts at least; None where its steps are given."""
+    steps: int | None = None
+    """Steps of the window."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WholeEpochs:
+    """Whole epochs, each timed from iter(loader) on, and top-1 after the last."""
+
+    kind: Literal["epochs"] = "epochs"
+    epochs: int
+    """In all; with `until_top1` the most."""
+    warmup_epochs: int
+    """The first ones of them, which are not measured."""
+    until_top1: float | None = None
+    """Top-1 in per cent at which training stops."""
+    confirm_top1: bool = False
+
+
+Protocol = SteadyWindow | WholeEpochs
+"""How a process measures: one of two quantities, which are never compared with each other."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TrialOrder:
     """What one trial is to run; of one over several nodes, what it is to run on one of them."""
 
@@ -94,15 +123,9 @@ class TrialOrder:
     cpu_ids: tuple[int, ...]
     threads_per_rank: int
     gpu_mem_cap_mib: int | None
-    epochs: int
-    warmup_epochs: int
-    steps: int | None
-    warmup_steps: int
-    """Unmeasured steps before `steps` measured ones."""
-    until_top1: float | None
-    confirm_top1: bool
-    evaluate: bool
-    """Whether the trained network is judged in the end."""
+    launch_cpu: str
+    """`free`; or `one`: each rank's own threads stay on one CPU, its loaders on the others."""
+    protocol: Protocol
     breakdown: bool
     seed: int
     """The seed of this repeat."""

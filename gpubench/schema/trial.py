@@ -66,6 +66,8 @@ def make(fields: Mapping[str, Any]) -> Trial:
             values.pop("lr", None)
     if values.get("until_top1") is not None and values.get("epochs") is None:
         values["epochs"] = MOST_EPOCHS
+    if (epochs := values.get("epochs")) is not None and values.get("warmup_epochs") is None:
+        values["warmup_epochs"] = 0 if epochs == 1 else 1
     made = Trial.model_validate(values)
     # Of 100,000 trials these names would take as much memory as their values.
     object.__setattr__(made, "__pydantic_fields_set__", _names_of(frozenset(values)))
@@ -99,6 +101,9 @@ def config_id(
     for name in _ADDED:
         if own[name] == DEFAULTS[name]:
             del fields[name]
+    if trial.epochs is None:
+        fields["protocol"] = "steady"  # its ids are none of those that earlier versions gave
+        del fields["epochs"], fields["warmup_epochs"]
     fields["data"] = data_fingerprint
     fields["variant"] = variant_definition
     fields["schema"] = SCHEMA

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from gpubench.schema import catalog
 from gpubench.schema.field import About, Bounds, Option
+from gpubench.schema.window import WINDOW_S
 
 LARGEST_NUMBER = 1_000_000_000
 """In any field: more is a slip of the pen, and no record could hold it."""
@@ -116,7 +117,7 @@ class TrialFields:
         About(
             meaning="global: images an optimizer step sees over all devices",
             option=Option("--batch-size", "global: 16,32,64 or 16:64:16 or 16:512:x2"),
-            rival="batch_per_gpu",
+            rivals=("batch_per_gpu",),
             unit="images",
             heading="batch size",
             said="batch size {:,}",
@@ -130,7 +131,7 @@ class TrialFields:
             meaning="GPUs of the trial; 0 on a CPU",
             auto="1 on a GPU machine",
             option=Option("--gpus", "number of GPUs: 1,2,4"),
-            rival="gpu_ids",
+            rivals=("gpu_ids",),
             heading="GPUs",
             said="{} GPU{s}",
             unsaid=0,
@@ -145,7 +146,7 @@ class TrialFields:
             note="as torch numbers them under the present CUDA_VISIBLE_DEVICES; a list `[0, 1]` in a file",
             auto="the first ones",
             option=Option("--gpu-ids", "explicit GPUs: 0+1,2+3"),
-            rival="gpus",
+            rivals=("gpus",),
             heading="GPU ids",
             said="GPU ids {}",
             pace=False,
@@ -338,35 +339,37 @@ class TrialFields:
         ),
     ] = None
     epochs: Annotated[
-        int,
-        Bounds(ge=1, most=LONGEST_TRAINING),
+        Annotated[int, Bounds(ge=1, most=LONGEST_TRAINING)] | None,
         About(
-            meaning="epochs trained in all; the most where `until_top1` is given",
-            default=f"3; {MOST_EPOCHS} with `until_top1`; 2 in the built-in experiment",
-            option=Option("--epochs", "epochs in all; the first one warms up"),
+            meaning="whole epochs trained in all, in place of a window; the most where `until_top1` is given",
+            default=f"none: a window is measured; {MOST_EPOCHS} with `until_top1`",
+            option=Option("--epochs", "whole epochs in place of a window, and top-1 after the last"),
             in_run=True,
+            rivals=("window", "steps"),
             heading="epochs",
             pace=False,
             moves_with=("batch_size", "warmup_epochs"),
         ),
-    ] = 3
+    ] = None
     warmup_epochs: Annotated[
-        Count,
+        Count | None,
         About(
             meaning="epochs of them left out of statistics",
+            default="1 with `epochs`; 0 where that is 1",
             in_run=True,
             heading="warm-up epochs",
             pace=False,
             moves_with=("batch_size", "epochs"),
+            follows=("epochs",),
         ),
-    ] = 1
+    ] = None
     steps: Annotated[
         PositiveInt | None,
         About(
-            meaning="steps measured instead of epochs",
-            note="the epoch time is then extrapolated, and marked `~`",
-            option=Option("--steps", "measure so many steps instead; the epoch is extrapolated"),
+            meaning="the window in steps, in place of seconds",
+            option=Option("--steps", "the window in steps, in place of seconds"),
             in_run=True,
+            rivals=("window", "epochs"),
             heading="steps",
             said="{:,} step{s}",
             pace=False,
@@ -472,6 +475,37 @@ class TrialFields:
     ] = 1
 
 
+    window: Annotated[
+        Annotated[float, Bounds(gt=0, most=LARGEST_NUMBER, finite=True)] | None,
+        About(
+            meaning="seconds that each process measures the rate of its steps",
+            note="`3s` and the like are read, too",
+            default=" and ".join(f"{seconds:g} s on {device}" for device, seconds in WINDOW_S.items()),
+            option=Option("--window", "how long each process measures: 3s", "TIME,…", behind="--repeats"),
+            in_run=True,
+            rivals=("steps", "epochs"),
+            unit="s",
+            heading="window s",
+            added=True,
+            memory="keeps",
+            pace=False,
+            moves_with=("batch_size", *DEVICE_AXES),
+        ),
+    ] = None
+    launch_cpu: Annotated[
+        Literal["free", "one"],
+        About(
+            meaning="the CPUs of a rank's own threads",
+            note="`free`: any of the trial's; `one`: one of its own, and its loaders are on the others",
+            heading="launch CPU",
+            said="launched from {} CPU",
+            added=True,
+            memory="keeps",
+            alternatives=True,
+        ),
+    ] = "free"
+
+
 class PlanFields(TrialFields):
     """A trial's fields, and what an experiment may give besides to say what they are."""
 
@@ -480,7 +514,7 @@ class PlanFields(TrialFields):
         About(
             meaning="sets `batch_size` to this times the devices",
             option=Option("--batch-per-gpu", "batch size of each GPU (weak scaling)", behind="--batch-size"),
-            rival="batch_size",
+            rivals=("batch_size",),
         ),
     ] = None
 

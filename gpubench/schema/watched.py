@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpubench.schema.missing import Unmeasured
@@ -13,13 +13,9 @@ AT_ONCE_S = 0.1
 """A pause between two epochs that no reading resolves."""
 
 
-STEADY_S = 0.5
-"""Neither the driver's samples nor its counter over less than this can be told from those of the fill before it."""
-
-
 @dataclass(frozen=True, slots=True)
 class Window:
-    """An epoch, or the steps measured instead of one, which are its beginning."""
+    """An epoch, or the warm-up or the window of a stream."""
 
     t0: float
     """Seconds on the host's monotonic clock, as the child read it."""
@@ -27,35 +23,12 @@ class Window:
     epoch: int
     measured: bool
     """False: warm-up, left out of statistics."""
-    images: float = 1.0
-    """Which share of the epoch's images it has."""
-    steady: tuple[float, float] = (0.0, 0.0)
-    """When its steps came evenly."""
-    lacks_s: float = 0.0
-    """How much longer the epoch would be, all of it as these steps were."""
+    epochs: float = 1.0
+    """How many epochs' images it has, mostly a part of one; figures of an epoch are scaled by it."""
 
     @property
     def seconds(self) -> float:
         return self.t1 - self.t0
-
-    @property
-    def epoch_s(self) -> float:
-        """Seconds of the epoch that it is or stands for."""
-        return self.seconds + self.lacks_s
-
-    def of_epoch(self, total: Callable[[Window], float]) -> float:
-        """What an epoch has of something that `total` tells of a window: its own, and what it lacks at the rate of the
-        steady steps, so that the fill is in it once. Raises Unmeasured where these are too short.
-        """
-        own = total(self)
-        if not self.lacks_s:
-            return own
-        even = Window(*self.steady, self.epoch, self.measured)
-        if even.seconds < STEADY_S:
-            raise Unmeasured(
-                f"{max(0.0, even.seconds):.2f} s of steady steps are too short to tell the rest of an epoch by"
-            )
-        return own + self.lacks_s / even.seconds * total(even)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,9 +105,9 @@ class Watched:
         return sum(window.seconds for window in self.measured)
 
     @property
-    def epochs_s(self) -> float:
-        """Seconds of the epochs that they are or stand for. Raises Unmeasured where there are none."""
-        return sum(window.epoch_s for window in self.measured)
+    def measured_epochs(self) -> float:
+        """How many epochs' images they have. Raises Unmeasured where there are none."""
+        return sum(window.epochs for window in self.measured)
 
     def by_uuid(self, by_gpu: Mapping[str, float]) -> dict[str, float]:
         """The figures of each GPU, by its UUID in place of the samples' name for it."""

@@ -26,40 +26,14 @@ STEPS_A_MESSAGE = 4_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Segment:
-    """A span of training that is timed as one, from iter(loader) on: an epoch, or the first steps of one."""
+    """A span of training that is timed as one: an epoch, or so many steps of a stream."""
 
     number: int
-    """The epoch's number, from 0: it settles the order of the images."""
+    """From 0; of an epoch it settles the order of the images."""
     steps: int
     measured: bool
-
-
-Segments = tuple[list[Segment], list[Segment]]
-"""The warm-up's, and what follows it."""
-
-
-def epochs(total: int, warmup: int, steps_per_epoch: int) -> Segments:
-    """One segment an epoch; the first `warmup` are not measured."""
-    made = [Segment(number=i, steps=steps_per_epoch, measured=i >= warmup) for i in range(total)]
-    return made[:warmup], made[warmup:]
-
-
-def pieces(measured: int, warmup: int, steps_per_epoch: int) -> Segments:
-    """A warm-up of `warmup` steps, then `measured` steps, both as whole epochs and the first steps of one more.
-
-    Each piece starts its loader and uses it up, as an epoch does: nothing of one piece is loaded in another.
-    """
-
-    def lengths(steps: int) -> list[int]:
-        whole, rest = divmod(steps, steps_per_epoch)
-        return [steps_per_epoch] * whole + ([rest] if rest else [])
-
-    warm = lengths(warmup)
-    made = [
-        Segment(number=number, steps=steps, measured=number >= len(warm))
-        for number, steps in enumerate([*warm, *lengths(measured)])
-    ]
-    return made[: len(warm)], made[len(warm) :]
+    seconds: float = 0.0
+    """About how long it will take, if nothing is to be told meanwhile; 0: the steps that are done are told."""
 
 
 Report = Callable[[Told], None]
@@ -78,60 +52,54 @@ class Loop:
         after_first_step: Callable[[], None],
         breakdown: Breakdown | None = None,
     ) -> None:
-        self._data = data
         self._step = step
         self._strategy = strategy
         self._clock = clock
         self._report = report
         self._after_first_step: Callable[[], None] | None = after_first_step
         self._breakdown = breakdown
+        self._data = data
         self._to_device = data.to_device if breakdown is None else self._marked_to_device
         self.measured_step_s: list[float] = []
-        self.later_step_s: list[float] = []
-        """Seconds of measured steps without each window's first one, which waits for the loader to start."""
         self.phases: dict[str, float] = {"warm_up": 0.0, "measured": 0.0}
 
-    def run(self, segment: Segment) -> TimedWindow:
-        """Trains one segment."""
-        data, step, clock, report = self._data, self._step, self._clock, self._report
-        to_device, breakdown = self._to_device, self._breakdown
-        rank, epoch = self._strategy.assignment.local_rank, segment.number
-        step.loss_sum.zero_()
+    def run(self, segment: Segment, batches: Iterator[Any] | None = None) -> TimedWindow:
+        """Trains one segment. `batches`: the stream that it goes on with; None: an epoch, whose loader it starts."""
+        rank = self._strategy.assignment.local_rank
+        self._step.loss_sum.zero_()
         self._strategy.barrier()
-        report(Begin(rank=rank, epoch=epoch, steps=segment.steps, measured=segment.measured))
-        next_report = monotonic() + PROGRESS_PERIOD_S
-        if breakdown is not None:
-            breakdown.begin()
+        self._report(
+            Begin(
+                rank=rank,
+                epoch=segment.number,
+                steps=segment.steps,
+                measured=segment.measured,
+                seconds=segment.seconds,
+            )
+        )
+        if self._breakdown is not None:
+            self._breakdown.begin()
 
         # ---- the window ----
-        clock.begin()
-        batches = data.train_epoch(segment.number, segment.steps)
-        for done in range(segment.steps):
-            batch = next(batches)
-            clock.batch()
-            step(*to_device(batch))
-            clock.step()
-            if self._after_first_step is not None:
-                self._first_step()
-            if monotonic() >= next_report:
-                report(StepsDone(rank=rank, epoch=epoch, step=done + 1))
-                next_report = monotonic() + PROGRESS_PERIOD_S
-        window = clock.end()
+        self._clock.begin()
+        if batches is None:
+            batches = self._data.train_epoch(segment.number)
+        self._take(segment, batches)
+        window = self._clock.end()
         # ---- the window ends ----
 
-        if breakdown is not None:
-            breakdown.end(window.step_s, measured=segment.measured)
+        if self._breakdown is not None:
+            self._breakdown.end(window.step_s, measured=segment.measured)
         if segment.measured:
             self.measured_step_s.extend(window.step_s)
-            self.later_step_s.extend(window.step_s[1:])
         self.phases["measured" if segment.measured else "warm_up"] += window.seconds
-        loss = self._strategy.mean_loss(step.loss_sum)
-        for message in step_messages(window, rank, epoch):
-            report(message)
-        report(
+        loss = self._strategy.mean_loss(self._step.loss_sum)
+        for message in step_messages(window, rank, segment.number):
+            self._report(message)
+        self._report(
             End(
                 rank=rank,
-                epoch=epoch,
+                epoch=segment.number,
                 measured=segment.measured,
                 t0=window.t0,
                 t1=window.t1,
@@ -142,25 +110,37 @@ class Loop:
         )
         return window
 
-    def fill(self, number: int, steps: int, *, over: Callable[[int], bool]) -> None:
-        """Trains on after the last segment, as before but uncounted: epochs of `steps` steps, from `number` on.
+    def _take(self, segment: Segment, batches: Iterator[Any]) -> None:
+        """The segment's steps. In a measured window of a stream nothing is told, and no rank waits for another."""
+        rank, clock, step, to_device = (
+            self._strategy.assignment.local_rank,
+            self._clock,
+            self._step,
+            self._to_device,
+        )
+        next_report = float("inf") if segment.seconds else monotonic() + PROGRESS_PERIOD_S
+        for done in range(segment.steps):
+            batch = next(batches)
+            clock.batch()
+            step(*to_device(batch))
+            clock.step()
+            if self._after_first_step is not None:
+                self._first_step()
+            if monotonic() >= next_report:
+                self._report(StepsDone(rank=rank, epoch=segment.number, step=done + 1))
+                next_report = monotonic() + PROGRESS_PERIOD_S
 
-        `over`: asked after each step, with how many there were, whether to stop.
-        """
-        taken = 0
-        for epoch in itertools.count(number):
+    def fill(self, batches: Iterator[Any], steps: int, *, is_over: Callable[[], bool]) -> None:
+        """Trains on uncounted, `steps` at a time, until `is_over`, which is asked after each of these."""
+        while True:
             self._clock.begin()
-            batches = self._data.train_epoch(epoch, steps)
-            for _ in range(steps):
-                batch = next(batches)
+            for batch in itertools.islice(batches, steps):
                 self._clock.batch()
                 self._step(*self._data.to_device(batch))
                 self._clock.step()
-                taken += 1
-                if over(taken):
-                    self._clock.end()
-                    return
             self._clock.end()
+            if is_over():
+                return
 
     def _marked_to_device(self, batch: Any) -> OnDevice:
         assert self._breakdown is not None

@@ -23,8 +23,6 @@ from torch import nn
 
 from gpubench.basics import stacks
 from gpubench.basics.checked import reader
-from gpubench.basics.drift import drift_pct
-from gpubench.basics.errors import UsageError
 from gpubench.basics.finite import finite
 from gpubench.schema import catalog
 from gpubench.schema.events import (
@@ -34,12 +32,10 @@ from gpubench.schema.events import (
     BreakdownTimes,
     DriverMemory,
     Error,
-    Evaluated,
     Filling,
     GoOn,
     Held,
     Hello,
-    Rehearsed,
     Result,
     Settle,
     StepTimes,
@@ -47,25 +43,22 @@ from gpubench.schema.events import (
     Told,
     Warm,
 )
-from gpubench.schema.order import TrialOrder
+from gpubench.schema.order import SteadyWindow, TrialOrder
 from gpubench.train import loop, models, step
 from gpubench.train.breakdown import Breakdown, BrokenDownStep
+from gpubench.train.cpu_probe import cpu_probe_ms
 from gpubench.train.data import Data, open_data
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
-from gpubench.train.rehearsal import rehearse
+from gpubench.train.protocols import Epochs, Quality, Steady, largest
 from gpubench.train.strategies.contract import Strategy, StrategySettings
 from gpubench.train.timing import step_clock
 
 _write = os.write
-Quality = tuple[float, float]
-"""Top-1 in per cent and cross-entropy, on the validation split."""
 ANSWER_LIMIT_S = 60.0
 FOR_EVER_S = 30 * 86_400.0
 """For answers that only the parent's own deadline limits."""
-FILL_LOOK_S = 0.3
-"""How long several ranks train on before they ask whether to stop."""
 
 
 class ParentChannel(Protocol):
@@ -149,11 +142,9 @@ class Rank:
         self.cap.rehearse(trained, order.input_size, order.channels, dtype)
         training_step = self.build_step(trained, strategy, breakdown)
         self.phase("build")
+        probes_ms = [cpu_probe_ms()]
         data = self.open_data(strategy)
         self.phase("data")
-        if order.ahead:
-            self.rehearse(trained, strategy, data)
-            self.wait_for_the_turn()
 
         training = loop.Loop(
             data,
@@ -164,51 +155,32 @@ class Rank:
             lambda: self.after_first_step(assignment),
             breakdown,
         )
-        per_epoch = data.steps_per_epoch
-        warmups, measured = (
-            loop.pieces(order.steps, order.warmup_steps, per_epoch)
-            if order.steps
-            else loop.epochs(order.epochs, order.warmup_epochs, per_epoch)
-        )
-        evaluate = functools.partial(self.evaluate, data, strategy, dtype)
-        target = order.until_top1
-        quality: Quality | None = None
+        protocol = self.protocol(training, data, strategy, dtype)
         self._training_began = monotonic()
         trained.train()
-        if target is not None:
-            quality = self.train_until(
-                target, 1 + order.confirm_top1, [*warmups, *measured], training, evaluate
-            )
-        else:
-            for segment in warmups:
-                training.run(segment)
-            if order.jobs > 1:
-                self.wait_for_the_others()
-            for segment in measured:
-                training.run(segment)
-            if order.jobs > 1:
-                self.fill(strategy, training, measured[-1].number + 1, per_epoch)
+        protocol.train(OtherJobs(self, strategy) if order.jobs > 1 else None)
         memory = self.settle(strategy)
-        if target is None and order.jobs == 1 and order.evaluate:
-            quality = evaluate()
+        protocol.close()
+        self.phase("close")
+        probes_ms.append(cpu_probe_ms())
+        quality = protocol.quality()
         self._mark = monotonic()
         facts = self.model_facts(strategy.model) if strategy.assignment.rank == 0 else ModelFacts()
         self.phase("count")
         self.phases.update(training.phases)
         self.phases["warm_up"] = max(0.0, training.phases["warm_up"] - self.phases["first_step"])
-        told = strategy.figures()
+        figures = strategy.figures()
         self.channel.send(
             Result(
                 rank=self.rank,
-                steps_per_epoch=per_epoch,
+                steps_per_epoch=data.steps_per_epoch,
                 step_ms=percentiles(training.measured_step_s),
-                step_drift_pct=drift_pct(training.later_step_s),
                 breakdown=BreakdownTimes(**breakdown.figures()) if breakdown else None,
-                no_exchange=told.no_exchange,
-                exchange_mib=told.exchanged_bytes / MIB if told.exchanged_bytes else None,
-                until_top1=target,
+                no_exchange=figures.no_exchange,
+                exchange_mib=figures.exchanged_bytes / MIB if figures.exchanged_bytes else None,
                 quality=None if quality is None else (quality[0], finite(quality[1])),
                 memory=memory,
+                cpu_probe_ms=statistics.fmean(probes_ms),
                 phases=self.phases,
                 at=monotonic(),
                 params_m=facts.params_m,
@@ -217,12 +189,33 @@ class Rank:
             )
         )
 
+    def protocol(
+        self, training: loop.Loop, data: Data, strategy: Strategy, dtype: torch.dtype | None
+    ) -> Steady | Epochs:
+        """How this trial measures."""
+        order = self.order
+        if isinstance(order.protocol, SteadyWindow):
+            return Steady(
+                order.protocol,
+                training,
+                data,
+                strategy,
+                workers=order.workers // order.ranks,
+                prefetch=order.prefetch,
+                sync_every=order.sync_every,
+                breakdown=order.breakdown,
+            )
+        evaluate = functools.partial(self.evaluate, data, strategy, dtype)
+        return Epochs(order.protocol, training, data, strategy, self.channel.send, evaluate)
+
     # ---- what a rank does, step by step ----
 
     def settle_in(self) -> DeviceAssignment:
         """Threads, visible devices, seeds: before CUDA starts."""
         order = self.order
         torch.set_num_threads(order.threads_per_rank)
+        if order.launch_cpu == "one":  # before CUDA and autograd start threads, which stay where this one is
+            os.sched_setaffinity(0, launch_cpus(order)[self.rank : self.rank + 1])
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(order.gpu_uuids)
         random.seed(order.seed)
@@ -307,85 +300,8 @@ class Rank:
             dtype=torch.float32,
             memory_format=MEMORY_FORMAT[order.memory_format],
             seed=order.seed,
+            loader_cpus=sorted({*order.cpu_ids} - {*launch_cpus(order)}) if order.launch_cpu == "one" else (),
         )
-
-    def train_until(
-        self,
-        target: float,
-        times: int,
-        segments: list[loop.Segment],
-        training: loop.Loop,
-        evaluate: Callable[[], Quality | None],
-    ) -> Quality | None:
-        """Epochs, each evaluated after its window, until top-1 is `target` per cent and one epoch was measured.
-
-        `times`: how many evaluations in a row must be there. It also ends where training has diverged.
-        The ranks' hits are summed before they are compared with it, so all ranks stop after the same epoch.
-        Returns the last epoch's quality.
-        """
-        reached, there = False, 0
-        for segment in segments:
-            training.run(segment)
-            quality = evaluate()
-            if quality is None:
-                raise UsageError("until_top1 needs a validation split, and the images have none")
-            if self.rank == 0:
-                self.channel.send(Evaluated(rank=0, epoch=segment.number, top1_pct=quality[0]))
-            lost = finite(quality[1]) is None  # a network of no numbers learns nothing more
-            there = there + 1 if quality[0] >= target and not lost else 0
-            reached = reached or there >= times
-            if (reached or lost) and segment.measured:
-                break
-        return quality
-
-    def rehearse(self, trained: nn.Module, strategy: Strategy, data: Data) -> None:
-        """One step's passes on a blank batch, without an update: what is compiled for these shapes is ready then."""
-        # A step of its own: neither the loss nor fp16's scaler nor --breakdown's marks learn of it.
-        how = step.Step(
-            trained, None, strategy, precision=self.order.precision, accumulate=self.order.accumulate
-        )
-        trained.train()
-        strategy.barrier()
-        rehearse(trained, strategy.assignment, lambda: strategy.gradients(how, *data.to_device(data.blank())))
-        strategy.barrier()
-        self.phase("rehearsal")
-
-    def wait_for_the_turn(self) -> None:
-        """Returns when the trial's turn has come. The phases before it get a name that tells so."""
-        self.channel.ask(Rehearsed(rank=self.rank), FOR_EVER_S)
-        self.phase("wait")
-        self.phases = {f"ahead_{name}": seconds for name, seconds in self.phases.items()}
-
-    def wait_for_the_others(self) -> None:
-        """Returns when every job of the group is warm. Each rank asks: a collective would keep its GPU busy."""
-        began = monotonic()
-        self.channel.ask(Warm(rank=self.rank), FOR_EVER_S)
-        waited = monotonic() - began
-        self.phases["wait_for_jobs"] = waited
-        self._training_began += waited  # without a warm-up the first step is still to come
-
-    def fill(self, strategy: Strategy, training: loop.Loop, number: int, per_epoch: int) -> None:
-        """Trains on, uncounted, while other jobs of the group still measure; its ranks end after the same step."""
-        began = monotonic()
-        if self.rank == 0:
-            self.channel.send(Filling(rank=0, at=began))
-        assignment = strategy.assignment
-        every = 1
-        if assignment.world > 1:
-            # The ranks agree on it only now and then: agreeing waits for the device.
-            mean_s = torch.tensor(statistics.fmean(training.measured_step_s), device=assignment.device)
-            every = max(1, round(FILL_LOOK_S * assignment.world / strategy.sum(mean_s).item()))
-
-        def over(step: int) -> bool:
-            if step % every:
-                return False
-            told = self.rank == 0 and self.channel.receive(0) is not None
-            if assignment.world == 1:
-                return told
-            return strategy.sum(torch.tensor(float(told), device=assignment.device)).item() > 0
-
-        training.fill(number, per_epoch, over=over)
-        self.phases["fill"] = monotonic() - began
 
     def settle(self, strategy: Strategy) -> AllocatorMemory | None:
         """All ranks hold still while the parent reads their memory. Returns the allocator's figures of that moment."""
@@ -458,6 +374,41 @@ class Rank:
         now = monotonic()
         self.phases[name] = now - self._mark
         self._mark = now
+
+
+class OtherJobs:
+    """The other jobs of a rank's group, of which the parent knows."""
+
+    def __init__(self, rank: Rank, strategy: Strategy) -> None:
+        self._rank = rank
+        self._strategy = strategy
+        self._began = 0.0
+
+    def wait_until_warm(self) -> None:
+        """Returns when every job of the group is warm. Each rank asks: a collective would keep its GPU busy."""
+        began = monotonic()
+        self._rank.channel.ask(Warm(rank=self._rank.rank), FOR_EVER_S)
+        waited = monotonic() - began
+        self._rank.phases["wait_for_jobs"] = waited
+        self._rank._training_began += waited  # without a warm-up the first step is still to come
+
+    def tell_measured(self) -> None:
+        """This job has its window, or its epochs."""
+        self._began = monotonic()
+        if self._rank.rank == 0:
+            self._rank.channel.send(Filling(rank=0, at=self._began))
+
+    def have_measured(self) -> bool:
+        """Whether all jobs have theirs. All ranks of this one ask together, and hear the same."""
+        is_told = self._rank.rank == 0 and self._rank.channel.receive(0) is not None
+        (is_over,) = largest(self._strategy, [float(is_told)])
+        self._rank.phases["fill"] = monotonic() - self._began
+        return bool(is_over)
+
+
+def launch_cpus(order: TrialOrder) -> tuple[int, ...]:
+    """The CPU of each rank's own threads, by rank, where these stay on one: spread over those of the trial."""
+    return tuple(order.cpu_ids[len(order.cpu_ids) * rank // order.ranks] for rank in range(order.ranks))
 
 
 MEMORY_FORMAT = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}

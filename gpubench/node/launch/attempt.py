@@ -47,8 +47,8 @@ def attempt(
 
     `may_end`: asked a few times a second once every rank has reported its result; until then its processes stay.
 
-    Several tasks are jobs of a group: they warm up, begin what is measured at one moment, and train on until the
-    last of them has measured. What ends one of them ends all.
+    Several tasks are jobs of a group: they warm up, begin what is measured at one moment, and go on until each of them
+    has its window, or its epochs. What ends one of them ends all.
     """
     kills = memory_kills()
     jobs = [RunningJob(task, kills) for task in tasks]
@@ -118,7 +118,7 @@ def watch(
             _too_late(jobs, timeout_s)
             return
         if now >= next_look:
-            look([replace(job.progress, live=job.watcher.now()) for job in jobs])
+            look([job.look() for job in jobs])
             for job in jobs:
                 job.log.bound()
             next_look = now + VIEW_PERIOD_S

@@ -77,6 +77,16 @@ class RunningJob:
         self._kills = kills
         self._killed_before = kills.count() if kills else 0
         self.is_launched = False
+        self._begun, self._expected_s = 0.0, 0.0
+        """When the window under way began, and how long it should take where its rank tells nothing meanwhile."""
+
+    def look(self) -> JobProgress:
+        """How far it is, with the latest readings. In a window of which nothing is told, by the time that it takes."""
+        progress = replace(self.progress, live=self.watcher.now())
+        if self._expected_s and not progress.between:
+            part = min(1.0, (time.monotonic() - self._begun) / self._expected_s)
+            progress = replace(progress, step=int(part * progress.steps))
+        return progress
 
     def launch(self, launcher: Launcher, should_stop: Callable[[], bool]) -> None:
         self.launched = time.monotonic()
@@ -198,6 +208,7 @@ class RunningJob:
                     measured=event.measured,
                     between=False,
                 )
+                self._begun, self._expected_s = time.monotonic(), event.seconds
                 watcher.edge(first=event.measured and not now.measured)
             case StepsDone():
                 self.progress = replace(now, step=event.step)

@@ -5,6 +5,7 @@ So whatever reckons with a training's events may rely on them, and what it tells
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from gpubench.schema.events import (
@@ -13,7 +14,6 @@ from gpubench.schema.events import (
     End,
     Evaluated,
     Filling,
-    Rehearsed,
     Result,
     Settle,
     Steps,
@@ -21,7 +21,15 @@ from gpubench.schema.events import (
     Told,
     Warm,
 )
-from gpubench.schema.order import TrialOrder
+from gpubench.schema.order import SteadyWindow, TrialOrder, WholeEpochs
+from gpubench.schema.window import WARM_UP_S, warm_up_steps
+
+MOST_WINDOWS_ALONE = 4
+"""Of a stream: two that warm up, and two that are measured."""
+MOST_WINDOWS_TOGETHER = 100_000
+"""Of a job of a group, which goes on until the others have measured."""
+STEPS_A_SECOND = 100_000
+"""More than any device takes: launching an empty kernel takes longer."""
 
 TrainingWindow = tuple[int, int, bool]
 """Number of the epoch, steps, whether it counts."""
@@ -55,14 +63,21 @@ class _Rank:
     def __init__(self, order: TrialOrder, rank: int, clock: Callable[[], float]) -> None:
         self._rank = rank
         self._clock = clock
-        self._steps = order.steps
-        self._is_measured = order.steps is not None or order.epochs > order.warmup_epochs
-        self._target = order.until_top1
-        self._ahead = order.ahead
         self._gpus = len(order.gpu_uuids)
-        self._most_windows = order.epochs if order.steps is None else order.steps + order.warmup_steps
-        # Loaders may drop fewer images than a whole batch would; it is there to bound what is kept.
-        self._most_steps = 2 * ((order.data.train_images or 0) // order.batch_size) + 1
+        # Both are there to bound what is kept.
+        match order.protocol:
+            case WholeEpochs(epochs=epochs):
+                self._is_whole, self._most_windows = True, epochs
+                # Loaders may drop fewer images than a whole batch would.
+                self._most_steps = 2 * ((order.data.train_images or 0) // order.batch_size) + 1
+            case SteadyWindow(window_s=window_s, steps=steps):
+                self._is_whole = False
+                self._most_windows = MOST_WINDOWS_ALONE if order.jobs == 1 else MOST_WINDOWS_TOGETHER
+                self._most_steps = max(
+                    steps or 0,
+                    warm_up_steps(order.workers * order.prefetch),
+                    math.ceil(STEPS_A_SECOND * max(window_s or 0.0, WARM_UP_S)),
+                )
         self._free_from = clock()
         """Until when the rank is accounted for: its next window can't have begun earlier."""
         self.windows: list[TrainingWindow] = []
@@ -99,10 +114,6 @@ class _Rank:
                 return self._result(event)
             case Warm():
                 return self._once(event.event)
-            case Rehearsed():
-                if not self._ahead or self.windows:
-                    return "of a rank that was not to rehearse, or that has trained already"
-                return self._once(event.event)
             case Settle() | Filling():
                 return self._once(event.event) if self._rank == 0 else "of another rank than the first"
         return "of another kind of work"
@@ -121,7 +132,7 @@ class _Rank:
         if self._window is not None or event.epoch != len(self.windows) or event.epoch >= self._most_windows:
             return "of an epoch that is not the next"
         if event.steps > self._most_steps:
-            return f"of {event.steps} steps, more than there are images for"
+            return f"of {event.steps} steps, more than there can be"
         self._window = event.epoch, event.steps, event.measured
         self._told, self._last_us = 0, 0
         return ""
@@ -153,16 +164,11 @@ class _Rank:
         return ""
 
     def _result(self, event: Result) -> str:
-        lengths = [steps for _, steps, measured in self.windows if measured]
-        whole = [steps for steps in lengths if steps == event.steps_per_epoch]
-        if not self.windows or (self._is_measured and not lengths):
+        lengths = {steps for _, steps, _ in self.windows}
+        if not any(measured for _, _, measured in self.windows):
             return "before it has trained"
-        if max(steps for _, steps, _ in self.windows) > event.steps_per_epoch:
-            return "without an epoch that it could be of"
-        if len(whole) < len(lengths) and (self._steps is None or (not whole and len(lengths) > 1)):
+        if self._is_whole and lengths != {event.steps_per_epoch}:
             return "of other epochs than it has told of"
-        if event.until_top1 != self._target:
-            return "towards another accuracy than was asked for"
         if event.memory and any(int(index) >= self._gpus for index in event.memory.devices):
             return "of GPUs that the trial has not got"
         if event.breakdown and (event.breakdown.comm_ms is None) != (event.breakdown.comm_hidden_ms is None):

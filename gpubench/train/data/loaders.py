@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, Sampler, Subset
 
 from gpubench.schema.order import DataSpec
 from gpubench.train.data import on_cpu
@@ -25,54 +26,86 @@ def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-class EpochSampler(DistributedSampler[Any]):
-    """One rank's images of an epoch, in random order; or the first ones of them."""
+class Passes(Sampler[list[int]]):
+    """Full batches of one rank, without end: pass after pass over its images, each in a new random order.
 
-    _images: int | None = None
-
-    def begin(self, epoch: int, images: int | None) -> None:
-        """What the next pass reads: of this epoch's order the rank's first `images`; None: all of them."""
-        self.set_epoch(epoch)
-        self._images = images
-
-    def __iter__(self) -> Iterator[Any]:
-        return itertools.islice(super().__iter__(), self._images)
-
-
-def train_loader(
-    spec: DataSpec,
-    source: Source,
-    *,
-    batch_size: int,
-    rank: int,
-    world: int,
-    workers: int,
-    prefetch: int,
-    pin: bool,
-    seed: int,
-) -> tuple[DataLoader[Batch], EpochSampler]:
-    """Full training batches of one rank (`batch_size` and `workers` are this rank's), and their sampler.
-
-    Begin a pass in the main thread: the workers are tied to the thread that forks them. All ranks of a step together
-    read the same images, whatever their number.
+    What does not fill a batch is dropped at the end of each pass, so that no batch straddles two.
     """
-    images: Dataset[Any] = Images(
-        source, on_cpu.chain(spec.cpu), (spec.channels, spec.input_size, spec.input_size)
-    )
-    sampler = EpochSampler(images, num_replicas=world, rank=rank, shuffle=True, seed=seed, drop_last=True)
-    loader = _loader(
-        images,
-        batch_size=batch_size,
-        sampler=sampler,
-        drop_last=True,
-        workers=workers,
-        prefetch=prefetch,
-        persistent_workers=workers > 0,
-        pin_memory=pin,
-        seed=seed,
-        rank=rank,
-    )
-    return loader, sampler
+
+    def __init__(self, order: DistributedSampler[Any], batch_size: int) -> None:
+        self._order = order
+        self._batch_size = batch_size
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for number in itertools.count():
+            self._order.set_epoch(number)
+            images = list(self._order)
+            for first in range(0, len(images) - self._batch_size + 1, self._batch_size):
+                yield images[first : first + self._batch_size]
+
+
+class TrainLoaders:
+    """Loaders of one rank's training batches (`batch_size` and `workers` are this rank's), for epochs or a stream.
+
+    Both read the same images in the same order. Iterate over them in the main thread: the workers are tied to the
+    thread that forks them. All ranks of a step together read the same images, whatever their number.
+    """
+
+    def __init__(
+        self,
+        spec: DataSpec,
+        source: Source,
+        *,
+        batch_size: int,
+        rank: int,
+        world: int,
+        workers: int,
+        prefetch: int,
+        pin: bool,
+        seed: int,
+        cpus: Sequence[int],
+    ) -> None:
+        """`cpus`: on which the workers stay; none: on those of the rank."""
+        images: Dataset[Any] = Images(
+            source, on_cpu.chain(spec.cpu), (spec.channels, spec.input_size, spec.input_size)
+        )
+        self._order = DistributedSampler(
+            images, num_replicas=world, rank=rank, shuffle=True, seed=seed, drop_last=True
+        )
+        self._batch_size = batch_size
+        self._loader = functools.partial(
+            _loader,
+            images,
+            workers=workers,
+            prefetch=prefetch,
+            pin_memory=pin,
+            seed=seed,
+            rank=rank,
+            cpus=cpus,
+        )
+        self.steps_per_epoch = len(self._order) // batch_size
+
+    @functools.cached_property
+    def _epochs(self) -> DataLoader[Batch]:
+        return self._loader(
+            batch_size=self._batch_size,
+            sampler=self._order,
+            drop_last=True,
+            persistent_workers=self._loader.keywords["workers"] > 0,
+        )
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of one epoch."""
+        self._order.set_epoch(number)
+        return iter(self._epochs)
+
+    def stream(self) -> Iterator[Batch]:
+        """The batches of pass after pass, without end."""
+        return iter(self._loader(batch_sampler=Passes(self._order, self._batch_size)))
+
+    def close(self) -> None:
+        """Ends the workers of epochs; those of a stream end with it."""
+        self.__dict__.pop("_epochs", None)
 
 
 def val_loader(
@@ -85,6 +118,7 @@ def val_loader(
     workers: int,
     prefetch: int,
     seed: int,
+    cpus: Sequence[int],
 ) -> DataLoader[Batch]:
     """Validation batches of one rank, the last perhaps partial; over all ranks every image exactly once."""
     images: Dataset[Any] = Images(
@@ -93,11 +127,18 @@ def val_loader(
     mine = range(rank, len(source), world)
     share: Dataset[Any] = Subset(images, mine)
     workers = min(workers, -(-len(mine) // batch_size))
-    return _loader(share, batch_size=batch_size, workers=workers, prefetch=prefetch, seed=seed, rank=rank)
+    return _loader(share, batch_size=batch_size, workers=workers, prefetch=prefetch, seed=seed, rank=rank, cpus=cpus)
 
 
 def _loader(
-    images: Dataset[Any], *, workers: int, prefetch: int, seed: int, rank: int, **more: Any
+    images: Dataset[Any],
+    *,
+    workers: int,
+    prefetch: int,
+    seed: int,
+    rank: int,
+    cpus: Sequence[int],
+    **more: Any,
 ) -> DataLoader[Batch]:
     """A loader with these workers. `more`: what torch's own takes besides."""
     return DataLoader(
@@ -105,7 +146,7 @@ def _loader(
         num_workers=workers,
         prefetch_factor=prefetch if workers else None,
         multiprocessing_context="fork" if workers else None,
-        worker_init_fn=WorkerStart(seed=seed, rank=rank, parent=os.getpid()),
+        worker_init_fn=WorkerStart(seed=seed, rank=rank, parent=os.getpid(), cpus=tuple(cpus)),
         generator=_generator(seed),
         **more,
     )

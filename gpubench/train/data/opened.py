@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,16 +29,22 @@ class Data(Protocol):
 
     steps_per_epoch: int
 
-    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[Any]:
-        """Batches of an epoch, or of its first `steps`: `iter(loader)` happens in this call, in the main thread.
+    def train_epoch(self, epoch: int) -> Iterator[Any]:
+        """Batches of an epoch: `iter(loader)` happens in this call, in the main thread.
 
-        No batch is loaded beyond these, so once they are taken the next call finds idle loaders.
         `next` raises UnusableError for an image that can't be read.
         """
         ...
 
-    def blank(self) -> Any:
-        """A batch of the same shape and type as those of an epoch, which reads nothing: for `to_device`."""
+    def stream(self) -> Iterator[Any]:
+        """Batches of shuffled passes without end: `iter(loader)` happens with the first `next`, in the main thread.
+
+        What is seeded by epoch follows the pass of the batch that was taken last. The loaders end with the iterator.
+        """
+        ...
+
+    def close(self) -> None:
+        """Ends the loaders of epochs."""
         ...
 
     def to_device(self, batch: Any, *, augment: bool = True) -> OnDevice:
@@ -64,11 +70,13 @@ def open_data(
     memory_format: torch.memory_format,
     seed: int,
     reads: bool = True,
+    loader_cpus: Sequence[int] = (),
 ) -> Data:
     """Opens the images of `spec` for one rank, whose own are `batch_size` (images a step) and `workers`.
 
     `reads`: False for a rank that is given no images: it sees as many batches as the others, and all are empty.
     `val_batch_size`: images of a validation batch, which one device takes alone; None: as many as in training.
+    `loader_cpus`: on which the loader workers stay; none: on those of the rank.
 
     `dtype` is that of the images on the device. Under autocast torch.float32 is always right; autocast's own
     dtype gives the same bits where the network begins with a convolution or a linear layer (which rounds the
@@ -100,20 +108,20 @@ def open_data(
             f"num_classes is {spec.num_classes}, but the data have {int(source.labels.max()) + 1} classes: "
             "leave it out, or raise it"
         )
+    share: dict[str, Any] = {
+        "batch_size": batch_size,
+        "rank": rank,
+        "world": world,
+        "workers": workers,
+        "prefetch": prefetch,
+        "seed": seed,
+        "cpus": loader_cpus,
+    }
     return Loaded(
         spec,
-        source,
+        loaders.TrainLoaders(spec, source, pin=device.type == "cuda", **share),
         Upload(spec, device=device, dtype=dtype, memory_format=memory_format),
-        {
-            "batch_size": batch_size,
-            "rank": rank,
-            "world": world,
-            "workers": workers,
-            "prefetch": prefetch,
-            "seed": seed,
-        },
-        pin=device.type == "cuda",
-        val_batch_size=val_batch_size or batch_size,
+        {**share, "batch_size": val_batch_size or batch_size},
     )
 
 
@@ -135,39 +143,38 @@ class Loaded:
     """Images that are read, transformed and copied: every kind but synthetic."""
 
     def __init__(
-        self,
-        spec: DataSpec,
-        source: Source,
-        upload: Upload,
-        share: dict[str, int],
-        *,
-        pin: bool,
-        val_batch_size: int,
+        self, spec: DataSpec, train: loaders.TrainLoaders, upload: Upload, validation: dict[str, Any]
     ) -> None:
+        """`validation`: this rank's share of the validation split, as `loaders.val_loader` takes it."""
         self._spec = spec
+        self._train = train
         self._upload = upload
-        self._share = share
-        self._val_batch_size = val_batch_size
-        self._train, self._sampler = loaders.train_loader(spec, source, pin=pin, **share)
-        self.steps_per_epoch = len(self._train)
+        self._validation = validation
+        self.steps_per_epoch = train.steps_per_epoch
 
-    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[loaders.Batch]:
-        self._upload.seed(self._share["seed"], self._share["rank"], epoch)
-        self._sampler.begin(epoch, None if steps is None else steps * self._share["batch_size"])
-        return iter(self._train)
+    def train_epoch(self, epoch: int) -> Iterator[loaders.Batch]:
+        self._seed(epoch)
+        return self._train.epoch(epoch)
 
-    def blank(self) -> loaders.Batch:
-        side, images = self._spec.input_size, self._share["batch_size"]
-        pixels = torch.zeros((images, self._spec.channels, side, side), dtype=torch.uint8)
-        return pixels, torch.zeros(images, dtype=torch.int64)
+    def stream(self) -> Iterator[loaders.Batch]:
+        for number, batch in enumerate(self._train.stream()):
+            if number % self.steps_per_epoch == 0:
+                self._seed(number // self.steps_per_epoch)
+            yield batch
+
+    def _seed(self, number: int) -> None:
+        """What is drawn on the device from now on is of this epoch, or pass."""
+        self._upload.seed(self._validation["seed"], self._validation["rank"], number)
+
+    def close(self) -> None:
+        self._train.close()
 
     def to_device(self, batch: loaders.Batch, *, augment: bool = True) -> OnDevice:
         return self._upload(batch, augment=augment)
 
     def validation(self) -> Iterator[loaders.Batch] | None:
         source = open_source(self._spec, "val")
-        share = {**self._share, "batch_size": self._val_batch_size}
-        return iter(loaders.val_loader(self._spec, source, **share)) if len(source) else None
+        return iter(loaders.val_loader(self._spec, source, **self._validation)) if len(source) else None
 
 
 class Unread:
@@ -181,11 +188,14 @@ class Unread:
         images = synthetic_images(spec) if spec.kind == "none" else len(open_source(spec, "train"))
         self.steps_per_epoch = images // whole_batch
 
-    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[OnDevice]:  # noqa: ARG002
-        return itertools.repeat(self._batch, self.steps_per_epoch if steps is None else steps)
+    def train_epoch(self, epoch: int) -> Iterator[OnDevice]:  # noqa: ARG002
+        return itertools.repeat(self._batch, self.steps_per_epoch)
 
-    def blank(self) -> OnDevice:
-        return self._batch
+    def stream(self) -> Iterator[OnDevice]:
+        return itertools.repeat(self._batch)
+
+    def close(self) -> None:
+        pass
 
     def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return batch
@@ -214,7 +224,7 @@ class Synthetic:
         memory_format: torch.memory_format,
         seed: int,
     ) -> None:
-        self._resident = resident.Resident(
+        self._batch = resident.batch(
             shape=(batch_size, spec.channels, spec.input_size, spec.input_size),
             num_classes=spec.num_classes,
             device=device,
@@ -224,11 +234,14 @@ class Synthetic:
         )
         self.steps_per_epoch = synthetic_images(spec) // (batch_size * world)
 
-    def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[OnDevice]:  # noqa: ARG002
-        return self._resident.epoch(self.steps_per_epoch if steps is None else steps)
+    def train_epoch(self, epoch: int) -> Iterator[OnDevice]:  # noqa: ARG002
+        return itertools.repeat(self._batch, self.steps_per_epoch)
 
-    def blank(self) -> OnDevice:
-        return self._resident.batch
+    def stream(self) -> Iterator[OnDevice]:
+        return itertools.repeat(self._batch)
+
+    def close(self) -> None:
+        pass
 
     def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return batch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import signal
 from dataclasses import dataclass
@@ -21,9 +22,13 @@ class WorkerStart:
     rank: int
     parent: int
     """Process id of the rank. Workers must be forked from its main thread: the signal follows the thread."""
+    cpus: tuple[int, ...] = ()
+    """On which it stays; none: on those of the rank."""
 
     def __call__(self, worker: int) -> None:
         linux.die_with_parent(self.parent)
+        if self.cpus:
+            os.sched_setaffinity(0, self.cpus)
         # The rank hears of Ctrl-C and decides; a worker that it ends must not run the rank's handlers.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
