@@ -39,7 +39,6 @@ from gpubench.schema.events import (
     GoOn,
     Held,
     Hello,
-    Rehearsed,
     Result,
     Settle,
     StepTimes,
@@ -54,7 +53,6 @@ from gpubench.train.data import Data, open_data
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
-from gpubench.train.rehearsal import rehearse
 from gpubench.train.strategies.contract import Strategy, StrategySettings
 from gpubench.train.timing import step_clock
 
@@ -151,9 +149,6 @@ class Rank:
         self.phase("build")
         data = self.open_data(strategy)
         self.phase("data")
-        if order.ahead:
-            self.rehearse(trained, strategy, data)
-            self.wait_for_the_turn()
 
         training = loop.Loop(
             data,
@@ -337,24 +332,6 @@ class Rank:
             if (reached or lost) and segment.measured:
                 break
         return quality
-
-    def rehearse(self, trained: nn.Module, strategy: Strategy, data: Data) -> None:
-        """One step's passes on a blank batch, without an update: what is compiled for these shapes is ready then."""
-        # A step of its own: neither the loss nor fp16's scaler nor --breakdown's marks learn of it.
-        how = step.Step(
-            trained, None, strategy, precision=self.order.precision, accumulate=self.order.accumulate
-        )
-        trained.train()
-        strategy.barrier()
-        rehearse(trained, strategy.assignment, lambda: strategy.gradients(how, *data.to_device(data.blank())))
-        strategy.barrier()
-        self.phase("rehearsal")
-
-    def wait_for_the_turn(self) -> None:
-        """Returns when the trial's turn has come. The phases before it get a name that tells so."""
-        self.channel.ask(Rehearsed(rank=self.rank), FOR_EVER_S)
-        self.phase("wait")
-        self.phases = {f"ahead_{name}": seconds for name, seconds in self.phases.items()}
 
     def wait_for_the_others(self) -> None:
         """Returns when every job of the group is warm. Each rank asks: a collective would keep its GPU busy."""

@@ -13,7 +13,6 @@ from gpubench.schema.events import (
     End,
     Evaluated,
     Filling,
-    Rehearsed,
     Result,
     Settle,
     Steps,
@@ -58,7 +57,6 @@ class _Rank:
         self._steps = order.steps
         self._is_measured = order.steps is not None or order.epochs > order.warmup_epochs
         self._target = order.until_top1
-        self._ahead = order.ahead
         self._gpus = len(order.gpu_uuids)
         self._most_windows = order.epochs if order.steps is None else order.steps + order.warmup_steps
         # Loaders may drop fewer images than a whole batch would; it is there to bound what is kept.
@@ -98,10 +96,6 @@ class _Rank:
             case Result():
                 return self._result(event)
             case Warm():
-                return self._once(event.event)
-            case Rehearsed():
-                if not self._ahead or self.windows:
-                    return "of a rank that was not to rehearse, or that has trained already"
                 return self._once(event.event)
             case Settle() | Filling():
                 return self._once(event.event) if self._rank == 0 else "of another rank than the first"

@@ -37,10 +37,6 @@ class Data(Protocol):
         """
         ...
 
-    def blank(self) -> Any:
-        """A batch of the same shape and type as those of an epoch, which reads nothing: for `to_device`."""
-        ...
-
     def to_device(self, batch: Any, *, augment: bool = True) -> OnDevice:
         """The batch, copied (without waiting), transformed and normalised. `augment`: False for validation."""
         ...
@@ -156,11 +152,6 @@ class Loaded:
         self._sampler.begin(epoch, None if steps is None else steps * self._share["batch_size"])
         return iter(self._train)
 
-    def blank(self) -> loaders.Batch:
-        side, images = self._spec.input_size, self._share["batch_size"]
-        pixels = torch.zeros((images, self._spec.channels, side, side), dtype=torch.uint8)
-        return pixels, torch.zeros(images, dtype=torch.int64)
-
     def to_device(self, batch: loaders.Batch, *, augment: bool = True) -> OnDevice:
         return self._upload(batch, augment=augment)
 
@@ -183,9 +174,6 @@ class Unread:
 
     def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[OnDevice]:  # noqa: ARG002
         return itertools.repeat(self._batch, self.steps_per_epoch if steps is None else steps)
-
-    def blank(self) -> OnDevice:
-        return self._batch
 
     def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return batch
@@ -226,9 +214,6 @@ class Synthetic:
 
     def train_epoch(self, epoch: int, steps: int | None = None) -> Iterator[OnDevice]:  # noqa: ARG002
         return self._resident.epoch(self.steps_per_epoch if steps is None else steps)
-
-    def blank(self) -> OnDevice:
-        return self._resident.batch
 
     def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return batch
