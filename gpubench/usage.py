@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -179,21 +180,26 @@ def _plain(params: Sequence[Any]) -> list[Any]:
     return list(params)
 
 
-def told(error: Any) -> str:
-    """A usage error of the command line library in one line, with advice."""
+def told(error: Any, gone: Mapping[str, str]) -> str:
+    """A usage error of the command line library in one line, with advice.
+
+    `gone`: options and commands that there are no longer -> what to do instead.
+    """
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "gpubench")
-    words = _advice(error, context) or error.format_message().removesuffix(".")
+    words = _advice(error, context, gone) or error.format_message().removesuffix(".")
     return f"{words}; see {path} --help"
 
 
-def _advice(error: Any, context: Any) -> str | None:
-    """How to give a trial field that was given as an option, where it has none of its own."""
-    asked = getattr(error, "option_name", "").lstrip("-")
-    field = asked.replace("-", "_")
+def _advice(error: Any, context: Any, gone: Mapping[str, str]) -> str | None:
+    """What to type in place of a trial field that has no option of its own, and of what is gone."""
+    if command := re.match(r"No such command '([^']+)'", error.format_message()):
+        return f"{command[0]}; {gone[command[1]]}" if command[1] in gone else None
+    option = getattr(error, "option_name", "")
+    field = option.lstrip("-").replace("-", "_")
     options = {
         name for param in getattr(getattr(context, "command", None), "params", ()) for name in param.opts
     }
-    if field not in ABOUT or "--set" not in options or f"--{field.replace('_', '-')}" in options:
-        return None
-    return f"No such option: --{asked}; {field} is a trial field: write --set {field}=VALUES"
+    if field in ABOUT and "--set" in options and f"--{field.replace('_', '-')}" not in options:
+        return f"No such option: {option}; {field} is a trial field: write --set {field}=VALUES"
+    return f"No such option: {option}; {gone[option]}" if option in gone.keys() - options else None

@@ -27,7 +27,6 @@ from gpubench.schema.events import (
     GoOn,
     Hello,
     RankExit,
-    Rehearsed,
     Result,
     Settle,
     Steps,
@@ -94,13 +93,9 @@ def steps_per_epoch(order: TrialOrder) -> int:
 
 
 def hello(order: TrialOrder) -> Iterator[Line]:
-    """The first word of each rank; of a trial that is made ready ahead, until its turn has come."""
+    """The first word of each rank."""
     for rank in range(order.ranks):
         yield Hello(rank=rank, pid=os.getpid(), cuda=None, torch="2.0")
-    if order.ahead:
-        for rank in range(order.ranks):
-            yield Rehearsed(rank=rank)
-        yield Until(told=GoOn)
 
 
 def epoch(
@@ -302,7 +297,7 @@ class ScriptedTrial:
     def reply(self, rank: int, answer: Answer) -> None:
         told = type(answer)
         assert told is not StopFilling or Filling in self._said, "it is told to stop while it measures"
-        assert told is not GoOn or {Warm, Rehearsed, Settle} & self._said, "it is let go before it is warm"
+        assert told is not GoOn or {Warm, Settle} & self._said, "it is let go before it is warm"
         self._replies.add((rank, told))
 
     def _goes_on(self) -> bool:

@@ -15,6 +15,7 @@ from gpubench.basics.rights import why
 from gpubench.basics.stopping import AT_ONCE
 from gpubench.cli.app import app
 from gpubench.cli.errors import print_error
+from gpubench.cli.gone import GONE
 
 
 def main() -> NoReturn:
@@ -39,6 +40,6 @@ def main() -> NoReturn:
         # The command line library's own usage errors know their words and their exit code.
         if not hasattr(error, "format_message"):
             raise
-        print_error(usage.told(error))
+        print_error(usage.told(error, GONE))
         code = getattr(error, "exit_code", 2)
     sys.exit(code if isinstance(code, int) else 0)

@@ -127,9 +127,6 @@ def sweep(
         bool, how("--allow-busy", text="Measure on GPUs that somebody else keeps busy, all the same.")
     ] = False,
     yes: Annotated[bool, how("--yes", "-y", text="Make images without asking first.")] = False,
-    ahead: Annotated[
-        bool, how("--ahead", text="Make trials of further rounds ready side by side (GPUs).")
-    ] = False,
     find_max_batch: Annotated[
         bool,
         how("--find-max-batch", text="Then try larger batches until GPU memory ends, a few steps each."),
@@ -230,7 +227,6 @@ def sweep(
                 allow_busy=allow_busy,
                 yes=yes,
                 wait=wait,
-                ahead=ahead,
                 find_max_batch=find_max_batch,
                 shard=shard,
                 spare=spare,

@@ -63,7 +63,6 @@ def sweep(
     allow_busy: bool = False,
     yes: bool = False,
     wait: bool = False,
-    ahead: bool = False,
     find_max_batch: bool = False,
     shard: str | None = None,
     spare: str | None = None,
@@ -75,13 +74,12 @@ def sweep(
     explain: Literal["text", "json"] | None = None,
     mode: Mode,
 ) -> int:
-    """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `ahead`: trials of
-    further rounds are made ready side by side. `find_max_batch`: batch sizes at the edge of memory are tried, too.
-    `shard`: `2/8`, the part of the plan that is run here. `join`: whether others may work through the plan in the same
-    folder; None: where this process is one of several of a SLURM job, or has a part. `reference`: whether each node
-    measures the plan's first trial in each round. `spare`: what a SLURM job keeps
-    for its end. `agents`, `network`: how further nodes are reached, and how they reach this one (`node/cluster.py`).
-    `explain`: in mode `plan`, where fields have their values from."""
+    """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `find_max_batch`: batch
+    sizes at the edge of memory are tried, too. `shard`: `2/8`, the part of the plan that is run here. `join`: whether
+    others may work through the plan in the same folder; None: where this process is one of several of a SLURM job, or
+    has a part. `reference`: whether each node measures the plan's first trial in each round. `spare`: what a SLURM job
+    keeps for its end. `agents`, `network`: how further nodes are reached, and how they reach this one
+    (`node/cluster.py`). `explain`: in mode `plan`, where fields have their values from."""
     own = None if shard is None else shards.Shard.parse(shard)
     spare_s = None if spare is None else values.seconds(spare, "--spare")
     node = this_machine()
@@ -96,14 +94,10 @@ def sweep(
         if name not in RETRY:
             raise unknown("status to retry", name, RETRY)
     results = Results(results_folder(out, experiment))
-    joins = joined(join, has_part=own is not None, fresh=fresh, find_max_batch=find_max_batch, ahead=ahead)
+    joins = joined(join, has_part=own is not None, fresh=fresh, find_max_batch=find_max_batch)
     if reference and not joins:
         raise UsageError("--reference is for a sweep that others join: give --join, too")
-    if ahead and experiment.rounds.most == 1:
-        raise UsageError(
-            "--ahead is for further rounds, and this sweep has one round: leave it out, or ask for more (--rounds 3)"
-        )
-    settings = Settings(retry=chosen_retry, fresh=fresh, ahead=ahead, joins=joins, reference=reference)
+    settings = Settings(retry=chosen_retry, fresh=fresh, joins=joins, reference=reference)
     spans_nodes = any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs)
     if spans_nodes and slurm_job.is_one_of_several_tasks():
         raise UsageError(
@@ -214,9 +208,9 @@ def sweep(
     return 1 if summary.failed or summary.timed_out else 0
 
 
-def joined(join: bool | None, *, has_part: bool, fresh: bool, find_max_batch: bool, ahead: bool) -> bool:
+def joined(join: bool | None, *, has_part: bool, fresh: bool, find_max_batch: bool) -> bool:
     """Whether others may work through the plan at the same time. Raises UsageError for what only one alone can do."""
-    alone = {"--fresh": fresh, "--find-max-batch": find_max_batch, "--ahead": ahead}
+    alone = {"--fresh": fresh, "--find-max-batch": find_max_batch}
     asked = [name for name, given in alone.items() if given]
     if join is None:
         return not asked and (has_part or slurm_job.has_company())

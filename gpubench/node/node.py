@@ -6,13 +6,11 @@ methods, which asks an agent there. It shares with the sweep only the file syste
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +20,6 @@ from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.gpu_hold import GpuHold
 from gpubench.node.launch import scratch, trying
-from gpubench.node.launch.ahead import Waiting, make_ready
 from gpubench.node.launch.attempt import at_once, attempt
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, StoppedError
@@ -40,18 +37,6 @@ LEFT_OUT = "left-out.json"
 """In a job's scratch folder: the images that its ranks leave out, which may be too many for a message."""
 
 
-READY_LIMIT_S = 180.0
-"""How long trials may take to be made ready: a dozen first steps that share a few CPUs take half a minute."""
-
-
-@dataclass(kw_only=True, slots=True)
-class _Ready:
-    """A trial that waits for its turn, with what goes when it has ended."""
-
-    waiting: Waiting
-    scratch: contextlib.ExitStack
-
-
 @dataclass(kw_only=True, slots=True)
 class Node:
     """This machine, as a sweep sees it."""
@@ -62,11 +47,8 @@ class Node:
     """Starts its trials, from `start` on."""
     gpus: GpuHold | None = None
     """Keeps other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
-    _scratch: list[Path] = field(default_factory=list)
-    """Folders in use."""
-    _ready: dict[int, _Ready] = field(default_factory=dict)
-    """Ticket -> a trial that waits for its turn."""
-    _tickets: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    _scratch: Path | None = None
+    """The folder of the unit that was run last."""
 
     # ---- before a sweep ----
 
@@ -128,23 +110,15 @@ class Node:
         timeout_s: float,
         should_stop: Callable[[], bool],
         look: Callable[[Sequence[JobProgress]], None],
-        ticket: int | None = None,
         may_end: Callable[[], bool] = at_once,
     ) -> list[Attempt]:
         """One attempt at a unit: an order for each job, whose scratch folder is made here.
 
         `left_out`: of each job's images those that its ranks leave out. `should_stop` and `look` are called a few times
-        a second. `ticket`: the trial was made ready, and this is its turn; if it has died since, it is run as ever.
-        `may_end`: see `attempt`.
+        a second. `may_end`: see `attempt`.
         """
-        if ticket is not None:
-            ready = self._ready.pop(ticket)
-            with ready.scratch:
-                done = ready.waiting.attempt(timeout_s=timeout_s, should_stop=should_stop, look=look)
-            if done is not None:
-                return [done]
-        with self._scratch_folder() as own:
-            folders = [own / str(index) for index in range(len(orders))]
+        with scratch.scratch_folder() as self._scratch:
+            folders = [self._scratch / str(index) for index in range(len(orders))]
             try:
                 placed = list(map(_placed, orders, left_out, folders))
             except UnusableError as error:
@@ -160,69 +134,15 @@ class Node:
                 may_end=may_end,
             )
 
-    def prepare(
-        self,
-        orders: Sequence[TrialOrder],
-        left_out: Sequence[Collection[str]],
-        *,
-        should_stop: Callable[[], bool],
-        look: Callable[[int], None],
-        limit_s: float = READY_LIMIT_S,
-    ) -> list[int | None]:
-        """Makes trials ready side by side, none of them a job of a group: each rehearses a step, and waits.
-
-        Returns a ticket for `run` of each, or None where it could not be made ready; then nothing of it is left. `look`
-        is told a few times a second how many are ready. Whoever holds a ticket uses it, or gives it to `discard`.
-        """
-        with contextlib.ExitStack() as unused:
-            stacks = [unused.enter_context(contextlib.ExitStack()) for _ in orders]
-            try:
-                folders = [stack.enter_context(self._scratch_folder()) / "0" for stack in stacks]
-                placed = [replace(one, ahead=True) for one in map(_placed, orders, left_out, folders)]
-            except UnusableError:  # the disk is full, say; whoever runs them is told
-                return [None for _ in orders]
-            tasks = [Task(order=one, watcher=self._watchers([one])[0]) for one in placed]
-            made = make_ready(tasks, self.launcher, limit_s=limit_s, should_stop=should_stop, look=look)
-            tickets: list[int | None] = []
-            for waiting, stack in zip(made, stacks, strict=True):
-                if waiting is None:
-                    tickets.append(None)
-                    continue
-                tickets.append(ticket := next(self._tickets))
-                self._ready[ticket] = _Ready(waiting=waiting, scratch=stack.pop_all())
-            return tickets
-
-    def discard(self, tickets: Collection[int]) -> None:
-        """Ends trials that were made ready and get no turn. Unknown tickets are ignored."""
-        for ticket in tickets:
-            if (ready := self._ready.pop(ticket, None)) is not None:
-                with ready.scratch:
-                    ready.waiting.end()
-
-    def _waiting_pids(self) -> set[int]:
-        """Processes of trials that wait for their turn."""
-        return {pid for ready in self._ready.values() for pid in ready.waiting.pids}
-
-    @contextlib.contextmanager
-    def _scratch_folder(self) -> Iterator[Path]:
-        with scratch.scratch_folder() as folder:
-            self._scratch.append(folder)
-            try:
-                yield folder
-            finally:
-                self._scratch.remove(folder)
-
     def _watchers(self, orders: Sequence[TrialOrder]) -> list[Watcher]:
-        """One for each job, which know each other's processes, and those that wait for their turn."""
+        """One for each job, which know each other's processes."""
         nvml = SharedNvml(self.nvml, time.monotonic) if len(orders) > 1 else self.nvml
         users = Counter(uuid for order in orders for uuid in order.gpu_uuids)
         shared = {uuid for uuid, count in users.items() if count > 1}
         watchers: list[Watcher] = []
 
         def friends_of(index: int) -> Callable[[], set[int]]:
-            return lambda: self._waiting_pids().union(
-                *(other.pids() for k, other in enumerate(watchers) if k != index)
-            )
+            return lambda: {pid for k, other in enumerate(watchers) if k != index for pid in other.pids()}
 
         for index, order in enumerate(orders):
             watchers.append(
@@ -241,15 +161,14 @@ class Node:
 
     def close(self) -> None:
         """Ends what `start` has started."""
-        self.discard(list(self._ready))
         if self.gpus is not None:
             self.gpus.release()
         self.launcher.close()
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
-        for folder in self._scratch:
-            shutil.rmtree(folder, ignore_errors=True)
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 def this_machine() -> Node:

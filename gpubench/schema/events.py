@@ -134,13 +134,6 @@ class Warm(OfRank):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rehearsed(OfRank):
-    """The rank of a trial that is made ready ahead has rehearsed a step, and waits for the trial's turn."""
-
-    event: Literal["rehearsed"] = "rehearsed"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Filling(OfRank):
     """A job of a group has its window, or its epochs, and goes on while the other jobs get theirs."""
 
@@ -241,7 +234,7 @@ class RankExit(OfRank):
 
 
 OfWindows = Begin | StepsDone | Steps | End | Evaluated
-OfWaiting = AskMemory | Settle | Warm | Rehearsed | Filling
+OfWaiting = AskMemory | Settle | Warm | Filling
 Told = Hello | OfWindows | OfWaiting | Result | Error | RankExit
 """What comes as a message."""
 
@@ -303,7 +296,7 @@ class DriverMemory:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GoOn:
-    """To Settle, Warm and Rehearsed: what was waited for is done."""
+    """To Settle and Warm: what was waited for is done."""
 
     answer: Literal["go"] = "go"
 

@@ -136,8 +136,6 @@ class TrialOrder:
     """Multiply-adds, where another trial has counted them; None: it counts them itself."""
     meeting: Meeting | None = None
     """None: all of its ranks are on one node."""
-    ahead: bool = False
-    """Whether its ranks rehearse a step before its turn, and wait until they are let go. Put in by the node."""
     scratch: Path = Path(devnull)
     """A folder of its own, which goes with it. The node where it runs makes it and puts it in."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -29,16 +29,6 @@ from gpubench.schema.record import Ended, Record
 from gpubench.schema.samples import SAMPLE_HEADER
 from gpubench.sweep import losses
 from gpubench.sweep.folders import Folders, Wanted
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Ahead:
-    """A trial that was made ready, and waits for its turn."""
-
-    number: int
-    """Of its attempt."""
-    log: Path
-    ticket: int
 
 
 @dataclass(kw_only=True, slots=True)
@@ -67,8 +57,6 @@ class Bench:
     looked_at: set[int] | None = None
     """Numbers of the GPUs on which others' work would have kept the sweep from starting; None: nobody looked."""
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
-    _ahead: dict[str, _Ahead] = field(default_factory=dict)
-    """Unit id -> what waits for its turn."""
 
     def __post_init__(self) -> None:
         self.environment = self.node.facts()
@@ -144,46 +132,6 @@ class Bench:
 
     # ---- running it ----
 
-    @property
-    def waiting(self) -> Collection[str]:
-        """Ids of the units that were made ready and have not had their turn."""
-        return self._ahead.keys()
-
-    def prepare(
-        self,
-        turns: Sequence[tuple[Unit, Turn]],
-        should_stop: Callable[[], bool],
-        look: Callable[[int], None],
-    ) -> None:
-        """Makes trials ready side by side for their turns; which of them are is in `waiting`."""
-        made: list[tuple[Unit, int, TrialOrder]] = []
-        for unit, turn in turns:
-            (job,), (resolved,), (steps,) = unit.jobs, self.resolve(unit), turn.each(unit)
-            try:
-                number, (log,) = self._begin(unit)
-                made.append((unit, number, self._order(job, resolved, log, steps)))
-            except GpubenchError:  # its images can't be had: its own turn tells
-                continue
-        tickets = self.node.prepare(
-            [order for *_, order in made],
-            [self._left_out(unit.jobs[0], order) for unit, _, order in made],
-            should_stop=self.beating(should_stop),
-            look=look,
-        )
-        for (unit, number, order), ticket in zip(made, tickets, strict=True):
-            if ticket is None:
-                order.log.unlink(missing_ok=True)
-            else:
-                self._ahead[unit.unit_id] = _Ahead(number=number, log=order.log, ticket=ticket)
-
-    def discard(self, unit_ids: Collection[str] | None = None) -> None:
-        """Ends those of these units that were made ready and get no turn; None: all of them."""
-        asked = list(self._ahead) if unit_ids is None else unit_ids
-        left = [self._ahead.pop(one) for one in asked if one in self._ahead]
-        self.node.discard([one.ticket for one in left])
-        for one in left:
-            one.log.unlink(missing_ok=True)
-
     def run(
         self,
         unit: Unit,
@@ -193,8 +141,7 @@ class Bench:
         turn: Turn = FIRST,
     ) -> list[Record]:
         """One attempt, stored. Returns a record for each job."""
-        ahead = self._ahead.pop(unit.unit_id, None)
-        number, logs = (ahead.number, [ahead.log]) if ahead else self._begin(unit)
+        number, logs = self._begin(unit)
         started_at = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
         resolved = self.resolve(unit)
         try:
@@ -205,7 +152,6 @@ class Bench:
             now = time.monotonic()
             failed: tuple[Ended, str] = ("failed", str(error))
             done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]
-            self.node.discard([ahead.ticket] if ahead else ())
         else:
             left_out = [self._left_out(*each) for each in zip(unit.jobs, orders, strict=True)]
             beating = self.beating(should_stop)
@@ -221,12 +167,7 @@ class Bench:
                 done, resolved = [across], [_on_all_nodes(resolved[0], across)]
             else:
                 done = self.node.run(
-                    orders,
-                    left_out,
-                    timeout_s=self.timeout_s,
-                    should_stop=beating,
-                    look=look,
-                    ticket=ahead.ticket if ahead else None,
+                    orders, left_out, timeout_s=self.timeout_s, should_stop=beating, look=look
                 )
         if self.uses_gpus(unit):
             self.look_for_losses()

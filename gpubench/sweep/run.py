@@ -36,8 +36,6 @@ def run(
     except BaseException:
         work.leave()  # the first error is the one to tell
         raise
-    finally:
-        work.bench.discard()
     work.leave()
     return summary
 

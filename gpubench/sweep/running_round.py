@@ -15,7 +15,6 @@ from gpubench.plan.state import Planned, lacks_its_answer
 from gpubench.plan.unit_label import unit_label
 from gpubench.record.together import GroupPrediction
 from gpubench.report.contents import rows_among
-from gpubench.report.live_progress import LiveProgress
 from gpubench.schema.attempt import JobProgress
 from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
@@ -128,10 +127,7 @@ class RunningRound:
                 self.running.view.say(f"{self._place(place)}  skipped: {why}")
 
     def _may_begin(self, place: int) -> bool:
-        """Whether a unit may begin now: if nothing has stopped the sweep, and the budget of further rounds has room.
-
-        Has it made ready first, where trials are.
-        """
+        """Whether a unit may begin now: if nothing has stopped the sweep, and the budget of further rounds has room."""
         running, summary = self.running, self.running.summary
         if running.should_stop():
             summary.interrupted = True
@@ -145,51 +141,9 @@ class RunningRound:
         if not self._has_begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
             self._has_begun = True
             running.view.began_round(self.number, running.work.plan.experiment.rounds)
-        if self.number > 1 and running.work.settings.ahead:
-            self._make_ready(place)
-            summary.interrupted = running.should_stop()
-        return not summary.interrupted
+        return True
 
     # ---- a unit that is run ----
-
-    def _make_ready(self, place: int) -> None:
-        """Has this unit of a further round made ready, side by side with those after it."""
-        running = self.running
-        making_began_s = running.time.elapsed_s
-        all_s = self.forecast.of(place) + self.forecast.after(place)
-
-        def has_time(index: int) -> bool:
-            return not running.time.is_over_budget(making_began_s + all_s - self.forecast.after(index))
-
-        def look(processes: int, trials: int, ready: int) -> None:
-            elapsed_s = running.time.elapsed_s
-            left = self.outlook.left(
-                max(0.0, all_s - (elapsed_s - making_began_s)), elapsed_s, self.forecast.pace
-            )
-            running.view.update(
-                LiveProgress(
-                    done=place,
-                    total=len(self.planned),
-                    trial_label=self._label(place),
-                    elapsed_s=elapsed_s,
-                    left_s=left.seconds,
-                    until=left.until,
-                    at_least=left.at_least,
-                    at_most=left.at_most,
-                    note=f"making {processes} processes ready ({ready} of {trials} trials are)",
-                )
-            )
-
-        running.preparation.make_ready(
-            lambda unit: running.work.turn(unit, self.number, self.first),
-            self.number,
-            place,
-            self.planned,
-            self.first,
-            has_time,
-            running.should_stop,
-            look,
-        )
 
     def _run(self, place: int) -> str:
         """Runs one unit and counts it; returns how it ended. Its node's reference comes first, if it is missing."""
@@ -221,7 +175,7 @@ class RunningRound:
         work.keep(records)
         status = ending([record.status for record in records])
         if status == "ok":  # one that broke off says nothing of the others
-            took_s = time.monotonic() - began + running.preparation.seconds(unit)
+            took_s = time.monotonic() - began
             self.forecast.took(place, took_s)
             if self.number > 1:
                 work.took(unit, took_s)

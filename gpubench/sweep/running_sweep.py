@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from gpubench.report.live import View
 from gpubench.schema.row import Row
-from gpubench.sweep.ahead import Preparation
 from gpubench.sweep.joining import Joining
 from gpubench.sweep.reference import Reference
 from gpubench.sweep.summary import Summary
@@ -28,7 +27,6 @@ class RunningSweep:
     emit: Callable[[Row], None]
     """Told of each row as it ends."""
     time: TimeLeft
-    preparation: Preparation
     joining: Joining | None
     """Where others may work through the plan as well."""
     reference: Reference | None
@@ -51,7 +49,6 @@ class RunningSweep:
             should_stop=should_stop,
             emit=emit,
             time=TimeLeft(work=work),
-            preparation=Preparation(bench=work.bench),
             joining=joining,
             reference=Reference.of(joining) if joining is not None and work.settings.reference else None,
         )

@@ -40,8 +40,6 @@ class Settings:
 
     retry: frozenset[str] = frozenset()
     fresh: bool = False
-    ahead: bool = False
-    """Whether trials of further rounds are made ready side by side, ahead of their turns."""
     joins: bool = False
     """Whether others work through the same plan in the same folder."""
     reference: bool = False

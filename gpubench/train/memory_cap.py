@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.rehearsal import rehearse
 
 MIB = 2**20
 MARGIN_MIB = 48
@@ -46,20 +45,24 @@ class MemoryCap:
     def rehearse(self, trained: torch.nn.Module, size: int, channels: int, dtype: torch.dtype | None) -> None:
         """One forward and backward pass of two images a device, so that libraries set themselves up; then `fit`.
 
-        Training starts as without it (`rehearsal.py`).
+        Normalisation layers keep their statistics, the gradients are dropped, and the allocator counts its peaks anew.
         """
         if self.cap_mib is None:
             return
         trained.eval()
-        shape = 2 * len(self._assignment.devices), channels, size, size
-
-        def passes() -> None:
-            images = torch.zeros(shape, device=self._assignment.device)
-            with torch.autocast("cuda", dtype=dtype, enabled=dtype is not None):
-                total = trained(images).sum()
-            total.backward()
-
-        rehearse(trained, self._assignment, passes)
+        images = torch.zeros(
+            2 * len(self._assignment.devices), channels, size, size, device=self._assignment.device
+        )
+        with torch.autocast("cuda", dtype=dtype, enabled=dtype is not None):
+            total = trained(images).sum()
+        total.backward()
+        trained.zero_grad(set_to_none=True)
+        del images, total
+        self._assignment.synchronize()
+        torch.cuda.empty_cache()
+        for device in self._assignment.devices:
+            torch.cuda.reset_peak_memory_stats(device)
+            torch.cuda.reset_accumulated_memory_stats(device)
         self.fit()
 
     def fit(self) -> None:

@@ -7,11 +7,11 @@
 `truth` goes on where it was interrupted, so it may be measured in parts, with `--repeats 2` first and the rounds in the
 midst of it: what drifts on the machine is then in both. `tell` compares the two, row by row: the error of the rounds'
 epoch time, and whether its 95 % interval holds the truth (the geometric mean of all processes of whole epochs). The
-truth's cost is the wall time of its trials, that of the rounds is of the whole command, making ready included.
+truth's cost is the wall time of its trials, that of the rounds is of the whole command.
 
     for each of mobilenet_v2 and resnet50, synthetic and crop-resize:
     … truth  /tmp/m-s --model mobilenet_v2 --variant synthetic --precision bf16 --batch-size 16:512:x2
-    … rounds /tmp/m-s --model mobilenet_v2 --variant synthetic --precision bf16 --batch-size 16:512:x2 --ahead
+    … rounds /tmp/m-s --model mobilenet_v2 --variant synthetic --precision bf16 --batch-size 16:512:x2
 """
 
 from __future__ import annotations

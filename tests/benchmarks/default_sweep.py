@@ -2,7 +2,7 @@
 
     python tests/benchmarks/default_sweep.py [--pairs 2] [--now "OPTIONS"] [-- OPTIONS OF BOTH SWEEPS]
 
-    … --now "--ahead --data procedural"
+    … --now "--data procedural"
 
 Whole commands into fresh folders, with the images made beforehand, the order within pairs alternating. Prints a line a
 pair and the median ratio, now / before; exits 1 where it is above 1. `--now`: options of the sweep as it is alone, to

@@ -69,7 +69,7 @@ def _others_awake() -> None:
 
 
 def _others_were_busy() -> None:
-    """As they are just after other trials were made ready."""
+    """As they are just after other work has ended."""
     busy = _busy_processes()
     time.sleep(4.0)
     _end(busy)

@@ -8,7 +8,7 @@ a table of two rows; how many of the single 95 % intervals leave out *no change*
 wide they are; and what is said of all of them as one table.
 
     python tests/benchmarks/same_twice.py -- --device cpu --model lenet --set input_size=28 --set train_images=16384
-    python tests/benchmarks/same_twice.py -- --model mobilenet_v2 --precision bf16 --batch-size 16 --ahead
+    python tests/benchmarks/same_twice.py -- --model mobilenet_v2 --precision bf16 --batch-size 16
 """
 
 from __future__ import annotations

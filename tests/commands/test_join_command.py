@@ -151,7 +151,7 @@ def test_alone_and_together_exclude_each_other(place: Place) -> None:
     assert left_behind(place.home / "all") == []
 
 
-@pytest.mark.parametrize("option", ["--fresh", "--ahead", "--find-max-batch"])
+@pytest.mark.parametrize("option", ["--fresh", "--find-max-batch"])
 def test_what_needs_the_folder_for_itself_does_not_join(place: Place, option: str) -> None:
     ended = place.run("sweep", *GRID, "--join", option)
     assert (ended.returncode, ended.stdout) == (2, "")

@@ -23,7 +23,6 @@ from gpubench.plan.sources import Disk
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
-from gpubench.sweep.survey import Settings
 
 T = TypeVar("T")
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
@@ -47,7 +46,6 @@ class ByWire(Node):
         timeout_s: float,
         should_stop: Callable[[], bool],
         look: Callable[[Sequence[JobProgress]], None],
-        ticket: int | None = None,
     ) -> list[Attempt]:
         done = Node.run(
             self,
@@ -56,34 +54,16 @@ class ByWire(Node):
             timeout_s=timeout_s,
             should_stop=should_stop,
             look=lambda progress: look(sent(progress)),
-            ticket=sent(ticket),
         )
         return sent(done)
 
-    def prepare(
-        self,
-        orders: Sequence[TrialOrder],
-        left_out: Sequence[Collection[str]],
-        *,
-        should_stop: Callable[[], bool],
-        look: Callable[[int], None],
-        limit_s: float = 60.0,
-    ) -> list[int | None]:
-        return sent(
-            Node.prepare(
-                self, sent(orders), sent(left_out), should_stop=should_stop, look=look, limit_s=limit_s
-            )
-        )
 
-
-def swept(
-    folder: Path, kind: type[Node], launcher: Scripted, *jobs: str, rounds: int = 1, **fields: str
-) -> list[Record]:
+def swept(folder: Path, kind: type[Node], launcher: Scripted, *jobs: str) -> list[Record]:
     """The records of trials on one GPU, and of all jobs side by side."""
-    experiment = with_options(parse(BASE, "test"), Options(fields=fields, jobs=jobs, rounds=rounds))
+    experiment = with_options(parse(BASE, "test"), Options(jobs=jobs))
     machine = scripted.computer(1, cpus=4)
     plan = make_plan(experiment, machine, Disk(), "given")
-    work = sweep_of(plan, folder, machine, settings=Settings(ahead=rounds > 1))
+    work = sweep_of(plan, folder, machine)
     node = node_of(machine, Driver(mib={os.getpid(): 700.0}))
     work.bench.node = kind(nvml=node.nvml, machine=machine)
     work.bench.results.create()
@@ -113,17 +93,6 @@ def test_records_are_the_same_where_orders_progress_and_attempts_are_sent_as_mes
     samples = sorted((tmp_path / "ByWire" / "samples").rglob("*.csv"))
     assert samples
     assert all("gpu_process_mem_mib" in path.read_text() for path in samples)
-
-
-def test_trials_that_are_made_ready_ahead_have_the_same_records_by_messages(tmp_path: Path) -> None:
-    launchers = [Scripted(lambda _: scripted.trains_for(1.5)) for _ in range(2)]
-    here, there = (
-        swept(tmp_path / kind.__name__, kind, launcher, rounds=2, batch_size="16,32")
-        for kind, launcher in zip((Node, ByWire), launchers, strict=True)
-    )
-    assert [order.ahead for order in launchers[1].launched] == [False, False, True, True]
-    assert [record.status for record in there] == ["ok"] * 4
-    assert [filled(record) for record in there] == [filled(record) for record in here]
 
 
 def test_a_trial_s_folder_is_made_and_removed_where_it_runs(

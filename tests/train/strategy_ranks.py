@@ -18,7 +18,6 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.rehearsal import rehearse
 from gpubench.train.step import Step, make_optimizer
 from gpubench.train.strategies.contract import Strategy, StrategySettings
 from gpubench.train.strategies.ddp import DistributedDataParallel
@@ -96,16 +95,6 @@ class Run:
         share = self.strategy.share
         self.step(images.chunk(share.degree)[share.index], labels.chunk(share.degree)[share.index])
 
-    def rehearse(self) -> Run:
-        """As a trial does that is made ready ahead: on a batch of the right shape, by a step of its own."""
-        share = self.strategy.share
-        device = self.strategy.assignment.device
-        images = torch.zeros(BATCH // share.degree, 3, 8, 8, dtype=torch.float64, device=device)
-        labels = torch.zeros(len(images), dtype=torch.int64, device=device)
-        how = Step(self.trained, None, self.strategy, precision="fp32", accumulate=self.step.accumulate)
-        rehearse(self.trained, self.strategy.assignment, lambda: self.strategy.gradients(how, images, labels))
-        return self
-
     def train(self) -> Run:
         for images, labels in batches(self.strategy.assignment.device):
             self.take(images, labels)
@@ -163,22 +152,6 @@ def cases(assignment: DeviceAssignment) -> dict[str, Any]:
     found["moved"] = apart(ddp.weights(), Run(Single, alone).weights())
     one = Run(Single, alone, accumulate=assignment.world).train()
     found["ddp-single"] = apart(ddp.weights(), one.weights())
-
-    # ---- after a rehearsal ----
-    for kind, where, options in (
-        (Single, alone, {}),
-        (Single, alone, {"accumulate": 2, "optimizer": "adam"}),
-        (DistributedDataParallel, assignment, {}),
-        (DistributedDataParallel, assignment, {"accumulate": 2, "optimizer": "momentum"}),
-        (FullySharded, assignment, {}),
-        (FullySharded, assignment, {"accumulate": 2, "optimizer": "adamw"}),
-        (Local, assignment, {"sync_every": 2}),
-    ):
-        key = "-".join([f"rehearsed-{kind.__name__}", *map(str, options.values())])
-        rehearsed, plain = (Run(kind, where, **options) for _ in range(2))
-        rehearsed.rehearse()
-        found[f"{key}-gradients"] = sum(p.grad is not None for p in rehearsed.trained.parameters())
-        found[key] = apart(rehearsed.train().weights(buffers=True), plain.train().weights(buffers=True))
 
     # ---- evaluation ----
     for kind in (FullySharded, Local):

@@ -57,7 +57,7 @@ def attempt(
 
     def train() -> None:
         if _launch(jobs, launcher, should_stop):
-            watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look, may_end=may_end)
+            _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look, may_end=may_end)
             if any(_was_signalled(job) for job in jobs) and _is_stopped_soon(should_stop):
                 for job in jobs:
                     job.forced = INTERRUPTED
@@ -97,13 +97,13 @@ def _launch(jobs: Sequence[RunningJob], launcher: Launcher, should_stop: Callabl
     return True
 
 
-def watch(
+def _watch(
     jobs: Sequence[RunningJob],
     *,
     timeout_s: float,
     should_stop: Callable[[], bool],
     look: Callable[[Sequence[JobProgress]], None],
-    may_end: Callable[[], bool] = at_once,
+    may_end: Callable[[], bool],
 ) -> None:
     """The loop: until every job has reported its result, one has ended without, or the parent ends them."""
     deadline = time.monotonic() + timeout_s

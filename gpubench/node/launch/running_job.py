@@ -29,7 +29,6 @@ from gpubench.schema.events import (
     Hello,
     KilledForMemory,
     RankExit,
-    Rehearsed,
     Settle,
     Steps,
     StepsDone,
@@ -67,7 +66,7 @@ class RunningJob:
         self.released: float | None = None
         self.stopped: float | None = None
         self.ready: set[int] = set()
-        """Ranks that are warm and wait for the other jobs, or have rehearsed and wait for their turn."""
+        """Ranks that are warm and wait for the other jobs."""
         self._last_word = WORKLOADS[task.order.workload].last_word
         self._with_result: set[int] = set()
         self.failed_at: float | None = None
@@ -93,26 +92,10 @@ class RunningJob:
         self.running = launcher.launch(self.order, should_stop)
         self.is_launched = True
 
-    def take_turn(self) -> None:
-        """Watches a trial that was made ready from now on, and lets its ranks train."""
-        self.launched = self.started = time.monotonic()
-        self._killed_before = self._kills.count() if self._kills else 0
-        self.watcher.before()
-        self.watcher.start(self.running.pid)
-        for rank in range(self.order.ranks):
-            self.running.reply(rank, GoOn())
-
     @property
     def is_ready(self) -> bool:
-        """Whether all of its ranks wait: for the other jobs, or for their turn."""
+        """Whether all of its ranks wait for the other jobs."""
         return len(self.ready) == self.order.ranks
-
-    def is_broken(self, timeout: float = 0) -> bool:
-        """Takes what its processes say within `timeout` seconds; whether they have failed, or are gone."""
-        over = self.running.ended  # asked first: what an ended job has said last is still to be read
-        for event in self.running.events(0 if over else timeout):
-            self.take(event)
-        return over or self.forced is not None or self.failed_at is not None or self._left_early is not None
 
     def end(self) -> None:
         """Leaves no process behind, nor anything of theirs: what fails to be cleaned keeps nothing else from it."""
@@ -222,8 +205,6 @@ class RunningJob:
             case Warm():
                 self.ready.add(event.rank)
                 self.progress = replace(now, waiting=self.is_ready)
-            case Rehearsed():
-                self.ready.add(event.rank)
             case Filling():
                 self.progress = replace(now, filling=True)
             case AskMemory():

@@ -128,8 +128,7 @@ class Strategy:
     def gradients(self, passes: Passes, images: torch.Tensor, labels: torch.Tensor) -> None:
         """Leaves in the model the gradients of the mean loss over the batch: micro-batches, passes, reduction.
 
-        `images` (B, C, S, S) and `labels` (B,) are this rank's share of the batch, on its first device. A rehearsal
-        calls it once before the first step, alone: beside gradients and buffers it may change nothing that steps go by.
+        `images` (B, C, S, S) and `labels` (B,) are this rank's share of the batch, on its first device.
         """
         micro_batches = list(
             zip(images.chunk(passes.accumulate), labels.chunk(passes.accumulate), strict=True)

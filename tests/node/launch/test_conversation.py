@@ -218,23 +218,3 @@ def test_whatever_comes_through_can_be_reckoned_with() -> None:
         ended = reckoned(came)
         assert ended.status in ("ok", "failed")
     assert through > 100, "some changes do no harm"
-
-
-REHEARSED = {"event": "rehearsed", "rank": 0}
-
-
-def test_a_rank_rehearses_once_before_it_trains_where_it_was_asked_to() -> None:
-    asked = order(ahead=True)
-    plain = told(order())
-    hello, *rest = plain
-    assert len(heard(asked, [hello, REHEARSED, *rest])) == len(plain) + 1
-    end = next(k for k, message in enumerate(rest) if message["event"] == "end")
-    for wrong, of in (
-        ([hello, REHEARSED, *rest], order()),
-        ([hello, REHEARSED, REHEARSED, *rest], asked),
-        ([REHEARSED, hello, *rest], asked),
-        ([hello, *rest[: end + 1], REHEARSED, *rest[end + 1 :]], asked),
-        ([hello, *rest[:1], REHEARSED, *rest[1:]], asked),
-    ):
-        with pytest.raises(UnreadableError, match="'rehearsed'"):
-            heard(of, wrong)
