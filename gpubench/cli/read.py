@@ -9,7 +9,7 @@ import typer
 
 from gpubench import completion
 from gpubench.cli.fields import given_fields
-from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, count, folders, form_of, text
+from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, folders, form_of, text
 from gpubench.cli.parameters import with_form_options
 from gpubench.report.forms import only_one
 
@@ -43,10 +43,6 @@ def table(
         str | None,
         text("--by", "NAME", "Show rows in parts, one for each value.", completion.column),
     ] = None,
-    train_images: Annotated[
-        int | None,
-        count("--train-images", "Tell an epoch of so many images, such as ImageNet's 1281167.", least=1),
-    ] = None,
     efficiency: Annotated[
         str | None,
         text("--efficiency", "90%", "Judge several GPUs by this, in place of 80 %."),
@@ -66,7 +62,6 @@ def table(
             form=form,
             sources=sources,
             columns=columns,
-            train_images=train_images,
             efficiency=efficiency,
             where=where or (),
             sort=sort,

@@ -22,7 +22,6 @@ from gpubench.report.forms import FORMS
 from gpubench.report.table import Table, tables
 from gpubench.results.counting import Counts, as_counting, counting, newest, without_first_round
 from gpubench.results.csv_tables import epochs_csv, trials_csv
-from gpubench.results.other_epoch import with_train_images
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
@@ -71,7 +70,6 @@ def contents(
     skips: Mapping[str, str] | None = None,
     choice: Choice = SHOW,
     noise: Sequence[MachineNoise] = (),
-    train_images: int | None = None,
 ) -> Contents:
     """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`.
 
@@ -79,15 +77,11 @@ def contents(
     those of its own, and the folder holds them beside the others, whichever came last.
 
     `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it. `choice`: of columns.
-    `noise`: what is known of machines' own noise, which stands in for rows of one process. `train_images`: of how many
-    an epoch is to be told, in place of those that were trained on.
+    `noise`: what is known of machines' own noise, which stands in for rows of one process.
     """
     skips = skips or {}
     chosen = counting(records)
     rows = _measured_rows(chosen)
-    if train_images is not None:
-        of = zip(rows, chosen.values(), strict=True)
-        rows = [with_train_images(row, record, train_images) for row, record in of]
     if noise:
         rows = [_with_noise(row, record, noise) for row, record in zip(rows, chosen.values(), strict=True)]
     known_ids = {trial_id for trial_id, *_ in chosen}
@@ -129,8 +123,6 @@ def contents(
                         why, lacks = None, f"another part of the plan measures it; this is {listed(parts)}"
                     rows.append(_planned_row(job, name, why, lacks))
     shown = {name: [one for ids in units.values() for one in ids] for name, units in members.items()}
-    if train_images is not None:  # planned ones, too
-        rows = [row.with_fields(train_images=train_images) for row in rows]
     superseded = planned - {trial_id for ids in shown.values() for trial_id in ids}
     current = [row for row in rows if row.trial_id not in superseded]
     return Contents(

@@ -110,8 +110,6 @@ class Row(
     """Where its processes' output is kept, from the results folder; None where gpubench did not measure it."""
     epoch_times_s: Sequence[float] = ()
     """Seconds of the epochs, or of the repeats, that the epoch time is the median of; empty where it is none."""
-    worked_out_from: int | None = None
-    """Images of the epochs that were measured, where the row tells of epochs of another number; else None."""
     steady_step_s: float | None = None
     """Seconds of a step once the loaders run evenly, the median of the measured epochs; None where no record tells."""
     took_s: float | None = None

@@ -55,6 +55,13 @@ def test_an_interval_wider_than_the_time_itself_is_no_number_of_seconds():
     assert one.epoch_time_high_s == pytest.approx(11.64, abs=0.01)
 
 
+def test_an_extrapolated_time_is_shown_as_finely_as_what_is_known_of_it():
+    """Of three processes, 1,000 s apart, and of one alone."""
+    several = repeats(28957.45, 29957.3, 31000.1, epoch_time_source="extrapolated")
+    assert cells(shown(several), "epoch_time_s") == ["~29,960 ± 2,540"]
+    assert cells(shown(several[:1]), "epoch_time_s") == ["~28,960"]
+
+
 def test_noise_of_the_machine_that_tells_nothing_is_marked_as_borrowed_too():
     """With four degrees of freedom 1.0 reaches 2.776 on the log scale either way: a factor of 16."""
     noise = BorrowedNoise(sd=1.0, freedom=4, day="2026-11-22", configuration="lenet")
