@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from dataclasses import replace as other
 from typing import Any
 
-from gpubench.analysis.machine_noise import MachineKnown, MachineNoise, borrowed
 from gpubench.analysis.repeats import with_spread
 from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.varied import solo
@@ -69,7 +68,6 @@ def contents(
     records: Sequence[Record],
     skips: Mapping[str, str] | None = None,
     choice: Choice = SHOW,
-    noise: Sequence[MachineNoise] = (),
 ) -> Contents:
     """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`.
 
@@ -77,13 +75,10 @@ def contents(
     those of its own, and the folder holds them beside the others, whichever came last.
 
     `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it. `choice`: of columns.
-    `noise`: what is known of machines' own noise, which stands in for rows of one process.
     """
     skips = skips or {}
     chosen = counting(records)
     rows = _measured_rows(chosen)
-    if noise:
-        rows = [_with_noise(row, record, noise) for row, record in zip(rows, chosen.values(), strict=True)]
     known_ids = {trial_id for trial_id, *_ in chosen}
     firstless = without_first_round(records)
     axes: dict[str, list[tuple[str, ...]]] = {}
@@ -155,15 +150,6 @@ def _measured_rows(chosen: Mapping[Counts, Record]) -> list[Row]:
     """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
     measured = [row_of(record, key[-1]) for key, record in chosen.items()]
     return with_verdicts(measured, solo(measured))
-
-
-def _with_noise(row: Row, record: Record, noise: Sequence[MachineNoise]) -> Row:
-    """The row with the noise of its machine that fits it, if any does."""
-    facts = record.environment
-    machine = MachineKnown(
-        key=record.machine_key, host=facts.get("host") or "", cpu_name=facts.get("cpu_name") or ""
-    )
-    return replace(row, borrowed_noise=borrowed(row, machine, noise))
 
 
 def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:

@@ -15,7 +15,6 @@ from gpubench.basics.words import clean, listed
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.contents import Contents, contents
 from gpubench.report.table import Table
-from gpubench.results import kept_noise
 from gpubench.results.home import results_home, results_in
 from gpubench.results.store import Results
 from gpubench.schema.record import Record, with_epochs_alone
@@ -69,9 +68,8 @@ def reading(
         tell(line)
 
     results, records = stored(folder, tell_of_record, _unasked(keep))
-    noise = kept_noise.read(tell)
     with collector_paused():
-        found = contents(results, records, choice=choice, noise=noise)
+        found = contents(results, records, choice=choice)
     for problem in found.problems:
         tell(problem)
     name = clean(results.folder.resolve().name)
