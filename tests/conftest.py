@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -47,10 +46,6 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-# What the machine on which the tests run knows of its own noise must not stand in their tables. Nobody writes there.
-os.environ["GPUBENCH_STATE"] = "/dev/null/no-state"
 
 
 @pytest.fixture(scope="session")

@@ -55,7 +55,7 @@ def environment(tmp_path: Path) -> dict[str, str]:
 
 
 DOCTOR = "gpubench doctor"
-"""It takes seconds (with --noise minutes), and doctor's own tests run it."""
+"""It takes seconds, and doctor's own tests run it."""
 
 
 def test_the_pages_have_commands() -> None:

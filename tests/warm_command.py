@@ -35,8 +35,6 @@ HEAVY = (
     "rich.markdown", "tomli_w", "typer.rich_utils",
 )  # fmt: skip
 """What commands import when they need it, with all that these import."""
-_STATELESS = {"GPUBENCH_STATE": "/dev/null/no-state"}
-"""What the machine on which the tests run knows of its own noise stands in no table, unless a test says where."""
 ORDER_BYTES = 1 << 18
 """More than arguments and environment of any command of a test."""
 
@@ -143,9 +141,7 @@ class WarmCommand:
         out, out_file = _stream(stdout)
         err, err_file = _stream(stderr)
         nothing = os.open(os.devnull, os.O_RDONLY)
-        order = Order(
-            arguments=list(arguments), cwd=str(cwd), env=_STATELESS | dict(env), new_session=start_new_session
-        )
+        order = Order(arguments=list(arguments), cwd=str(cwd), env=dict(env), new_session=start_new_session)
         files = [nothing if stdin == subprocess.DEVNULL else stdin, out_file, err_file, theirs.fileno()]
         socket.send_fds(self._control, [json.dumps(asdict(order)).encode()], files)
         theirs.close()

@@ -15,18 +15,17 @@ from gpubench.analysis.certainty import accuracy
 from gpubench.analysis.certainty import interval as intervals
 from gpubench.analysis.certainty.decision import adjusted
 from gpubench.analysis.certainty.interval import Interval
-from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part, mean
+from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, mean
 from gpubench.analysis.growth import epoch_time, gpu_mem
 from gpubench.analysis.matching import Matching, Pair
-from gpubench.analysis.noise import process_interval
 from gpubench.analysis.over_processes import MARGIN, Sample, epochs, per_image, time_ratio
-from gpubench.schema.row import Row, TableRow
+from gpubench.schema.row import TableRow
 
 FigureName = Literal["time", "memory", "energy", "top1"]
 FIGURES: tuple[FigureName, ...] = ("time", "memory", "energy", "top1")
 Word = Literal["less", "more", "same", "open"]
 """Of B against A. Less time is faster."""
-Basis = Literal["processes", "rounds", "noise", "exact", "one process", "too few seeds", "unlike"]
+Basis = Literal["processes", "rounds", "exact", "one process", "too few seeds", "unlike"]
 """What an answer rests on; the last three are of one that is open because nothing was tested."""
 
 
@@ -216,7 +215,7 @@ def _time(a: TableRow, b: TableRow, by_rounds: bool) -> FigureBeside | _Claim | 
             b=others,
             processes=(ratio.processes[0], ratio.processes[1]),
         )
-    return _claim(samples[0], samples[1], a=mine, b=others, lent=(_lent(a), _lent(b)))
+    return _claim(samples[0], samples[1], a=mine, b=others)
 
 
 def _memory(a: TableRow, b: TableRow, by_rounds: bool) -> FigureBeside | None:  # noqa: ARG001 - all have one form
@@ -296,48 +295,14 @@ def _same_images(a: TableRow, b: TableRow) -> bool:
     )
 
 
-def _lent(row: Row) -> Part | None:
-    """What the machine's own noise leaves open of a row of one process, where it is known."""
-    known = process_interval(row)
-    return known.log.parts[0] if known is not None and known.borrowed else None
-
-
-def _claim(
-    under: Sample,
-    over: Sample,
-    *,
-    a: float,
-    b: float,
-    lent: tuple[Part | None, Part | None] = (None, None),
-) -> FigureBeside | _Claim:
-    """Over by under, by their processes. `lent`: what stands in for those of a side of one process."""
-    parts: list[Part] = []
-    borrowed: list[Part] = []
-    for sample, noise in zip((under, over), lent, strict=True):
-        if len(sample) > 1:
-            own = intervals.interval(sample.values)
-            parts += own.log.parts if own else ()
-        elif noise is not None:
-            borrowed.append(noise)
-        else:
-            return FigureBeside(a=a, b=b, change=_change(a, b), basis="one process")
-    if len({part.freedom for part in borrowed}) == 1:
-        # Of one machine it is one and the same figure, known with its freedom once.
-        borrowed = [Part(math.fsum(part.variance for part in borrowed), borrowed[0].freedom)]
+def _claim(under: Sample, over: Sample, *, a: float, b: float) -> FigureBeside | _Claim:
+    """Over by under, by their processes."""
+    found = intervals.ratio(over.values, under.values)
+    if found is None:
+        return FigureBeside(a=a, b=b, change=_change(a, b), basis="one process")
     return _Claim(
-        estimate=MeanEstimate(
-            center=_log_mean(over.values) - _log_mean(under.values), parts=(*parts, *borrowed)
-        ),
-        margin=_MARGIN,
-        basis="noise" if borrowed else "processes",
-        a=a,
-        b=b,
-        processes=(len(over), len(under)),
+        estimate=found.log, margin=_MARGIN, basis="processes", a=a, b=b, processes=(len(over), len(under))
     )
-
-
-def _log_mean(values: Sequence[float]) -> float:
-    return math.fsum(map(math.log, values)) / len(values)
 
 
 def _change(a: float, b: float) -> float:

@@ -25,7 +25,6 @@ from gpubench.analysis.noise import (
     beginning,
     begun,
     half_width,
-    process_interval,
     processes,
     resting,
     together,
@@ -358,12 +357,7 @@ def _what_spreads(rows: Sequence[Row]) -> str:
     """What the noise of these rows was seen in."""
     if all(processes(row) > 1 for row in rows):
         return "the repeats spread"
-    borrow = [row for row in rows if (known := process_interval(row)) is not None and known.borrowed]
-    inside = "the epochs of one process spread"
-    if not borrow:
-        return inside
-    lent = "the machine's own noise (†) explains"
-    return lent if len(borrow) == len(rows) else f"{inside}, or {lent}"
+    return "the epochs of one process spread"
 
 
 def _both(step: Step) -> str:

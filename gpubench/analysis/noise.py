@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 from gpubench.analysis.certainty.interval import Interval, interval
-from gpubench.analysis.certainty.noise import Noise
 from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.row import Row
 
@@ -59,31 +58,15 @@ def half_width(row: Row) -> float | None:
     """
     if (known := process_interval(row)) is not None:
         return (known.high - known.low) / 2
-    return _inside(row)
-
-
-def process_interval(row: Row) -> Interval | None:
-    """The epoch time with its 95 % interval over processes; None where it is of one, and no noise stands in for it.
-
-    A borrowed one is never narrower than the interval by which the process's own epochs have left its time open.
-    """
-    if _repeated(row):
-        return interval(row.epoch_times_s) if len(row.epoch_times_s) > 1 else None
-    lent, time = row.borrowed_noise, row.epoch_time_s
-    if lent is None or not time:
-        return None
-    noise = Noise(sd=lent.sd, freedom=lent.freedom)
-    if own := _inside(row):
-        noise = noise.at_least(math.asinh(own / time))  # then the interval is 2 x `own` wide, in s
-    return interval([time], noise=noise)
-
-
-def _inside(row: Row) -> float | None:
-    """Half the width, in s, of what the measured epochs of one process leave open of its time; None: not known."""
     spread, count = row.epoch_time_iqr_s, times(row)
     if not row.epoch_time_s or spread is None or count < FEWEST_TIMES:
         return None
     return float(spread) * (_FACTORS.get(count) or _BEYOND / math.sqrt(count))
+
+
+def process_interval(row: Row) -> Interval | None:
+    """The epoch time with its 95 % interval over processes; None where it is of one."""
+    return interval(row.epoch_times_s) if _repeated(row) else None
 
 
 def half_width_of_two(row: Row) -> float | None:

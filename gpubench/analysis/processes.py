@@ -21,7 +21,7 @@ def with_processes(row: TableRow) -> TableRow:
     As it is where it is of one process.
     """
     known = process_interval(row)
-    if known is None or known.borrowed:
+    if known is None:
         return row
     row = replace(row, **_ratios(row))
     runs = [run for run in row.runs if run.epoch_time_s is not None]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PLAIN = {
-    "−": "-", "–": "-", "×": "x", "±": "~", "─": "-", "━": "=", "·": "-", "…": ".", "°": " ", "†": "*",
+    "−": "-", "–": "-", "×": "x", "±": "~", "─": "-", "━": "=", "·": "-", "…": ".", "°": " ",
     "\u00a0": " ",
 }  # fmt: skip
 """Stand-ins of the same width, so that columns stay aligned."""

@@ -9,9 +9,8 @@ import typer
 
 from gpubench import completion
 from gpubench.cli.fields import given_fields
-from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, count, folders, form_of, text
+from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, folders, form_of, text
 from gpubench.cli.parameters import with_form_options
-from gpubench.report.forms import only_one
 
 
 @with_form_options
@@ -43,10 +42,6 @@ def table(
         str | None,
         text("--by", "NAME", "Show rows in parts, one for each value.", completion.column),
     ] = None,
-    train_images: Annotated[
-        int | None,
-        count("--train-images", "Tell an epoch of so many images, such as ImageNet's 1281167.", least=1),
-    ] = None,
     efficiency: Annotated[
         str | None,
         text("--efficiency", "90%", "Judge several GPUs by this, in place of 80 %."),
@@ -66,7 +61,6 @@ def table(
             form=form,
             sources=sources,
             columns=columns,
-            train_images=train_images,
             efficiency=efficiency,
             where=where or (),
             sort=sort,
@@ -240,24 +234,11 @@ def audit(
     raise typer.Exit(audit_command.audit(results, form=form))
 
 
-def doctor(
-    json_: JsonObject = False,
-    noise: Annotated[
-        bool,
-        typer.Option(
-            "--noise",
-            help="Measure how far processes of one configuration differ here, and keep that: it stands in where "
-            "a row has one process. Takes some minutes.",
-        ),
-    ] = False,
-) -> None:
+def doctor(json_: JsonObject = False) -> None:
     """Say what this machine can measure, what it can't, and the remedy; exit 4 where no sweep can run.
 
     Takes some ten seconds, and tries torch on each visible GPU for a moment.
     """
     from gpubench.commands import doctor as command
 
-    only_one(["json"] * json_ + ["noise"] * noise)
-    if noise:
-        raise typer.Exit(command.noise())
     raise typer.Exit(command.doctor(as_json=json_))

@@ -11,7 +11,6 @@ from gpubench.basics.words import clean, many
 from gpubench.commands.opened import warn
 from gpubench.report.contents import contents, write_contents
 from gpubench.report.reading import no_results_folder
-from gpubench.results import kept_noise
 from gpubench.results.home import newest_results
 from gpubench.results.locks.folder_lock import POLL_S, held
 from gpubench.results.merging.merge import Merged, further_rounds, merge
@@ -67,7 +66,7 @@ def _write_tables(target: Results) -> list[Record]:
     records = target.records(warn)
     if not records:
         raise UnusableError(f"{target.folder} holds no record that can be read, so it gets no tables")
-    found = contents(target, records, noise=kept_noise.read(warn))
+    found = contents(target, records)
     for problem in found.problems:
         warn(problem)
     write_contents(target, records, found)

@@ -25,22 +25,14 @@ def readings(
     folders: Sequence[Path],
     *,
     choice: Choice = SHOW,
-    train_images: int | None = None,
     keep: Collection[Kept] = EVERYTHING,
 ) -> list[Reading]:
     """Results folders (none: the newest one) with all that can be read of them, in the order in which they are named.
 
     Of several, one that can't be read is named on stderr, and the others are read. Raises UnusableError where none is.
-    `choice`: of columns. `train_images`: of how many an epoch is told. `keep`: what is looked at besides rows and
-    tables.
+    `choice`: of columns. `keep`: what is looked at besides rows and tables.
     """
-    found = reading_all(
-        folders or [newest_results()],
-        warn,
-        choice=choice,
-        train_images=train_images,
-        keep=keep,
-    )
+    found = reading_all(folders or [newest_results()], warn, choice=choice, keep=keep)
     gc.freeze()  # it stays until the command ends: to look for garbage in it would take as long as to read it
     return found
 

@@ -13,7 +13,6 @@ from gpubench.basics import slurm_job
 from gpubench.basics.errors import ResumableError, UnusableError, UsageError, unknown
 from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
 from gpubench.basics.words import many
-from gpubench.commands.opened import warn
 from gpubench.node.cluster import cluster
 from gpubench.node.node import this_machine
 from gpubench.plan import shards, values
@@ -25,7 +24,6 @@ from gpubench.plan.state import Planned
 from gpubench.report import live
 from gpubench.report.bar import bar
 from gpubench.report.lost_terminal import OutlivingView, outliving_output
-from gpubench.results import kept_noise
 from gpubench.results.allowance import again_lines
 from gpubench.results.home import results_folder
 from gpubench.results.store import Results
@@ -107,8 +105,6 @@ def sweep(
     nodes = cluster(node, agents, network, may_share=allow_busy) if spans_nodes else None
     work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources, nodes), settings=settings)
     searched = max_batch.searches(work, whole) if find_max_batch else []
-    if mode != "plan":
-        work.noise = kept_noise.read(warn)
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
     console = Console(stderr=True, highlight=False)

@@ -29,7 +29,6 @@ def table(
     form: str | None = None,
     sources: bool = False,
     columns: str | None = None,
-    train_images: int | None = None,
     efficiency: str | None = None,
     where: Sequence[str] = (),
     sort: str | None = None,
@@ -37,8 +36,7 @@ def table(
 ) -> int:
     """`gpubench table`. `form`: a name of FORMS. `sources`: where the figures come from, in place of the figures.
 
-    `train_images`: of how many an epoch is told, in place of those that were trained on. `efficiency`: what several
-    devices are judged by, as typed. `where`, `sort`, `by`: which rows are shown.
+    `efficiency`: what several devices are judged by, as typed. `where`, `sort`, `by`: which rows are shown.
     """
     shown = showing.parse(where, sort, by)
     if sources and columns is not None:
@@ -52,7 +50,7 @@ def table(
     choice = choices.parse(columns, COLUMN) if columns is not None else choices.SHOW
     if efficiency is not None:
         choice = replace(choice, bound_pct=percent(efficiency, "--efficiency"))
-    found = readings(folders, choice=choice, train_images=train_images, keep=())
+    found = readings(folders, choice=choice, keep=())
     code = 0 if all_of(folders, found) else UnusableError.exit_code
     tables = [table for one in found for table in one.tables]
     if shown:

@@ -11,7 +11,7 @@ from gpubench.analysis import scaling
 from gpubench.analysis.sharing import busy, stored_resources
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import UNKNOWN, clean, number, signed
-from gpubench.report.spread import BORROWED, UNKNOWN_PCT, Spread, spread
+from gpubench.report.spread import UNKNOWN_PCT, Spread, spread
 from gpubench.schema.columns import OF_GROUPS, Column
 from gpubench.schema.row import Row, TableRow, column_of
 
@@ -133,19 +133,18 @@ def _epoch_time(row: Row, value: float, digits: int | None, found: Spread | None
     if found is None:
         finest = digits if digits is None or not mark else min(digits, _leading(value, KNOWN_OF_ONE))
         return f"{mark}{_text(value, finest)}"
-    lent = f" {BORROWED}" if found.borrowed else ""
     if found.kind == "unknown":
-        return f"{mark}{_text(value, digits)} ± >{UNKNOWN_PCT:g} %{lent}"
+        return f"{mark}{_text(value, digits)} ± >{UNKNOWN_PCT:g} %"
     if digits is not None:
         width = found.high if found.kind == "half" else found.high - found.low
         digits = min(
             max(digits, _digits_to_show(width)), _leading((found.high - found.low) / 2, KNOWN_OF_SPREAD)
         )
     if found.kind != "half":
-        return f"{mark}{_text(value, digits)} ({_text(found.low, digits)}–{_text(found.high, digits)}){lent}"
+        return f"{mark}{_text(value, digits)} ({_text(found.low, digits)}–{_text(found.high, digits)})"
     least = 10**-FINEST
     shown = f"<{least:g}" if 0 < found.high < least / 2 else _text(found.high, digits)
-    return f"{mark}{_text(value, digits)} ± {shown}{lent}"
+    return f"{mark}{_text(value, digits)} ± {shown}"
 
 
 def _leading(value: float, digits: int) -> int:

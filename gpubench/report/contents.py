@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from dataclasses import replace as other
 from typing import Any
 
-from gpubench.analysis.machine_noise import MachineKnown, MachineNoise, borrowed
 from gpubench.analysis.repeats import with_spread
 from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.varied import solo
@@ -22,7 +21,6 @@ from gpubench.report.forms import FORMS
 from gpubench.report.table import Table, tables
 from gpubench.results.counting import Counts, as_counting, counting, newest, without_first_round
 from gpubench.results.csv_tables import epochs_csv, trials_csv
-from gpubench.results.other_epoch import with_train_images
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
@@ -70,8 +68,6 @@ def contents(
     records: Sequence[Record],
     skips: Mapping[str, str] | None = None,
     choice: Choice = SHOW,
-    noise: Sequence[MachineNoise] = (),
-    train_images: int | None = None,
 ) -> Contents:
     """Rows and tables: every record that counts, then planned trials without one as `skipped` or `missing`.
 
@@ -79,17 +75,10 @@ def contents(
     those of its own, and the folder holds them beside the others, whichever came last.
 
     `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it. `choice`: of columns.
-    `noise`: what is known of machines' own noise, which stands in for rows of one process. `train_images`: of how many
-    an epoch is to be told, in place of those that were trained on.
     """
     skips = skips or {}
     chosen = counting(records)
     rows = _measured_rows(chosen)
-    if train_images is not None:
-        of = zip(rows, chosen.values(), strict=True)
-        rows = [with_train_images(row, record, train_images) for row, record in of]
-    if noise:
-        rows = [_with_noise(row, record, noise) for row, record in zip(rows, chosen.values(), strict=True)]
     known_ids = {trial_id for trial_id, *_ in chosen}
     firstless = without_first_round(records)
     axes: dict[str, list[tuple[str, ...]]] = {}
@@ -129,8 +118,6 @@ def contents(
                         why, lacks = None, f"another part of the plan measures it; this is {listed(parts)}"
                     rows.append(_planned_row(job, name, why, lacks))
     shown = {name: [one for ids in units.values() for one in ids] for name, units in members.items()}
-    if train_images is not None:  # planned ones, too
-        rows = [row.with_fields(train_images=train_images) for row in rows]
     superseded = planned - {trial_id for ids in shown.values() for trial_id in ids}
     current = [row for row in rows if row.trial_id not in superseded]
     return Contents(
@@ -163,15 +150,6 @@ def _measured_rows(chosen: Mapping[Counts, Record]) -> list[Row]:
     """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
     measured = [row_of(record, key[-1]) for key, record in chosen.items()]
     return with_verdicts(measured, solo(measured))
-
-
-def _with_noise(row: Row, record: Record, noise: Sequence[MachineNoise]) -> Row:
-    """The row with the noise of its machine that fits it, if any does."""
-    facts = record.environment
-    machine = MachineKnown(
-        key=record.machine_key, host=facts.get("host") or "", cpu_name=facts.get("cpu_name") or ""
-    )
-    return replace(row, borrowed_noise=borrowed(row, machine, noise))
 
 
 def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpubench.analysis.varied import label, unit
-from gpubench.basics.words import LOGGED, WORDS, all_of, clean, listed, many, number
+from gpubench.basics.words import LOGGED, WORDS, all_of, clean, listed, many
 from gpubench.report import nodes, spread
 from gpubench.report.groups import agree, number_of
 from gpubench.schema.row import Row, TableRow
 
-MANY_TIMES = 2
-"""From so many times as many images on as were measured, it is said how many."""
 SILENT = ("ok", "missing")
 """Endings of which no reason need be told."""
 
@@ -22,32 +20,9 @@ def remarks(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
     said = []
     if any(row.epoch_time_source == "extrapolated" for row in rows):
         said.append("~ marks an epoch time extrapolated from the steps that were measured.")
-    said += _worked_out(rows, fields)
     said += spread.sentences(rows)
     said += nodes.sentences(rows, lambda some: which(some, rows, fields))
     return [clean(note) for note in (*said, *_missed(rows, fields), *_reasons(rows, fields))]
-
-
-def _worked_out(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
-    """That epochs are of another number of images than those that were measured, and why some have no time then."""
-    told = [row for row in rows if row.worked_out_from]
-    if not told:
-        return []
-    images, measured = told[0].train_images or 0, sorted({row.worked_out_from or 0 for row in told})
-    times = images / measured[-1]
-    longer = f", {number(times)} times as many" if times >= MANY_TIMES else ""
-    of = " to ".join(f"{one:,}" for one in dict.fromkeys((measured[0], measured[-1])))
-    was_measured = any(row.epoch_time_s is not None and not row.worked_out_from for row in rows)
-    whose = f" ({which(told, rows, fields)})" if was_measured else ""
-    said = [
-        f"Epoch times, growth and answers are of epochs of {many(images, 'image')}{longer}, worked out from measured "
-        f"ones of {of}: their fill and tail, and as many steady steps as it takes. No such epoch was measured{whose}."
-    ]
-    without: dict[str, list[Row]] = {}
-    for row in told:
-        if row.epoch_time_s is None and (why := row.missing.get("epoch_time_s")):
-            without.setdefault(why, []).append(row)
-    return [*said, *(f"No epoch time: {why} ({which(some, rows, fields)})." for why, some in without.items())]
 
 
 def _missed(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:

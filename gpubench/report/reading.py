@@ -15,7 +15,6 @@ from gpubench.basics.words import clean, listed
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.contents import Contents, contents
 from gpubench.report.table import Table
-from gpubench.results import kept_noise
 from gpubench.results.home import results_home, results_in
 from gpubench.results.store import Results
 from gpubench.schema.record import Record, with_epochs_alone
@@ -54,14 +53,13 @@ def reading(
     tell: Callable[[str], None],
     *,
     choice: Choice = SHOW,
-    train_images: int | None = None,
     keep: Collection[Kept] = EVERYTHING,
 ) -> Reading:
     """A results folder with all that can be read of it. Raises UnusableError where that is nothing.
 
-    `tell` is given one line for each record or plan that can't be read. `choice`: of columns. `train_images`: of how
-    many an epoch is told. `keep`: what is looked at besides rows and tables; all else is dropped once these are known,
-    for of 100,000 records it takes most of the memory.
+    `tell` is given one line for each record or plan that can't be read. `choice`: of columns. `keep`: what is
+    looked at besides rows and tables; all else is dropped once these are known, for of 100,000 records it takes most of
+    the memory.
     """
     unreadable: list[str] = []
 
@@ -69,10 +67,9 @@ def reading(
         unreadable.append(line)
         tell(line)
 
-    results, records = stored(folder, tell_of_record, _unasked(keep, train_images))
-    noise = kept_noise.read(tell)
+    results, records = stored(folder, tell_of_record, _unasked(keep))
     with collector_paused():
-        found = contents(results, records, choice=choice, noise=noise, train_images=train_images)
+        found = contents(results, records, choice=choice)
     for problem in found.problems:
         tell(problem)
     name = clean(results.folder.resolve().name)
@@ -89,15 +86,11 @@ def reading(
     )
 
 
-def _unasked(keep: Collection[Kept], train_images: int | None) -> Collection[str]:
+def _unasked(keep: Collection[Kept]) -> Collection[str]:
     """The parts of records that neither rows nor what is kept are made of."""
     if "records" in keep:
         return ()
-    return (
-        ("windows", "phases")
-        if "epochs" in keep or train_images is not None
-        else ("windows", "phases", "epochs")
-    )
+    return ("windows", "phases") if "epochs" in keep else ("windows", "phases", "epochs")
 
 
 def _drained(records: list[Record]) -> Iterator[Record]:
@@ -112,7 +105,6 @@ def reading_all(
     tell: Callable[[str], None],
     *,
     choice: Choice = SHOW,
-    train_images: int | None = None,
     keep: Collection[Kept] = EVERYTHING,
 ) -> list[Reading]:
     """These folders, each once, in the order in which they are named.
@@ -127,7 +119,7 @@ def reading_all(
         once.setdefault(folder.resolve(), folder)
     for folder in once.values():
         try:
-            found.append(reading(folder, tell, choice=choice, train_images=train_images, keep=keep))
+            found.append(reading(folder, tell, choice=choice, keep=keep))
         except UnusableError as error:
             failed.append(error)
     last = None if found else failed.pop()

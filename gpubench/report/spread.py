@@ -12,8 +12,6 @@ from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.row import Row
 
 Kind = Literal["half", "interval", "unknown", "quartiles"]
-BORROWED = "†"
-"""Marks an interval for which the machine's own noise stands in."""
 WIDE_PCT = 25.0
 """From this half width on the two sides of an interval are told apart."""
 UNKNOWN_PCT = 100.0
@@ -35,8 +33,6 @@ class Spread:
     """The lower end; of `half`, minus it."""
     high: float
     """The upper end; of `half`, it."""
-    borrowed: bool = False
-    """Whether it is of one process, with the machine's own noise in place of others."""
 
 
 def spread(row: Row) -> Spread | None:
@@ -49,9 +45,9 @@ def spread(row: Row) -> Spread | None:
     if (known := process_interval(row)) is not None:
         if known.half_pct >= WIDE_PCT:
             kind: Kind = "unknown" if known.half_pct > UNKNOWN_PCT else "interval"
-            return Spread(kind=kind, repeats=repeats, low=known.low, high=known.high, borrowed=known.borrowed)
+            return Spread(kind=kind, repeats=repeats, low=known.low, high=known.high)
         half = (known.high - known.low) / 2
-        return Spread(kind="half", repeats=repeats, low=-half, high=half, borrowed=known.borrowed)
+        return Spread(kind="half", repeats=repeats, low=-half, high=half)
     if time is None or wide is None:
         return None
     if times(row) < FEWEST_TIMES:
@@ -64,8 +60,7 @@ def spread(row: Row) -> Spread | None:
 
 def sentences(rows: Sequence[Row]) -> list[str]:
     """What ± and the brackets after an epoch time mean, each once; empty where no row has a spread."""
-    every = [one for row in rows if (one := spread(row))]
-    found = [one for one in every if not one.borrowed]
+    found = [one for row in rows if (one := spread(row))]
     said = []
     half, over = "± is half the 95 % interval", "over processes, one for each of n"
     if any(one.kind == "half" and one.repeats for one in found):
@@ -87,22 +82,4 @@ def sentences(rows: Sequence[Row]) -> list[str]:
         said.append(
             f"In parentheses: the quartiles {where}, where they lie further apart than the median is long."
         )
-    return [*said, *_borrowed(rows)]
-
-
-def _borrowed(rows: Sequence[Row]) -> list[str]:
-    """Whose noise stands in for other processes of rows that have one."""
-    lent = [
-        row.borrowed_noise for row in rows if row.borrowed_noise and (one := spread(row)) and one.borrowed
-    ]
-    unknown = any(one.borrowed and one.kind == "unknown" for row in rows if (one := spread(row)))
-    wide = f" (± >{UNKNOWN_PCT:g} %: half of it is longer than the time itself)" if unknown else ""
-    by_day: dict[str, dict[str, None]] = {}
-    for noise in lent:
-        by_day.setdefault(noise.day, {})[noise.configuration] = None
-    return [
-        f"{BORROWED} after an epoch time: it is of one process, so the machine's own noise stands in for others. "
-        f"± or the ends in parentheses are the 95 % interval with that noise{wide}, as gpubench doctor --noise "
-        f"measured it on {day} ({'; '.join(configurations)})."
-        for day, configurations in by_day.items()
-    ]
+    return said

@@ -13,7 +13,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from gpubench.schema import trial_fields
-from gpubench.schema.borrowed_noise import BorrowedNoise
 from gpubench.schema.columns import (
     BY_NAME,
     AllocationColumns,
@@ -110,8 +109,6 @@ class Row(
     """Where its processes' output is kept, from the results folder; None where gpubench did not measure it."""
     epoch_times_s: Sequence[float] = ()
     """Seconds of the epochs, or of the repeats, that the epoch time is the median of; empty where it is none."""
-    worked_out_from: int | None = None
-    """Images of the epochs that were measured, where the row tells of epochs of another number; else None."""
     steady_step_s: float | None = None
     """Seconds of a step once the loaders run evenly, the median of the measured epochs; None where no record tells."""
     took_s: float | None = None
@@ -128,8 +125,6 @@ class Row(
     """Whether it is of a node's reference (`--reference`): beside what the plan measures of this trial."""
     verdict: Verdict | None = None
     """The verdict on the group that the job is of; None: it ran alone."""
-    borrowed_noise: BorrowedNoise | None = None
-    """The machine's own noise, where it is known and fits: it stands in where the row is of one process."""
     node_fits: Mapping[Figure, NodeFit] = field(default_factory=dict)
     """How nodes of its kind of machine differ, where rows were measured on several."""
     repeats: int = 1

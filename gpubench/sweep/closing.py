@@ -43,7 +43,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
     if mode == "quiet":
         print(work.bench.results.folder)
     elif mode == "table" and not work.others:
-        found = contents(work.bench.results, work.alike(), work.skips, noise=work.noise)
+        found = contents(work.bench.results, work.alike(), work.skips)
         terminal.show(own_tables(work, found.rows), Console(highlight=False))
     elif mode == "json":
         for row in work.reused(planned):

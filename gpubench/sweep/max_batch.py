@@ -166,7 +166,6 @@ def find(
                 plan=plan_of(work, of, tried),
                 bench=replace(work.bench, experiment=of.experiment.name),
                 settings=Settings(retry=work.settings.retry & BADLY.keys()),
-                noise=work.noise,
                 wall_time=work.wall_time,
             )
             last.load(lambda _: None)

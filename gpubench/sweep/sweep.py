@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gpubench.analysis.machine_noise import MachineNoise
 from gpubench.basics.errors import UnusableError
 from gpubench.plan.plan import Unit
 from gpubench.plan.state import Planned
@@ -24,8 +23,6 @@ from gpubench.sweep.survey import Survey
 class Sweep(Survey):
     """One plan on one bench. `run` of run.py runs it."""
 
-    noise: Sequence[MachineNoise] = ()
-    """What is known of machines' own noise, which stands in for rows of one process."""
     wall_time: WallTime | None = None
     """How long the batch job may still run; None: nobody ends it."""
     skips: dict[str, str] = field(default_factory=dict)
@@ -82,7 +79,7 @@ class Sweep(Survey):
 
     def write_tables(self) -> None:
         """All tables of the folder, from what is held here, as far as they can be written."""
-        found = contents(self.bench.results, self.records, self.skips, noise=self.noise)
+        found = contents(self.bench.results, self.records, self.skips)
         self.problems = found.problems
         try:
             write_contents(self.bench.results, self.records, found)

@@ -15,7 +15,6 @@ from whole_rows import changed, row_with
 
 from gpubench.analysis.knee import knees
 from gpubench.report.table import Table, build
-from gpubench.schema.borrowed_noise import BorrowedNoise
 
 AXES = [("batch_size",)]
 
@@ -766,23 +765,6 @@ def test_an_answer_by_steady_steps_says_so():
     said = "; times are of steady steps, without the fill of each epoch"
     assert said in knees(rows(steady_step_s=1e-4))[0].sentence
     assert said not in knees(rows())[0].sentence
-
-
-def test_an_answer_that_rests_on_borrowed_noise_names_that_and_no_epochs_spread():
-    """Of one epoch each nothing spreads; it is the machine's noise that the differences are larger than."""
-    noise = BorrowedNoise(sd=0.01, freedom=4, day="2026-11-22", configuration="lenet")
-    rows = [
-        changed(row, borrowed_noise=noise, epochs_measured=1, epoch_time_iqr_s=None)
-        for row in sizes((1000, [20]), (1100, [10]), (1700, [9.5]))
-    ]
-    said = knees(rows)[0].sentence
-    assert said.startswith("By one process (and one epoch) each, a larger batch stops paying after 32: ")
-    assert said.endswith(". Every difference is larger than the machine's own noise (†) explains.")
-    mixed = [*rows[:2], *sizes((1700, [9.5]), first=64, epoch_time_iqr_s=0.01)]
-    assert (
-        " than the epochs of one process spread, or the machine's own noise (†) explains."
-        in knees(mixed)[0].sentence
-    )
 
 
 def test_an_answer_by_steady_steps_and_by_whole_epochs_says_which_is_which():

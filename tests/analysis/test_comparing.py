@@ -9,7 +9,6 @@ from whole_rows import changed, row_with
 from gpubench.analysis.comparing import compared
 from gpubench.analysis.matching import matched
 from gpubench.analysis.repeats import merge_repeats
-from gpubench.schema.borrowed_noise import BorrowedNoise
 from gpubench.schema.row import KnownImages
 
 IMAGES = KnownImages(files="full", fingerprint="f", train_images=1000, val_images=100)
@@ -201,14 +200,6 @@ def test_of_one_process_nothing_is_concluded():
     found = only(line((1.0,)), line((5.0, 5.0, 5.0)))
     assert (found.word, found.basis, found.low) == ("open", "one process", None)
     assert found.change == pytest.approx(400)
-
-
-def test_the_machines_own_noise_stands_in_for_one_process_and_says_so():
-    noise = BorrowedNoise(sd=0.01, freedom=20, day="2026-01-01", configuration="x")
-    found = only(line((1.0,), borrowed_noise=noise), line((1.5,), borrowed_noise=noise))
-    assert (found.word, found.basis) == ("more", "noise")
-    wide = BorrowedNoise(sd=0.5, freedom=4, day="2026-01-01", configuration="x")
-    assert only(line((1.0,), borrowed_noise=wide), line((1.5,), borrowed_noise=wide)).word == "open"
 
 
 def test_rounds_of_two_folders_have_nothing_in_common():

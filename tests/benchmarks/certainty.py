@@ -18,7 +18,6 @@ from simulated_processes import Array, mean_times, resembling, stalling
 from gpubench.analysis.certainty.decision import STRICTER, Decision, decide
 from gpubench.analysis.certainty.interval import Interval, interval, overlap_gain, ratio, ratio_by_rounds
 from gpubench.analysis.certainty.mean_estimate import LEVEL
-from gpubench.analysis.certainty.noise import pooled
 from gpubench.analysis.certainty.outliers import outliers
 from gpubench.analysis.certainty.power import settling_ratio, smallest_effect
 from gpubench.analysis.certainty.steps import FEWEST_STEPS, step_mean
@@ -138,20 +137,6 @@ def gains(draw: np.random.Generator, samples: int) -> None:
                 row.append(pct(holds(found, 0.5)))
         lines.append(row)
     told(("processes", "2 copies, sd 2 %", "sd 10 %", "3 jobs, sd 2 %", "sd 10 %"), lines)
-
-
-def borrowing(draw: np.random.Generator, samples: int) -> None:
-    print("One process a side, the machine's noise from ten processes of another configuration\n")
-    lines = []
-    for wrong in (1.0, 2.0, 10.0):
-        known = np.exp(draw.normal(0, 0.05, (samples, 10)))
-        sides = np.exp(draw.normal(0, 0.05 * wrong, (samples, 2)))
-        found = [
-            ratio([a], [b], noise=pooled([times]))
-            for (a, b), times in zip(sides.tolist(), known.tolist(), strict=True)
-        ]
-        lines.append((f"{wrong:g}", pct(holds(found, 1.0))))
-    told(("its noise over the machine's", "ratio"), lines)
 
 
 def alike(draw: np.random.Generator, samples: int) -> None:
@@ -675,7 +660,6 @@ TABLES = {
         coverage,
         with_outliers,
         gains,
-        borrowing,
         alike,
         power,
         steps,

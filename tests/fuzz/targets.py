@@ -11,10 +11,7 @@ from pathlib import Path
 from fakes import Given
 from whole_conversations import LAUNCHED, NOW, RICH, WHOLE, order, reckoned
 from whole_records import GROUP, TEXT
-from whole_rows import row_with
 
-from gpubench.analysis.machine_noise import borrowed
-from gpubench.analysis.noise import process_interval
 from gpubench.basics.errors import UsageError
 from gpubench.node.agents.messages import Ended, ForeignWordsError, read_told
 from gpubench.node.allocation import time_limit
@@ -27,14 +24,12 @@ from gpubench.plan.experiment import Experiment
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.transforms import check_transforms
-from gpubench.results import kept_noise
 from gpubench.results.csv_tables import epochs_csv, trials_csv
 from gpubench.results.plans import stored_plans
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.results.stored_record import DamagedError, read
 from gpubench.schema.missing import Unmeasured
-from gpubench.schema.row import replace
 
 
 class RefusedError(Exception):
@@ -125,22 +120,6 @@ def _conversation(text: bytes, _: Path) -> None:
         raise RefusedError(str(error)) from None
     reckoned(came)
 
-
-def _noise(text: bytes, folder: Path) -> None:
-    path = folder / "noise.json"
-    path.write_bytes(text)
-    try:
-        found = kept_noise.read_file(path)
-    except ValueError as error:
-        raise RefusedError(str(error)) from None
-    row = row_with(status="ok", strategy="single", device="cpu", cpus=2, epoch_time_s=3.0)
-    if lent := borrowed(row, found.machine, [found]):
-        process_interval(replace(row, borrowed_noise=lent))
-
-
-NOISE = b"""{"schema": 1, "machine": {"key": "CPU", "host": "here", "cpu_name": "CPU"}, "day": "2026-11-22",
-"versions": {"torch": "2.11.0"}, "measured": [{"configuration": "lenet, 28 px", "device": "cpu", "cpus": 2,
-"processes": 5, "total_sd": 0.02, "within_sd": 0.001, "epoch_time_s": 1.5, "data_wait_pct": 0.1}]}"""
 
 EXPERIMENT = b"""name = "many-parts"
 question = "Does every part of a file come through?"
@@ -306,7 +285,6 @@ TARGETS: Mapping[str, Target] = {
     "time left": Target(
         whole=(b"7|1-02:03:04|2-00:00:00", b"6|2:59|9:00\n7|2:59|UNLIMITED"), read=_time_left
     ),
-    "noise": Target(whole=(NOISE,), read=_noise),
     "conversation": Target(whole=(_messages(WHOLE), _messages(RICH)), read=_conversation),
     "agent": Target(whole=(ENDED,), read=_agent),
 }

@@ -258,4 +258,4 @@ def test_wrong_options_are_refused(given: Options, says: str) -> None:
 
 
 def test_the_built_in_experiments_are_files_like_any_other() -> None:
-    assert [load(path).name for path in BUILTIN] == ["batch-size", "batch-size", "noise", "noise"]
+    assert [load(path).name for path in BUILTIN] == ["batch-size", "batch-size"]

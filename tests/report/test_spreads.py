@@ -1,13 +1,10 @@
 """How far apart the times behind an epoch time lie, in its cell and in the note below."""
 
-from dataclasses import replace
-
 import pytest
 from test_tables import cells, row, shown
 
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.report.spread import Spread, spread
-from gpubench.schema.borrowed_noise import BorrowedNoise
 
 
 def repeats(*times, **values):
@@ -55,16 +52,11 @@ def test_an_interval_wider_than_the_time_itself_is_no_number_of_seconds():
     assert one.epoch_time_high_s == pytest.approx(11.64, abs=0.01)
 
 
-def test_noise_of_the_machine_that_tells_nothing_is_marked_as_borrowed_too():
-    """With four degrees of freedom 1.0 reaches 2.776 on the log scale either way: a factor of 16."""
-    noise = BorrowedNoise(sd=1.0, freedom=4, day="2026-11-22", configuration="lenet")
-    table = shown([row(64, epoch_time_s=2.0, borrowed_noise=noise)])
-    assert cells(table, "epoch_time_s") == ["2 ± >100 % †"]
-    (note,) = [one for one in table.remarks if one.startswith("†")]
-    assert "with that noise (± >100 %: half of it is longer than the time itself), as gpubench" in note
-    near = shown([row(64, epoch_time_s=2.0, borrowed_noise=replace(noise, sd=0.01))])
-    assert cells(near, "epoch_time_s") == ["2.0 ± 0.1 †"]
-    assert not any(">100" in one for one in near.remarks)
+def test_an_extrapolated_time_is_shown_as_finely_as_what_is_known_of_it():
+    """Of three processes, 1,000 s apart, and of one alone."""
+    several = repeats(28957.45, 29957.3, 31000.1, epoch_time_source="extrapolated")
+    assert cells(shown(several), "epoch_time_s") == ["~29,960 ± 2,540"]
+    assert cells(shown(several[:1]), "epoch_time_s") == ["~28,960"]
 
 
 def of_one_process(batch, *times, iqr, time):

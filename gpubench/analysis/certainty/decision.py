@@ -21,7 +21,6 @@ from typing import Literal
 
 from gpubench.analysis.certainty.interval import Interval, ratio
 from gpubench.analysis.certainty.mean_estimate import LEVEL
-from gpubench.analysis.certainty.noise import Noise
 
 Word = Literal["slower", "faster", "same", "open"]
 
@@ -48,14 +47,10 @@ class Decision:
 
 
 def compare(
-    over: Sequence[float],
-    under: Sequence[float],
-    margin: float,
-    noise: Noise | None = None,
-    level: float = LEVEL,
+    over: Sequence[float], under: Sequence[float], margin: float, level: float = LEVEL
 ) -> Decision | None:
-    """A comparison that is the only one of its table; None where a side has one process and no noise stands in."""
-    found = ratio(over, under, 1 - level, noise)
+    """A comparison that is the only one of its table; None where a side has one process."""
+    found = ratio(over, under, 1 - level)
     return None if found is None else decide([found], margin, level)[0]
 
 

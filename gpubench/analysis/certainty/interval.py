@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part, mean, part_of
-from gpubench.analysis.certainty.noise import Noise
 
 Round = TypeVar("Round", int, tuple[int, str])
 
@@ -26,8 +25,6 @@ class Interval:
     """Of the logarithm."""
     processes: tuple[int, ...]
     """Of each sample, in the order in which they were given."""
-    borrowed: bool = False
-    """Whether the machine's noise stands in for a sample of one process."""
     scale: float = 1.0
     """Above 0, as `times` and `minus` leave it."""
     shift: float = 0.0
@@ -88,29 +85,22 @@ class Interval:
             return math.inf
 
 
-def interval(
-    times: Sequence[float], confidence: float = 1 - LEVEL, noise: Noise | None = None
-) -> Interval | None:
+def interval(times: Sequence[float], confidence: float = 1 - LEVEL) -> Interval | None:
     """The geometric mean of the times of processes, with Student's interval on the log scale.
 
-    None for no process, and for one where no noise stands in. Raises ValueError for a time that is not above 0.
+    None for fewer than two processes. Raises ValueError for a time that is not above 0.
     """
-    return product([(times, 1.0)], confidence, noise)
+    return product([(times, 1.0)], confidence)
 
 
-def ratio(
-    over: Sequence[float],
-    under: Sequence[float],
-    confidence: float = 1 - LEVEL,
-    noise: Noise | None = None,
-) -> Interval | None:
+def ratio(over: Sequence[float], under: Sequence[float], confidence: float = 1 - LEVEL) -> Interval | None:
     """The geometric mean of `over` by that of `under`, with Welch's interval on the log scale.
 
-    The sides may have different variances and numbers of processes. None where one has no process, or one process and
-    no noise stands in. Where memory and time are of the same processes and both vary, multiply them process by process
-    first: they are not independent.
+    The sides may have different variances and numbers of processes. None where one has fewer than two processes. Where
+    memory and time are of the same processes and both vary, multiply them process by process first: they are not
+    independent.
     """
-    return product([(over, 1.0), (under, -1.0)], confidence, noise)
+    return product([(over, 1.0), (under, -1.0)], confidence)
 
 
 def ratio_by_rounds(
@@ -138,23 +128,20 @@ def ratio_by_rounds(
 
 
 def product(
-    powers: Sequence[tuple[Sequence[float], float]],
-    confidence: float = 1 - LEVEL,
-    noise: Noise | None = None,
+    powers: Sequence[tuple[Sequence[float], float]], confidence: float = 1 - LEVEL
 ) -> Interval | None:
     """Geometric means of independent samples, each to a power, multiplied. Exact on the log scale.
 
-    None where a sample has no process, or one process and no noise stands in.
+    None where a sample has fewer than two processes.
     """
     samples = [(_logs(times), power) for times, power in powers]
-    parts = _parts([(logs, power) for logs, power in samples], noise)
+    parts = _parts(samples)
     if parts is None:
         return None
     center = math.fsum(power * mean(logs) for logs, power in samples)
     return Interval(
         log=MeanEstimate(center=center, parts=parts),
         processes=tuple(len(logs) for logs, _ in samples),
-        borrowed=any(len(logs) == 1 for logs, _ in samples),
         confidence=confidence,
     )
 
@@ -163,7 +150,6 @@ def overlap_gain(
     alone: Mapping[str, Sequence[float]],
     together: Sequence[tuple[str, Sequence[float]]],
     confidence: float = 1 - LEVEL,
-    noise: Noise | None = None,
 ) -> Interval | None:
     """(Σ solo / together − 1) / (n − 1) of n jobs: 1 is parallel, 0 merely concurrent.
 
@@ -172,8 +158,8 @@ def overlap_gain(
     run (one fast, another slow) counts. Copies of one trial share its times alone, which vary once for all of them.
 
     The sum is taken to first order on the log scale (the delta method), where each ratio has its share of the sum as
-    its weight. None for fewer than two jobs, where a trial or the group has no process, and where it has one and no
-    noise stands in. Raises ValueError where jobs have not the same number of runs.
+    its weight. None for fewer than two jobs, and where a trial or the group has fewer than two processes. Raises
+    ValueError where jobs have not the same number of runs.
     """
     if len(together) < 2:
         return None
@@ -190,28 +176,24 @@ def overlap_gain(
     of_trial: dict[str, float] = {}
     for (name, _), weight in zip(together, weights, strict=True):
         of_trial[name] = of_trial.get(name, 0.0) + weight
-    # Of a group that ran once nobody knows how its jobs vary with each other; all alike is the most that they can do.
     group = [math.fsum(w * own[k] for w, own in zip(weights, shared, strict=True)) for k in range(*runs)]
     samples = [(logs[name], weight) for name, weight in of_trial.items()]
-    parts = _parts([*samples, (group, 1.0)], noise)
+    parts = _parts([*samples, (group, 1.0)])
     if parts is None:
         return None
     found = Interval(
         log=MeanEstimate(center=math.log(total), parts=parts),
         processes=(*(len(logs[name]) for name in of_trial), len(group)),
-        borrowed=any(len(sample) == 1 for sample, _ in (*samples, (group, 1.0))),
         confidence=confidence,
     )
     return found.minus(1.0).times(1 / (len(together) - 1))
 
 
-def _parts(samples: Sequence[tuple[Sequence[float], float]], noise: Noise | None) -> tuple[Part, ...] | None:
-    """What weighted samples of logarithms add to the variance; None where nothing is known of one."""
-    single = [weight for logs, weight in samples if len(logs) == 1]
-    if not all(logs for logs, _ in samples) or (single and noise is None):
+def _parts(samples: Sequence[tuple[Sequence[float], float]]) -> tuple[Part, ...] | None:
+    """What weighted samples of logarithms add to the variance; None where one has fewer than two."""
+    if any(len(logs) < 2 for logs, _ in samples):
         return None
-    own = [part_of(logs, weight) for logs, weight in samples if len(logs) > 1]
-    return (*own, noise.part(single)) if noise and single else tuple(own)
+    return tuple(part_of(logs, weight) for logs, weight in samples)
 
 
 def _logs(times: Sequence[float]) -> list[float]:

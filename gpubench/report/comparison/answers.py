@@ -80,7 +80,6 @@ _WORDS: tuple[Word, ...] = ("less", "more", "same", "open")
 
 _NO_TEST: Mapping[Basis, str] = {
     "one process": "of one process on a side, of which nothing is concluded",
-    "noise": "by the machine's own noise, borrowed for one process",
     "too few seeds": "with fewer than three seeds on a side",
     "unlike": "whose figures are not of one kind",
 }

@@ -73,7 +73,6 @@ def is_epoch(one: Beside) -> bool:
 def answer_word(found: FigureBeside, told: FigureWords) -> str:
     """What B is, in a cell."""
     word = _WHY_OPEN.get(found.basis, told.words[found.word])
-    word += " (borrowed)" if found.basis == "noise" else ""
     return f"{word}, regression" if found.beyond else word
 
 

@@ -98,11 +98,7 @@ def _attempts(row: TableRow) -> set[tuple[object, ...]]:
 def _would_settle(of: SideBySide) -> list[str]:
     """What it would take to tell more of times that are open."""
     times = [(one, one.figures["time"]) for one in of.beside if "time" in one.figures]
-    opened = [
-        found.interval
-        for _, found in times
-        if found.word == "open" and found.interval and found.basis != "noise"
-    ]
+    opened = [found.interval for _, found in times if found.word == "open" and found.interval]
     said = []
     if opened:
         how = replace(further([row for one, _ in times for row in (one.a, one.b)]), turns=())

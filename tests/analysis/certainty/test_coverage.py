@@ -12,7 +12,6 @@ from simulated_processes import error_of_mean, mean_times, resembling
 
 from gpubench.analysis.certainty.decision import decide
 from gpubench.analysis.certainty.interval import interval, overlap_gain, ratio, ratio_by_rounds
-from gpubench.analysis.certainty.noise import pooled
 
 SAMPLES = 2000
 
@@ -93,14 +92,6 @@ def test_overlap_gains_hold_the_truth():
         for solo, (one, other) in zip(alone, both, strict=True)
     ]
     assert 0.92 < held(found, 0.5) < 0.98
-
-
-def test_the_machines_noise_stands_in():
-    draw = np.random.default_rng(7)
-    known = np.exp(draw.normal(0, 0.05, (SAMPLES, 2, 5))).tolist()
-    sides = np.exp(draw.normal(0, 0.05, (SAMPLES, 2))).tolist()
-    found = [ratio([a], [b], noise=pooled(times)) for (a, b), times in zip(sides, known, strict=True)]
-    assert 0.935 < held(found) < 0.965
 
 
 @pytest.mark.parametrize("drift", [0.0, 0.05])

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpubench.analysis.certainty.interval import interval, overlap_gain, product, ratio, ratio_by_rounds
-from gpubench.analysis.certainty.noise import Noise, pooled
 
 SLOW = [1.02, 1.05, 0.99, 1.04, 1.01]
 FAST = [0.95, 0.98, 1.0, 0.93, 0.96, 0.97]
@@ -25,7 +24,7 @@ def test_the_interval_of_one_row():
     found = interval([1.0, 1.1, 1.3])
     assert ends(found) == pytest.approx((0.81002844, 1.12662317, 1.56695704))
     assert found.half_pct == pytest.approx(100 * (1.56695704 - 0.81002844) / 2 / 1.12662317)
-    assert (found.processes, found.borrowed) == ((3,), False)
+    assert found.processes == (3,)
     narrow = interval([1.0, 1.1, 1.3], confidence=0.9)
     assert ends(narrow) == pytest.approx((0.90062315, 1.12662317, 1.40933504))
 
@@ -53,40 +52,7 @@ def test_few_processes_have_no_interval_of_their_own():
     assert interval([1.0]) is None
     assert ratio([1.0], [1.0, 1.1]) is None
     assert ratio([1.0, 1.1], []) is None
-    assert ratio([], [1.0], noise=Noise(sd=0.1, freedom=3)) is None
-
-
-def test_the_machines_noise_stands_in_for_one_process():
-    noise = Noise(sd=0.05, freedom=9)
-    alone = interval([2.0], noise=noise)
-    assert ends(alone) == pytest.approx(
-        (2 * math.exp(-2.26215716 * 0.05), 2, 2 * math.exp(2.26215716 * 0.05))
-    )
-    assert alone.borrowed
-    # Both sides: √2 standard deviations, and they are known with 9 degrees of freedom, not with 18.
-    both = ratio([1.1], [1.0], noise=noise)
-    assert both.low == pytest.approx(1.1 * math.exp(-2.26215716 * 0.05 * math.sqrt(2)))
-    assert both.borrowed
-    # One side: Welch with the noise's freedom for it, 9.8596 in all (by hand).
-    mixed = ratio([1.1], [1.0, 1.02, 0.98], noise=noise)
-    assert mixed.log.freedom == pytest.approx(9.85962451)
-    assert mixed.log.half_width() == pytest.approx(0.11456112)
-    assert mixed.borrowed
-    own = ratio(SLOW, FAST, noise=noise)
-    assert own == ratio(SLOW, FAST), "who has processes enough borrows nothing"
-    assert not own.borrowed
-
-
-def test_noise_is_pooled_over_configurations():
-    """Squares of logarithms: 2 × 0.1² of three (freedom 2), 2 × 0.05² of two (freedom 1): 0.025 / 3."""
-    three = [math.exp(value) for value in (-0.1, 0.0, 0.1)]
-    two = [5 * math.exp(value) for value in (-0.05, 0.05)]
-    found = pooled([three, two, [7.0], []])
-    assert (found.sd, found.freedom) == pytest.approx((math.sqrt(0.025 / 3), 3))
-    assert pooled([[1.0], []]) is None
-    for sd, freedom in ((-0.1, 3), (0.1, 0), (math.inf, 3), (math.nan, 3)):
-        with pytest.raises(ValueError, match="degrees of freedom"):
-            Noise(sd=sd, freedom=freedom)
+    assert ratio([], [1.0]) is None
 
 
 def test_pairs_by_rounds():
@@ -96,7 +62,7 @@ def test_pairs_by_rounds():
     found = ratio_by_rounds(over, under)
     assert [math.log(end) for end in (found.low, found.high)] == pytest.approx([0.01014500, 0.11202788])
     assert found.log.chance_equal(0) == pytest.approx(0.03165400)
-    assert (found.processes, found.borrowed) == ((4, 4), False)
+    assert found.processes == (4, 4)
     assert ratio_by_rounds(over, under, 0.9).low > found.low
     assert ratio_by_rounds({1: 1.0, 2: 1.0}, {2: 1.0, 3: 1.0}) is None
     assert ratio_by_rounds({1: 1.0, 2: 1.1}, {1: 1.0, 2: 1.0}) is not None
@@ -174,7 +140,7 @@ def test_the_overlap_gain_by_hand():
     ]
     assert found.log.error == pytest.approx(math.sqrt(sum(variances)))
     assert [part.freedom for part in found.log.parts] == [2, 2, 2]
-    assert (found.processes, found.borrowed) == ((3, 3, 3), False)
+    assert found.processes == (3, 3, 3)
     half = found.log.half_width()
     assert (found.low, found.high) == pytest.approx([sum(rates) * math.exp(s * half) - 1 for s in (-1, 1)])
 
@@ -205,16 +171,10 @@ def test_jobs_of_one_run_that_make_up_for_each_other_leave_the_gain_sure():
 
 
 def test_a_gain_takes_two_jobs_and_all_their_times():
-    noise = Noise(sd=0.05, freedom=9)
     assert overlap_gain({"a": [1.0, 1.1]}, [("a", [1.0, 1.1])]) is None
     assert overlap_gain({"a": [1.0, 1.1]}, [("a", [1.0, 1.1]), ("b", [1.0, 1.1])]) is None
     assert overlap_gain({"a": [1.0, 1.1]}, [("a", []), ("a", [])]) is None
     assert overlap_gain({"a": [1.0]}, [("a", [2.0]), ("a", [2.0])]) is None
-    found = overlap_gain({"a": [1.0]}, [("a", [2.0]), ("a", [2.0])], noise=noise)
-    assert found.borrowed
-    assert found.value == pytest.approx(0)
-    assert found.log.error == pytest.approx(0.05 * math.sqrt(2))
-    assert found.log.freedom == pytest.approx(9)
     with pytest.raises(ValueError, match="as many runs"):
         overlap_gain({"a": [1.0, 1.1]}, [("a", [1.0, 1.1]), ("a", [1.0])])
 
