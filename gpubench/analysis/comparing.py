@@ -240,7 +240,7 @@ def _energy(
         images, joules = row.images_per_epoch, row.energy_j
         if not images or not joules:
             return None
-        whole = [run for run in row.runs if run.is_whole] or list(row.runs)
+        whole = [run for run in row.runs if run.has_all_figures] or list(row.runs)
         each = [run.energy_j / images for run in whole if run.energy_j]
         found.append((joules / images, Sample(values=tuple(sorted(each or [joules / images])))))
     (mine, first), (others, second) = found

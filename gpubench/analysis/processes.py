@@ -52,8 +52,7 @@ def _ratios(row: TableRow) -> dict[str, Any]:
             found |= {"cost_growth_pct": grown, "cost_growth_low_pct": low, "cost_growth_high_pct": high}
     if alone is not None and row.slowdown is not None:
         found |= _ends("slowdown", over_processes.slowdown(row, alone))
-    # The figure is of the first round, in which whole epochs are measured, and so is its interval.
-    whole = [run for run in row.runs if run.is_whole] or row.runs
+    whole = [run for run in row.runs if run.has_all_figures] or row.runs
     joules = sorted(run.energy_j for run in whole if run.energy_j)
     energy = interval(joules)
     if energy is not None and row.images_per_epoch:

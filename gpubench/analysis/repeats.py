@@ -218,7 +218,7 @@ def _alone(row: Row) -> TableRow:
 
 def _median(merged: TableRow, good: Sequence[Row], same: Sequence[Row]) -> TableRow:
     """The row with the figures that these repeats have together."""
-    first = [row for row in good if row.is_whole]
+    first = [row for row in good if row.has_all_figures]
     figures = _together(first or good)
     if len(first) < len(good):
         figures |= {name: value for name, value in _together(good).items() if name in EVERY_ROUND}

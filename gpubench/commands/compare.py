@@ -25,6 +25,7 @@ from gpubench.report.contents import Contents
 from gpubench.report.forms import AnswerForm
 from gpubench.report.reading import reading
 from gpubench.results.home import newest_results
+from gpubench.schema.epoch_times import Kind
 from gpubench.schema.row import TableRow
 
 REGRESSION = 3
@@ -56,6 +57,7 @@ def compare(
     if sort is not None and sort not in (*FIGURES, *CANDIDATES):
         raise unknown("figure or field to sort by", sort, (*FIGURES, *CANDIDATES))
     a, b, name, own = _sides(folders, field)
+    _check_kinds(a.rows, b.rows)
     free = () if not name else (name,)
     matching = matched(a.rows, b.rows, free=free, with_own_images=own)
     found = compared(matching, of=of, threshold=limit, by_rounds=bool(name))
@@ -130,6 +132,25 @@ def _sides(folders: Sequence[Path], field: str | None) -> tuple[Side, Side, str,
             raise UsageError(f"no row has {side.name}; there are: {', '.join(there) or 'none that tell it'}")
     variants = [pair for stored in found.plans for pair in stored.plan.experiment.variants.items()]
     return sides[0], sides[1], name, {own for own, variant in variants if variant.data is not None}
+
+
+REMEDY: dict[Kind, str] = {
+    "whole epochs": "measure the trials of the other side with --epochs 3, as these were",
+    "steady rate": "measure the trials of the other side anew",
+    "published log": "measure both sides",
+}
+"""Kind of epoch time -> how to have both sides of it."""
+
+
+def _check_kinds(a: Sequence[TableRow], b: Sequence[TableRow]) -> None:
+    """Raises UnusableError where no epoch time of one side is of a kind of the other's."""
+    mine, others = ({row.kind: None for row in rows if row.epoch_time_s} for rows in (a, b))
+    if mine and others and mine.keys().isdisjoint(others):
+        older = next(kind for kind in REMEDY if kind in {**mine, **others})
+        raise UnusableError(
+            f"A holds times of {' and '.join(mine)}, B of {' and '.join(others)}, which are never compared: "
+            f"{REMEDY[older]}"
+        )
 
 
 def _hashable(value: object) -> object:

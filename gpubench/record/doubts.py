@@ -10,20 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analysis.slowdown import faster_together
-from gpubench.basics.drift import drift_pct
 from gpubench.basics.words import many
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
-from gpubench.record.epochs import EpochRow
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.doubts import (
     BEYOND_TURNS,
     BUSY_PCT,
     CROWDED,
-    DRIFT_PCT,
-    ENERGY_APART_PCT,
-    ENERGY_WINDOW_S,
     FEWEST_GAPS,
     FULL_PCT,
     GAPS_PCT,
@@ -31,10 +26,8 @@ from gpubench.schema.doubts import (
     OTHER_LOAD_PCT,
     SPREAD_PCT,
     THROTTLED_PCT,
-    TIMED_S,
     doubt_of,
 )
-from gpubench.schema.epoch_times import EXTRAPOLATED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +57,6 @@ class Evidence:
     """How many images its folder has, those for validation and those left out among them."""
     skipped_images: int = 0
     """How many of them were left out because they can't be decoded."""
-    round: int = 1
     could_run_on: int | None = None
     """How many CPUs it could run on, where SLURM gave fewer and holds it to none in particular."""
     stale_solo: bool = False
@@ -74,10 +66,6 @@ class Evidence:
         """A column's value, where it is a number."""
         value = self.result.get(column)
         return float(value) if isinstance(value, (int, float)) else None
-
-    @property
-    def measured_s(self) -> float:
-        return float(sum(e.epoch_time_s for e in self.ended.counted))
 
 
 def _stranger(case: Evidence) -> str | None:
@@ -134,47 +122,6 @@ def _spread(case: Evidence) -> str | None:
     return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs on a quieter host"
 
 
-def _short_epochs(case: Evidence) -> str | None:
-    if case.measured_s >= TIMED_S:
-        return None
-    more = "--steps" if case.job.trial.steps else "--epochs, or more images"
-    return f"times and CPU use were measured over only {case.measured_s:.2g} s; measure longer ({more})"
-
-
-def _short_steps(case: Evidence) -> str | None:
-    if case.result.get("epoch_time_source") != EXTRAPOLATED:
-        return None
-    pieces = [e for e in case.ended.epochs if isinstance(e, EpochRow) and not e.warmup]
-    whole = any(e.images == case.result["images_per_epoch"] for e in pieces)
-    if whole or any(e.steady_steps for e in pieces):
-        return None
-    own = case.resolved.workers // case.resolved.processes
-    enough = 2 * max(1, own) + own * case.job.trial.prefetch
-    return (
-        f"the epoch is extrapolated from {many(pieces[0].steps, 'step')}, too few to tell how long one takes "
-        f"once the loaders run evenly: use --steps {enough} or more, or whole epochs (--epochs)"
-    )
-
-
-def _short_window(case: Evidence) -> str | None:
-    if case.number("energy_j") is None or case.measured_s >= ENERGY_WINDOW_S:
-        return None
-    return (
-        f"energy was measured over {case.measured_s:.1f} s: the driver's counter moves every 0.1 s and its sensor "
-        "sees only part of the time; measure 10 s or more (--epochs)"
-    )
-
-
-def _energy(case: Evidence) -> str | None:
-    counted, sampled = case.number("energy_j"), case.number("energy_sampled_j")
-    if not counted or not sampled or abs(sampled / counted - 1) <= ENERGY_APART_PCT / 100:
-        return None
-    return (
-        f"the energy counter says {counted:,.0f} J, sampled power {sampled:,.0f} J; the load changed faster than they "
-        "can follow, or one of them is wrong; measure longer epochs"
-    )
-
-
 def _near_limit(case: Evidence) -> str | None:
     used, cap = case.number("gpu_mem_mib"), case.job.trial.gpu_mem_cap_mib
     limit = cap or case.gpu_mib
@@ -217,33 +164,6 @@ def _other_load(case: Evidence) -> str | None:
             "it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
         )
     return None
-
-
-def _short_warmup(case: Evidence) -> str | None:
-    if not any(e.warmup for e in case.ended.epochs):
-        return "nothing was warmed up: the first steps prepare kernels and caches; use --set warmup_epochs=1"
-    if case.round > 1:
-        return _not_steady(case)
-    drift = case.ended.drift_pct
-    if drift is None or drift <= DRIFT_PCT:
-        return None
-    # Before measured steps the warm-up's length is the loaders' doing.
-    more = "measure epochs" if case.job.trial.steps else "use --set warmup_epochs=2 with one epoch more"
-    return (
-        f"the first measured steps took {drift:.0f} % longer than the last: the warm-up was too short; {more}"
-    )
-
-
-def _not_steady(case: Evidence) -> str | None:
-    """Of a further round, whose windows tell nothing but the time of a steady step."""
-    pieces = [e for e in case.ended.epochs if isinstance(e, EpochRow) and not e.warmup]
-    found = [drift for e in pieces if (drift := drift_pct(e.steady_times_s)) is not None]
-    if not found or (drift := max(found)) <= DRIFT_PCT:
-        return None
-    return (
-        f"in a further round the first steady steps took {drift:.0f} % longer than the last: its warm-up was too "
-        "short; --rounds 1 --repeats 3 measures whole epochs, each process after one that warms up"
-    )
 
 
 def _gaps(case: Evidence) -> str | None:
@@ -346,16 +266,11 @@ RULES: Mapping[str, Callable[[Evidence], str | None]] = {
     "throttled": _throttled,
     "low-clock": _low_clock,
     "spread": _spread,
-    "short-epochs": _short_epochs,
-    "short-steps": _short_steps,
-    "short-window": _short_window,
-    "energy": _energy,
     "near-limit": _near_limit,
     "retries": _retries,
     "cpu-starved": _cpu_starved,
     "other-load": _other_load,
     "unbound-cpus": _unbound_cpus,
-    "short-warmup": _short_warmup,
     "gaps": _gaps,
     "diverged": _diverged,
     "dp": _dp,
@@ -375,6 +290,4 @@ def doubts(case: Evidence) -> dict[str, str]:
     """Code -> a sentence with advice, for every doubt about this result."""
     ok = case.ended.status == "ok"
     rules = {code: rule for code, rule in RULES.items() if ok or doubt_of(code).any_ending}
-    if case.round > 1:
-        rules = {code: rule for code, rule in rules.items() if not doubt_of(code).first_round}
     return {code: sentence for code, rule in rules.items() if (sentence := rule(case)) is not None}

@@ -256,7 +256,6 @@ def _case(
         neighbours=_neighbours(jobs, number),
         images=_images(tried.facts) if reads else 0,
         skipped_images=tried.facts.skipped_images if reads else 0,
-        round=tried.round,
         could_run_on=_could_run_on(tried.resolved, known.machine),
         stale_solo=_stale(group_prediction, membership.number, known) if membership else False,
     )

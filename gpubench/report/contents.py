@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from dataclasses import replace as other
 from typing import Any
 
+from gpubench.analysis.cpu_speed import with_cpu_speed
 from gpubench.analysis.repeats import with_spread
 from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.varied import solo
@@ -149,7 +150,7 @@ def table_of(plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) ->
 def _measured_rows(chosen: Mapping[Counts, Record]) -> list[Row]:
     """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
     measured = [row_of(record, key[-1]) for key, record in chosen.items()]
-    return with_verdicts(measured, solo(measured))
+    return with_cpu_speed(with_verdicts(measured, solo(measured)))
 
 
 def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:

@@ -155,7 +155,7 @@ def tables(
     members: Mapping[str, Sequence[str]] | None = None,
     choice: Choice = SHOW,
 ) -> list[Table]:
-    """One Table for each experiment of a results folder.
+    """One Table for each experiment of a results folder, or for each kind of its epoch times: these can't be compared.
 
     `rows` are those of `row_of`, and planned ones. The mappings are by experiment, from the stored plans; all
     may be missing. `members` lists an experiment's trial ids in planned order: trials that another experiment
@@ -166,9 +166,12 @@ def tables(
     made = []
     for name in names:
         mine = [*_planned(rows, members.get(name, ())), *_unplanned(rows, name, members)]
-        if mine:
+        kinds = dict.fromkeys(row.kind for row in mine)
+        for kind in kinds:
+            alike = [row for row in mine if row.kind == kind]
+            called = f"{name}, {kind}" if len(kinds) > 1 else name
             question = questions.get(name, "")
-            made.append(build(name, mine, axes=axes.get(name, ()), question=question, choice=choice))
+            made.append(build(called, alike, axes=axes.get(name, ()), question=question, choice=choice))
     return made
 
 

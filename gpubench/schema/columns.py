@@ -115,7 +115,8 @@ class MeasuredColumns:
 
     epoch_time_s: Above0 | None = column(
         "s",
-        "median over measured epochs, loading included; in `table.csv`, of several processes, their geometric mean",
+        "images_per_epoch / images_per_s, or of whole epochs their median, loading included; in `table.csv`, of several "
+        "processes, their geometric mean",
         "epoch time s",
         2,
         every_round=True,
@@ -129,11 +130,16 @@ class MeasuredColumns:
     epochs_measured: Count | None = column("", "how many epochs the median is of", "epochs")
     epoch_time_source: Text | None = column(
         "",
-        "measured, or extrapolated from `steps` or a further round's window; in `table.csv` that of the first round",
+        "steady: the rate of a continuous stream; measured: whole epochs; extrapolated, by versions before 0.2: whole "
+        "epochs, from some of their steps; or where a published log comes from",
         "source",
     )
     images_per_s: Above0 | None = column(
-        "images/s", "images_per_epoch / epoch_time_s", "images/s", 0, every_round=True
+        "images/s",
+        "images_per_epoch / epoch_time_s; where that is steady, the rate that was measured",
+        "images/s",
+        0,
+        every_round=True,
     )
     images_per_epoch: Count1 | None = column("images", "full batches only", "images")
     step_time_ms_p50: Signed | None = column(
@@ -144,7 +150,7 @@ class MeasuredColumns:
     )
     first_batch_s: Signed | None = column(
         "s",
-        "from iter(loader) to the first batch, median over measured epochs",
+        "from iter(loader) to the first batch: of a stream its one cold start, of whole epochs the median",
         "first batch s",
         2,
         every_round=True,
@@ -379,6 +385,21 @@ class AllocationColumns:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class CpuSpeedColumns:
+    """How fast the host's CPU was: measured, too, since trials.csv had all the others."""
+
+    cpu_probe_ms: Above0 | None = column(
+        "ms",
+        "CPU time of a fixed piece of work on the launching thread, the mean of before loaders start and after they end",
+        "CPU probe ms",
+        2,
+    )
+    cpu_speed_pct: Above0 | None = column(
+        "%", "the fastest `cpu_probe_ms` of the same host in the folder over the row's own", "CPU speed %", 0
+    )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class DerivedColumns:
     """What tables work out from the rows that they show; never stored."""
 
@@ -456,27 +477,31 @@ class EpochColumns:
 
     trial_id: Text = column("", "the trial", default="")
     attempt: Count | None = column("", "which attempt at it")
-    epoch: Count | None = column("", "0, 1, …")
+    epoch: Count | None = column("", "0, 1, …; of a stream 0 is its warm-up, 1 its window")
     warmup: bool | None = column("", "1: left out of statistics")
-    epoch_time_s: Amount | None = column("s", "iter(loader) to the end of the last step on the device")
+    epoch_time_s: Amount | None = column(
+        "s", "from its begin (of an epoch: iter(loader)) to the end of its last step on the device"
+    )
     steps: Count | None = column("", "optimizer steps")
     images: Count | None = column("images", "images trained on")
     data_wait_s: Signed | None = column("s", "time in which the device starved for a batch")
-    first_batch_s: Signed | None = column("s", "from iter(loader) to the first batch")
-    train_loss: Loss | None = column("", "mean loss over the epoch")
+    first_batch_s: Signed | None = column(
+        "s", "from iter(loader) to the first batch; empty for a window, whose stream had begun"
+    )
+    train_loss: Loss | None = column("", "mean loss over it")
     cpu_s: Signed | None = column("s", "CPU seconds of the trial's process tree")
     energy_j: Amount | None = column("J", "all its GPUs, by the driver's counter or else by sampled power")
     top1_pct: Amount | None = column("%", "top-1 after this epoch, where it was asked for")
-    steady_step_s: Signed | None = column("s", "mean time of a step once the loaders run evenly")
+    steady_step_s: Signed | None = column("s", "mean time of a step, of an epoch without its first one")
     steady_steps: Count | None = column(
         "",
-        "how many steps that is the mean of; 0: too few for it, so it is the mean of those after the first",
+        "how many steps that is the mean of",
     )
     tail_s: Signed | None = column(
-        "s", "epoch_time_s less first_batch_s and steps × steady_step_s; may be below 0"
+        "s", "by versions before 0.2: epoch_time_s less first_batch_s and steps × steady_step_s"
     )
     round: Count1 | None = column(
-        "", "the sweep's round; those after the first measure a window of steps only"
+        "", "the sweep's round"
     )
 
 
@@ -534,6 +559,7 @@ ENVIRONMENT = of_class(EnvironmentColumns)
 IMAGES = of_class(ImageColumns)
 ROUNDS = (*of_class(RoundColumns), *of_class(LaterColumns))
 ALLOCATION = of_class(AllocationColumns)
+CPU_SPEED = of_class(CpuSpeedColumns)
 DERIVED = of_class(DerivedColumns)
 EPOCH_COLUMNS = of_class(EpochColumns)
 NODE_COLUMNS = of_class(NodeColumns)
@@ -554,6 +580,7 @@ COLUMNS: tuple[Column, ...] = (
     *ROUNDS,
     *ALLOCATION,
     *LATEST,
+    *CPU_SPEED,
 )
 """Those of trials.csv, in its order."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}

@@ -39,6 +39,9 @@ FASTER = 0.95
 """Share of its time alone: a job of a group that takes less was not sped up by its neighbours, so one of both times
 is off."""
 
+SLOW_CPU_PCT = 85.0
+"""Of the fastest that the host's CPU was seen to be in the folder."""
+
 Doubted = Literal["time", "energy", "memory", "accuracy", "comparison"]
 """What a doubt is about: a row's figures of one kind, or `comparison`: what it says beside rows without this doubt."""
 
@@ -91,12 +94,10 @@ class Doubt:
     """Whether it is told of a trial that did not end `ok`, too: it may be why."""
     told_first: bool = False
     """Whether it is told before all others."""
-    first_round: bool = False
-    """Whether it is left to the first round: it is about how long was measured, or about what a further round, which
-    measures a short window, tells of no longer."""
-    raised_by: Literal["rule", "processes", "log"] = "rule"
+    raised_by: Literal["rule", "processes", "folder", "log", "earlier"] = "rule"
     """`rule`: a function in `record/doubts.py`; `processes`: what a row's processes tell together, where they become
-    one row; `log`: it came with a published log."""
+    one row; `folder`: what the rows of a folder tell together; `log`: it came with a published log; `earlier`: versions
+    before 0.2 raised it, and their records hold it."""
     severity: Severity = larger
     """Which of several rows that have it is the worst."""
     severity_from: tuple[tuple[str, Severity], ...] = ()
@@ -113,7 +114,6 @@ DOUBTS: tuple[Doubt, ...] = (
         code="diverged",
         says="The loss is not a finite number, so the network learnt nothing.",
         about=("accuracy", "comparison"),
-        first_round=True,
     ),
     Doubt(
         code="stranger",
@@ -150,6 +150,16 @@ DOUBTS: tuple[Doubt, ...] = (
         severity_from=((CROWDED, smaller_share),),
     ),
     Doubt(
+        code="slow-cpu",
+        says=f"The host's CPU ran at less than {SLOW_CPU_PCT:g} % of its fastest in the folder, by fixed work before loaders "
+        "start and after they end.",
+        about=("time",),
+        serious=False,
+        of_others=True,
+        severity=smaller,
+        raised_by="folder",
+    ),
+    Doubt(
         code="unbound-cpus",
         says="SLURM gave a number of CPUs, but the trial could run on more: nothing keeps it and other jobs apart.",
         about=("time",),
@@ -175,13 +185,14 @@ DOUBTS: tuple[Doubt, ...] = (
         says="Nothing was warmed up, or the first measured steps (of a further round, the first steady ones) took "
         f"more than {DRIFT_PCT:g} % longer than the last.",
         about=("time",),
+        raised_by="earlier",
     ),
     Doubt(
         code="short-epochs",
         says=f"The measured windows last less than {TIMED_S:g} s in all.",
         about=("time",),
         severity=smaller,
-        first_round=True,
+        raised_by="earlier",
     ),
     Doubt(
         code="short-steps",
@@ -189,7 +200,7 @@ DOUBTS: tuple[Doubt, ...] = (
         "step for each loader worker of a rank).",
         about=("time",),
         severity=smaller_share,
-        first_round=True,
+        raised_by="earlier",
     ),
     Doubt(
         code="solo-stale",
@@ -233,7 +244,7 @@ DOUBTS: tuple[Doubt, ...] = (
         says=f"The energy counter and the integral of power differ by more than {ENERGY_APART_PCT:g} %.",
         about=("energy",),
         severity=further_apart,
-        first_round=True,
+        raised_by="earlier",
     ),
     Doubt(
         code="desktop",
@@ -272,7 +283,7 @@ DOUBTS: tuple[Doubt, ...] = (
         about=("energy",),
         serious=False,
         severity=smaller,
-        first_round=True,
+        raised_by="earlier",
     ),
     Doubt(
         code="skipped-images",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 FEWEST_TIMES = 3
 """Epoch times (of epochs, or of repeats) from which their spread says anything: two have none to speak of."""
@@ -13,6 +14,10 @@ NO_SPREAD = f"fewer than {FEWEST_TIMES} epochs were measured: they have no sprea
 """Why there is no `epoch_time_iqr_s`."""
 NO_EPOCHS = "a steady rate was measured, not whole epochs"
 """Why there is neither that nor `epochs_measured`."""
+
+
+Kind = Literal["steady rate", "whole epochs", "published log"]
+"""What an epoch time is of. Unlike kinds are never compared."""
 
 
 def median_of(measured_s: Sequence[float], source: str | None) -> Sequence[float]:

@@ -19,7 +19,13 @@ from pydantic import (
     model_serializer,
 )
 
-from gpubench.schema.columns import GroupColumns, LaterColumns, MeasuredColumns, ModelColumns
+from gpubench.schema.columns import (
+    CpuSpeedColumns,
+    GroupColumns,
+    LaterColumns,
+    MeasuredColumns,
+    ModelColumns,
+)
 from gpubench.schema.trial_fields import those
 
 RECORD_SCHEMA = 4
@@ -62,7 +68,7 @@ class _ByName:
         return f"{type(self).__name__}({vars(self)})"
 
 
-class ResultColumns(_ByName, ModelColumns, MeasuredColumns, GroupColumns, LaterColumns):
+class ResultColumns(_ByName, ModelColumns, MeasuredColumns, GroupColumns, LaterColumns, CpuSpeedColumns):
     """What was measured: columns as attributes. None: not measured, the record's `missing` says why."""
 
 

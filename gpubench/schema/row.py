@@ -16,6 +16,7 @@ from gpubench.schema import trial_fields
 from gpubench.schema.columns import (
     BY_NAME,
     AllocationColumns,
+    CpuSpeedColumns,
     DerivedColumns,
     DoubtColumns,
     EnvironmentColumns,
@@ -27,6 +28,7 @@ from gpubench.schema.columns import (
     ModelColumns,
     RoundColumns,
 )
+from gpubench.schema.epoch_times import EXTRAPOLATED, STEADY, Kind
 from gpubench.schema.group_facts import GroupFacts
 from gpubench.schema.node_fit import Figure, NodeFit
 from gpubench.schema.verdict import Verdict
@@ -85,6 +87,7 @@ class Row(
     LaterColumns,
     RoundColumns,
     AllocationColumns,
+    CpuSpeedColumns,
 ):
     """One attempt at a trial, or a trial that was planned only; of a column that is None the value is not known."""
 
@@ -158,6 +161,20 @@ class Row(
         """Whether it measured all that there is of its trial, for the plan. Further rounds measure how long it takes,
         and references of nodes tell of that alone: they repeat it with the same seed."""
         return self.round == 1 and not self.is_reference
+
+    @property
+    def has_all_figures(self) -> bool:
+        """Whether it measured all that there is of its trial: further rounds of versions before 0.2 did not."""
+        return self.is_whole or self.epoch_time_source != EXTRAPOLATED
+
+    @property
+    def kind(self) -> Kind:
+        """What its epoch time is of, or would be."""
+        if self.source != "measured":
+            return "published log"
+        if self.epoch_time_source is None:
+            return "steady rate" if self.epochs is None else "whole epochs"
+        return "steady rate" if self.epoch_time_source == STEADY else "whole epochs"
 
     def __repr__(self) -> str:
         known = {name: value for name, value in vars(self).items() if value not in (None, (), {})}
