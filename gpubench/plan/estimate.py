@@ -8,10 +8,11 @@ from decimal import Decimal
 from itertools import accumulate
 from typing import Any
 
-from gpubench.plan.resolve import Resolved, warmup_steps
+from gpubench.plan.resolve import Resolved
 from gpubench.schema.catalog import SMALL_MODELS
 from gpubench.schema.row import Row
 from gpubench.schema.trial import Trial
+from gpubench.schema.window import FEWEST_STEPS, WARM_UP_S, WINDOW_S, warm_up_steps
 
 START_S = {"cuda": 6.0, "cpu": 2.0}
 """Process, context, first step, evaluation: seen on an H200 host and on two CPU cores."""
@@ -38,37 +39,44 @@ class Estimate:
     """It takes at least so long, whatever was guessed: a try that was stopped tells."""
 
 
-def estimates(trials: Sequence[tuple[Trial, Resolved, int | None]], rows: Sequence[Row]) -> list[Estimate]:
-    """The time of each trial: start-up, then images over a rate. `rows`: those of trials.csv that are ok.
-
-    With each trial: how many steps are measured in place of what it asks for, if a further round measures it.
-    """
-    known = _Rates(rows)
-    return [_estimate(t, resolved, window, known) for t, resolved, window in trials]
+def estimates(trials: Sequence[tuple[Trial, Resolved]], rows: Sequence[Row]) -> list[Estimate]:
+    """The time of each trial's process. `rows`: those of trials.csv that are ok."""
+    known = _Known(rows)
+    return [_estimate(t, resolved, known) for t, resolved in trials]
 
 
 def estimate(t: Trial, resolved: Resolved, rows: Sequence[Row]) -> Estimate:
     """The time of one trial. For many, `estimates` looks through the rows once."""
-    return _estimate(t, resolved, None, _Rates(rows))
+    return _estimate(t, resolved, _Known(rows))
 
 
-def first_guess(whole: Estimate, resolved: Resolved, window_s: float) -> Estimate:
-    """The time of a further round's process, before anything tells how long a step takes.
+def _estimate(t: Trial, resolved: Resolved, known: _Known) -> Estimate:
+    row = known.nearest(t)
+    rate = row.images_per_s if row is not None else None
+    step_s = t.batch_size / rate if rate else _guessed_step_s(t, resolved)
+    start_s = START_S[resolved.device]
+    if t.epochs is not None:
+        steps = resolved.train_images // t.batch_size * t.epochs
+        return Estimate(start_s + steps * step_s, rate is not None)
+    window_s = _window_s(t.window, t.steps, step_s, resolved.device)
+    if row is not None and row.took_s is not None and row.kind == "steady rate":
+        # Whatever else it did took as long: it started, prepared its kernels, warmed up, and ended.
+        own_s = _window_s(row.value("window"), row.steps, step_s, resolved.device)
+        return Estimate(max(window_s, row.took_s - own_s + window_s), True)
+    ahead = resolved.workers // resolved.processes * t.prefetch
+    warm_s = max(WARM_UP_S, warm_up_steps(ahead) * step_s)
+    return Estimate(start_s + warm_s + window_s, rate is not None)
 
-    `whole`: of the first round's.
-    """
-    return Estimate(min(whole.seconds, START_S[resolved.device] + window_s), False)
+
+def _window_s(window: float | None, steps: int | None, step_s: float, device: str) -> float:
+    """Seconds of a window. `window`, `steps`: as asked for."""
+    if steps is not None:
+        return steps * step_s
+    return max(window or WINDOW_S[device], FEWEST_STEPS * step_s)
 
 
-def _estimate(t: Trial, resolved: Resolved, window: int | None, known: _Rates) -> Estimate:
-    measured = window or t.steps
-    steps = (
-        measured + warmup_steps(t, resolved) if measured else resolved.train_images // t.batch_size * t.epochs
-    )
-    images = t.batch_size * steps
-    rate = known.nearest(t)
-    if rate is not None:
-        return Estimate(START_S[resolved.device] + images / rate, True)
+def _guessed_step_s(t: Trial, resolved: Resolved) -> float:
+    """Seconds of a step, of which nothing is known."""
     cpus = max(1, resolved.all_cpus)
     each_step_s = 0.0
     if resolved.device == "cpu" and t.model in SMALL_MODELS:
@@ -78,27 +86,26 @@ def _estimate(t: Trial, resolved: Resolved, window: int | None, known: _Rates) -
     else:
         compute = GPU_IMAGES_PER_S * max(1, len(resolved.gpu_ids) * resolved.nodes)
     loading = LOADER_IMAGES_PER_CPU_S * cpus if resolved.workers else float("inf")
-    return Estimate(START_S[resolved.device] + images / min(compute, loading) + steps * each_step_s, False)
+    return t.batch_size / min(compute, loading) + each_step_s
 
 
 _KIND = ("variant", "strategy", "precision", "execution")
 
 
-class _Rates:
-    """Images a second of what was measured, by kind of trial and by batch size within each kind."""
+class _Known:
+    """What was measured, by kind of trial and by batch size within each kind."""
 
     def __init__(self, rows: Sequence[Row]) -> None:
-        self._models: dict[str, dict[tuple[Any, ...], dict[int, float]]] = {}
+        self._models: dict[str, dict[tuple[Any, ...], dict[int, Row]]] = {}
         for row in rows:
             if row.images_per_s and row.model and row.batch_size:
                 kind = (row.input_size, row.gpus, *(row.value(name) for name in _KIND))
-                batches = self._models.setdefault(row.model, {}).setdefault(kind, {})
-                batches[row.batch_size] = row.images_per_s
+                self._models.setdefault(row.model, {}).setdefault(kind, {})[row.batch_size] = row
 
-    def nearest(self, t: Trial) -> float | None:
-        """The rate of the same model in the row that is most like this trial; None where there is none."""
+    def nearest(self, t: Trial) -> Row | None:
+        """The row of the same model that is most like this trial; None where there is none."""
         wanted = [getattr(t, name) for name in _KIND]
-        found: list[tuple[float, float]] = []
+        best: tuple[float, Row] | None = None
         for (size, gpus, *kind), batches in self._models.get(t.model, {}).items():
             if t.input_size not in (None, size):
                 continue
@@ -107,8 +114,9 @@ class _Rates:
                 t.batch_size if t.batch_size in batches else min(batches, key=lambda b: abs(b - t.batch_size))
             )
             far = 10.0 * unlike + 5.0 * (t.gpus not in (None, 0, gpus)) + abs(batch / t.batch_size - 1)
-            found.append((far, batches[batch]))
-        return min(found)[1] if found else None
+            if best is None or far < best[0]:
+                best = far, batches[batch]
+        return best[1] if best else None
 
 
 class Forecast:

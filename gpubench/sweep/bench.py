@@ -15,7 +15,6 @@ from gpubench.node.cluster import Cluster
 from gpubench.node.environment import machine_key
 from gpubench.node.node import Node
 from gpubench.plan import resolve as resolving
-from gpubench.plan.further import FIRST, Turn
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.shares import device_of
@@ -138,16 +137,14 @@ class Bench:
         group_prediction: GroupPrediction,
         should_stop: Callable[[], bool],
         look: Callable[[Sequence[JobProgress]], None],
-        turn: Turn = FIRST,
+        round_: int = 1,
     ) -> list[Record]:
         """One attempt, stored. Returns a record for each job."""
         number, logs = self._begin(unit)
         started_at = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
         resolved = self.resolve(unit)
         try:
-            orders = [
-                self._order(*each) for each in zip(unit.jobs, resolved, logs, turn.each(unit), strict=True)
-            ]
+            orders = [self._order(*each) for each in zip(unit.jobs, resolved, logs, strict=True)]
         except GpubenchError as error:  # its images can't be had; other trials may use others
             now = time.monotonic()
             failed: tuple[Ended, str] = ("failed", str(error))
@@ -178,13 +175,11 @@ class Bench:
                 facts=self.facts(job),
                 machine_key=self.machine_key(job),
                 number=number,
-                round=turn.round,
-                is_reference=turn.is_reference,
-                steps=order_steps,
+                round=round_,
                 started_at=started_at,
                 done=end,
             )
-            for job, one, end, order_steps in zip(unit.jobs, resolved, done, turn.each(unit), strict=True)
+            for job, one, end in zip(unit.jobs, resolved, done, strict=True)
         ]
         records = records_of(tried, self._known(), group_prediction)
         for job, one, record in zip(unit.jobs, resolved, records, strict=True):
@@ -223,7 +218,7 @@ class Bench:
 
         return ask
 
-    def _order(self, job: Job, resolved: Resolved, log: Path, steps: int | None) -> TrialOrder:
+    def _order(self, job: Job, resolved: Resolved, log: Path) -> TrialOrder:
         root = self.folders.ready(self._images(job, resolved))
         return resolving.order(
             job,
@@ -231,7 +226,6 @@ class Bench:
             data=resolving.data_spec(job, resolved, self.facts(job), root),
             log=log.absolute(),
             known_gmacs=self._gmacs.get(_model_key(job, resolved)),
-            steps=steps,
         )
 
     def _left_out(self, job: Job, order: TrialOrder) -> frozenset[str]:

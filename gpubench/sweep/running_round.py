@@ -5,10 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import replace as replace_turn
 
 from gpubench.plan.estimate import Forecast
-from gpubench.plan.further import Turn
 from gpubench.plan.outlook import Outlook
 from gpubench.plan.skips import OutOfMemory, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer
@@ -40,8 +38,6 @@ class RunningRound:
     forecast: Forecast
     outlook: Outlook
     """What comes after this round."""
-    first: Mapping[str, Record]
-    """Trial id -> the attempt that counts in the first round; empty in the first."""
     reference_of: str = ""
     """The node whose reference it measures; empty: what the plan asks for."""
     _oom: OutOfMemory = field(default_factory=OutOfMemory)
@@ -57,10 +53,8 @@ class RunningRound:
             number=number,
             planned=planned,
             counts=counts,
-            forecast=work.forecast(planned, number),
+            forecast=work.forecast(planned),
             outlook=work.outlook(number, planned),
-            # A further round changes nothing of what counts in the first.
-            first=work.chosen() if number > 1 else {},
         )
 
     def go(self) -> None:
@@ -170,15 +164,13 @@ class RunningRound:
             view.say(f"{self._place(place)}  {prediction_line(prediction, self._alone(prediction))}")
         view.started(number, total, self._label(place))
         began = time.monotonic()
-        turn = replace_turn(work.turn(unit, self.number, self.first), is_reference=bool(self.reference_of))
-        records = work.bench.run(unit, prediction, running.should_stop, self._look(place, turn), turn)
+        records = work.bench.run(unit, prediction, running.should_stop, self._look(place), self.number)
         work.keep(records)
         status = ending([record.status for record in records])
         if status == "ok":  # one that broke off says nothing of the others
             took_s = time.monotonic() - began
             self.forecast.took(place, took_s)
-            if self.number > 1:
-                work.took(unit, took_s)
+            work.took(unit, took_s)
         rows = self._tell(records)
         if unit.is_group:
             view.finished_group(number, total, self._label(place), rows)
@@ -205,7 +197,7 @@ class RunningRound:
         told = rows_among(list(solos.values()), self.running.work.records)
         return [told[solo.trial_id] for solo in prediction.solos if solo]
 
-    def _look(self, place: int, turn: Turn) -> Callable[[Sequence[JobProgress]], None]:
+    def _look(self, place: int) -> Callable[[Sequence[JobProgress]], None]:
         running, unit = self.running, self.planned[place].unit
         began = time.monotonic()
         estimated_s, after_s = self.forecast.of(place), self.forecast.after(place)
@@ -215,7 +207,6 @@ class RunningRound:
                 progress_of(
                     unit,
                     progress,
-                    steps=turn.each(unit),
                     label=self._label(place),
                     done=place,
                     total=len(self.planned),
@@ -224,7 +215,7 @@ class RunningRound:
                     estimated_s=estimated_s,
                     after_s=after_s,
                     ahead=self.outlook,
-                    pace=self.forecast.pace if self.number > 1 else 1.0,
+                    pace=self.forecast.pace,
                 )
             )
 

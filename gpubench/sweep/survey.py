@@ -9,8 +9,8 @@ from typing import Any
 
 from gpubench.analysis import claims
 from gpubench.analysis.certainty.interval import interval
-from gpubench.plan.estimate import Estimate, Forecast, estimates, first_guess
-from gpubench.plan.further import FIRST, WINDOW_S, Turn, further, window_steps
+from gpubench.plan.estimate import Estimate, Forecast, estimates
+from gpubench.plan.further import further
 from gpubench.plan.outlook import Ahead, Outlook, outlook
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.resolve import Resolved
@@ -57,7 +57,7 @@ class Survey:
     measured: set[tuple[str, int]] = field(default_factory=set)
     """Trial ids and numbers of the attempts that this sweep has stored."""
     _took: dict[str, float] = field(default_factory=dict)
-    """Id of a unit -> seconds that it took in the last further round."""
+    """Id of a unit -> seconds that it took in the last round."""
     _tell: Tell = refuse
     _given: dict[Key, Mapping[str, Any]] | None = None
 
@@ -307,52 +307,44 @@ class Survey:
         return found
 
     def took(self, unit: Unit, seconds: float) -> None:
-        """Keeps how long a unit took in a further round: the next ones will take as long."""
+        """Keeps how long a unit took: in the next round it will take as long."""
         self._took[unit.unit_id] = seconds
-
-    def turn(self, unit: Unit, number: int, first: Mapping[str, Record]) -> Turn:
-        """How a unit is measured in a round. `first`: trial id -> the attempt that counts in the first round."""
-        if number == 1:
-            return FIRST
-        steps = tuple(
-            window_steps(job, one, first[job.trial_id])
-            for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
-        )
-        return Turn(round=number, steps=steps)
 
     def oom_here(self) -> OutOfMemory:
         """What has run out of GPU memory on this kind of machine, by all that is known."""
         keys = {self.bench.machine_key(job) for job in self.plan.jobs}
         return out_of_memory(r for (_, machine), r in newest(self.records).items() if machine in keys)
 
-    def estimates(self, units: Sequence[Unit], number: int = 1) -> list[Estimate]:
+    def estimates(self, units: Sequence[Unit]) -> list[Estimate]:
         """How long each should take in a round. The jobs of a group count as if they ran one after the other."""
         # Jobs of groups are no measure: their neighbours slowed them.
         alone = [r for r in newest(self.records).values() if r.status == "ok" and r.group is None]
         rows = [row_of(record) for record in alone]
-        first = self.chosen() if number > 1 else {}
-        jobs = [
-            (job.trial, one, steps)
-            for unit in units
-            for job, one, steps in zip(
-                unit.jobs, self.bench.resolve(unit), self.turn(unit, number, first).each(unit), strict=True
+        each = iter(
+            estimates(
+                [
+                    (job.trial, one)
+                    for unit in units
+                    for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
+                ],
+                rows,
             )
-        ]
-        each = iter(estimates(jobs, rows))
+        )
         found = []
         for unit in units:
             mine = [next(each) for _ in unit.jobs]
-            found.append(Estimate(sum(e.seconds for e in mine), all(e.known for e in mine)))
+            known_s = self._took.get(unit.unit_id)
+            found.append(
+                Estimate(sum(e.seconds for e in mine), all(e.known for e in mine))
+                if known_s is None
+                else Estimate(known_s, True)
+            )
         return found
 
-    def forecast(self, planned: Sequence[Planned], number: int = 1) -> Forecast:
+    def forecast(self, planned: Sequence[Planned]) -> Forecast:
         """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
-        to_run = [item.unit for item in planned if item.state == "run"]
-        each = {
-            unit.unit_id: self._took.get(unit.unit_id, guess.seconds)
-            for unit, guess in zip(to_run, self.estimates(to_run, number), strict=True)
-        }
-        return Forecast([each[item.unit.unit_id] if item.state == "run" else 0.0 for item in planned])
+        each = iter(self.estimates([item.unit for item in planned if item.state == "run"]))
+        return Forecast([next(each).seconds if item.state == "run" else 0.0 for item in planned])
 
     def estimates_of_all(self, planned: Sequence[Planned]) -> list[Estimate]:
         """How long each unit that is to run should take in all rounds that it has before it.
@@ -361,21 +353,10 @@ class Survey:
         """
         rounds = self.plan.experiment.rounds
         to_run = [item for item in planned if item.state == "run"]
-        firsts = iter(self.estimates([item.unit for item in to_run if not item.rounds]))
-        laters = iter(self.estimates([item.unit for item in to_run if item.rounds], 2))
         found = []
-        for item in to_run:
-            if item.rounds:
-                one = next(laters)
-                count = 1 if rounds.is_open else len(item.rounds)
-                found.append(Estimate(one.seconds * count, one.known))
-                continue
-            first = next(firsts)
-            count = 0 if rounds.is_open else rounds.most - 1
-            further_s = sum(
-                first_guess(first, one, WINDOW_S).seconds for one in self.bench.resolve(item.unit)
-            )
-            found.append(Estimate(first.seconds + min(first.seconds, further_s) * count, first.known))
+        for item, each in zip(to_run, self.estimates([item.unit for item in to_run]), strict=True):
+            count = 1 if rounds.is_open else len(item.rounds) or rounds.most
+            found.append(Estimate(each.seconds * count, each.known))
         return found
 
     def outlook(self, number: int, planned: Sequence[Planned], *, over: bool = False) -> Outlook:
@@ -384,21 +365,18 @@ class Survey:
         if number == rounds.most:
             return Outlook(rounds=rounds, number=number)
         first, times = self.chosen(), self._times()
+        to_come = [item for item in planned if item.state == "run" and not over]
         known = [
             item.unit
             for item in planned
             if all((one := first.get(job.trial_id)) and one.status == "ok" for job in item.unit.jobs)
         ]
+        ids = {unit.unit_id for unit in known}
+        new = [item.unit for item in to_come if item.unit.unit_id not in ids]
         each_s = {
-            unit.unit_id: self._took.get(unit.unit_id, guess.seconds)
-            for unit, guess in zip(known, self.estimates(known, 2), strict=True)
+            unit.unit_id: guess.seconds
+            for unit, guess in zip([*known, *new], self.estimates([*known, *new]), strict=True)
         }
-        to_come = [item for item in planned if item.state == "run" and not over]
-        new = [item.unit for item in to_come if item.unit.unit_id not in each_s]
-        for unit, whole in zip(new, self.estimates(new), strict=True):
-            each_s[unit.unit_id] = sum(
-                first_guess(whole, one, WINDOW_S).seconds for one in self.bench.resolve(unit)
-            )
         running = {item.unit.unit_id for item in to_come}
         ahead = [
             Ahead(
