@@ -31,8 +31,6 @@ class Turn:
     """One unit's turn in one round."""
 
     round: int = 1
-    is_reference: bool = False
-    """Whether it is measured for its node alone, beside the measurement of the round."""
     steps: tuple[int, ...] = ()
     """How many steps are measured of each of its jobs; empty: what its trials ask for."""
 

@@ -63,8 +63,6 @@ class EndedAttempt:
     number: int
     started_at: str
     round: int = 1
-    is_reference: bool = False
-    """Whether it was measured for its node alone, beside the measurement of the round."""
     steps: int | None = None
     """How many were measured in place of what the trial asks for."""
     done: Attempt
@@ -264,7 +262,6 @@ def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, An
         config_id=job.config_id,
         attempt=tried.number,
         round=tried.round,
-        reference=tried.is_reference,
         experiment=known.experiment,
         group=membership.group if membership else None,
         job=membership.name if membership else None,

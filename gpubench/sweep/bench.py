@@ -238,7 +238,6 @@ class Bench:
                 machine_key=self.machine_key(job),
                 number=number,
                 round=turn.round,
-                is_reference=turn.is_reference,
                 steps=order_steps,
                 started_at=started_at,
                 done=end,
