@@ -15,7 +15,7 @@ from gpubench.analysis.decided import between
 from gpubench.analysis.front import front
 from gpubench.analysis.growth import epoch_time, gpu_mem
 from gpubench.analysis.noise import beginning, begun, resting
-from gpubench.analysis.over_processes import of_nodes, steady, steady_ratio, time_ratio
+from gpubench.analysis.over_processes import steady, steady_ratio, time_ratio
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import listed
 from gpubench.schema.row import Row
@@ -72,12 +72,9 @@ def _judged(timed: Sequence[Row], *, over_processes: bool) -> FigureOf:
 
 
 def per_image_s(row: Row) -> float | None:
-    """Seconds an image of whole epochs; of an epoch where the row does not know its images.
-
-    Of rows of unlike nodes, those that it would take on the first of these; likewise of `steady_s`.
-    """
+    """Seconds an image of whole epochs; of an epoch where the row does not know its images."""
     time = epoch_time(row)
-    return time / (row.images_per_epoch or 1) / of_nodes(row, "epoch") if time else None
+    return time / (row.images_per_epoch or 1) if time else None
 
 
 def steady_s(row: Row) -> float | None:
@@ -86,7 +83,7 @@ def steady_s(row: Row) -> float | None:
         return None
     if (found := steady(row)) is not None:
         # The geometric mean, about which the intervals lie.
-        return statistics.geometric_mean(found.values) / of_nodes(row, "steady")
+        return statistics.geometric_mean(found.values)
     return row.steady_step_s / row.batch_size if row.steady_step_s and row.repeats < 2 else None
 
 

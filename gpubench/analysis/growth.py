@@ -132,8 +132,7 @@ def epoch_time(row: Row) -> float | None:
 def time_growth_pct(before: Row, after: Row) -> float | None:
     """Change of time per image (of epoch time, where a row does not know its images), in per cent.
 
-    Of rows that are compared by some of their rounds, over these, and of rows of unlike nodes without what these
-    differ by: the figure that its interval belongs to.
+    Of rows that are compared by some of their rounds, over these: the figure that its interval belongs to.
     """
     old, new = epoch_time(before), epoch_time(after)
     if old is None or new is None:

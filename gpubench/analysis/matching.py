@@ -22,7 +22,10 @@ from gpubench.schema.trial_fields import DEVICE_AXES
 
 DEFINITION = "variant_definition"
 """What a variant does, beside its name: two sides may mean different things by one."""
-NAMES: tuple[str, ...] = (*(field for field in CANDIDATES if field not in ("gpu_ids", "window", "steps")), DEFINITION)
+NAMES: tuple[str, ...] = (
+    *(field for field in CANDIDATES if field not in ("gpu_ids", "window", "steps")),
+    DEFINITION,
+)
 """All by which trials are told apart. Which GPUs they ran on is none of it, only how many, nor how long the window was."""
 NO_FILES = "no files"
 """Stands for the images of a variant that reads none."""

@@ -1,9 +1,9 @@
 """Ratios between rows of several processes, with their intervals over these. Pure.
 
 Rows that were measured in three rounds or more in common, each on the same node, are compared round by round, others by
-all their processes: which of both, their rounds decide, never their figures (docs/certainty.md). Of rows that were
-measured on unlike nodes, or unlike often on them, what the nodes differ by is taken away first, and its error counts.
-A trial over several nodes is set beside one over fewer by its first node, on which a sweep measures both.
+all their processes: which of both, their rounds decide, never their figures (docs/certainty.md). Of others that were
+measured on unlike nodes of one kind, or unlike often on them, nothing is known: nobody knows what these differ by. A
+trial over several nodes is set beside one over fewer by its first node, on which a sweep measures both.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpubench.analysis.certainty import interval as intervals
-from gpubench.analysis.certainty import node_effects
 from gpubench.analysis.certainty.interval import Interval
-from gpubench.analysis.certainty.mean_estimate import MeanEstimate, Part
+from gpubench.analysis.certainty.mean_estimate import Part
+from gpubench.analysis.varied import machine
 from gpubench.schema import hosts
-from gpubench.schema.node_fit import Figure, NodeFit
 from gpubench.schema.row import Row
 
 MARGIN = 0.02
@@ -27,7 +26,7 @@ MARGIN_WORDS = f"inside {100 * MARGIN:g} %"
 FEWEST_ROUNDS = 3
 """Rounds in common from which rows are compared round by round."""
 NOT_KNOWN = Part(math.inf, 1.0)
-"""What is added to the variance of a comparison between nodes of which nobody knows how they differ."""
+"""What is added to the variance of a comparison between unlike nodes: nobody knows what these differ by."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,17 +38,11 @@ class Sample:
     """By round and node. Empty where two processes are of one round on one node."""
     nodes: tuple[str, ...] = ()
     """Of each of `values`; empty where the row does not hold its processes by themselves."""
-    fit: NodeFit | None = None
-    """How nodes differ in this figure; None where all rows of this kind of machine are of one node."""
-    is_of_first: bool = False
-    """Whether `nodes` are the first ones of trials over several, of which nobody knows how they differ."""
+    machine: str | None = None
+    """The kind of its nodes."""
 
     def __len__(self) -> int:
         return len(self.values)
-
-    @property
-    def processes(self) -> list[tuple[str, float]]:
-        return list(zip(self.nodes, self.values, strict=True))
 
     @property
     def width(self) -> int:
@@ -63,18 +56,13 @@ class Sample:
             self,
             by_round=rounds if len(rounds) == len(self.by_round) else {},
             nodes=tuple(map(hosts.first, self.nodes)),
-            fit=None,
-            is_of_first=True,
         )
 
 
-def figures(
-    row: Row, figure: Callable[[Row], float | None], known: Sequence[float] = (), of: Figure | None = None
-) -> Sample | None:
+def figures(row: Row, figure: Callable[[Row], float | None], known: Sequence[float] = ()) -> Sample | None:
     """This figure of each process of a row; None where it has one process, or one of them has no such figure.
 
-    `known`: the figures, where the row does not hold its processes by themselves. `of`: which of the figures it is in
-    which nodes are known to differ.
+    `known`: the figures, where the row does not hold its processes by themselves.
     """
     if (row.repeats or 0) < 2:
         return None
@@ -87,18 +75,17 @@ def figures(
     rounds = [run.round for run in row.runs]
     nodes = [run.host or "" for run in row.runs]
     places = list(zip(rounds, nodes, strict=True))
-    ordered = sorted(zip(values, nodes, strict=True))
     return Sample(
-        values=tuple(value for value, _ in ordered),
+        values=tuple(sorted(values)),
         by_round=dict(zip(places, values, strict=True)) if len(set(places)) == len(places) else {},
-        nodes=tuple(node for _, node in ordered),
-        fit=row.node_fits.get(of) if of else None,
+        nodes=tuple(nodes),
+        machine=machine(row),
     )
 
 
 def epochs(row: Row) -> Sample | None:
     """Epoch times of a row's processes, in s."""
-    return figures(row, lambda run: run.epoch_time_s, row.epoch_times_s, "epoch")
+    return figures(row, lambda run: run.epoch_time_s, row.epoch_times_s)
 
 
 def per_image(row: Row) -> Sample | None:
@@ -110,7 +97,7 @@ def per_image(row: Row) -> Sample | None:
 def steady(row: Row) -> Sample | None:
     """Steady steps of a row's processes by their images, in s."""
     batch = row.batch_size
-    return _over(figures(row, lambda run: run.steady_step_s, of="steady"), batch) if batch else None
+    return _over(figures(row, lambda run: run.steady_step_s), batch) if batch else None
 
 
 def time_ratio(over: Row, under: Row) -> Interval | None:
@@ -126,7 +113,7 @@ def steady_ratio(over: Row, under: Row) -> Interval | None:
 def cpu_ratio(over: Row, under: Row) -> Interval | None:
     """CPU time an image of one row's own processes by that of another's; None where one does not know its images."""
     found = [
-        _over(figures(row, lambda run: run.cpu_s_per_epoch, of="cpu"), row.images_per_epoch)
+        _over(figures(row, lambda run: run.cpu_s_per_epoch), row.images_per_epoch)
         if row.images_per_epoch
         else None
         for row in (over, under)
@@ -144,24 +131,9 @@ def of_some_rounds(over: Row, under: Row) -> bool:
     return found is not None and _by_rounds(*found) and found[0].by_round.keys() != found[1].by_round.keys()
 
 
-def between_nodes(over: Row, under: Row) -> bool:
-    """Whether two rows are compared after what their nodes differ by is taken away.
-
-    Then the ratio is not that of their epoch times, either.
-    """
-    found = _both(over, under)
-    return found is not None and not _by_rounds(*found) and bool(_apart(*found))
-
-
 def unlike_shown(over: Row, under: Row) -> Interval | None:
-    """Time per image of one row by that of another where that is not the ratio of their epoch times; else None.
-
-    None, too, between nodes of which nobody knows how they differ: then the ratio of epoch times is all there is.
-    """
-    if not (of_some_rounds(over, under) or between_nodes(over, under)):
-        return None
-    ratio = time_ratio(over, under)
-    return ratio if ratio is not None and ratio.is_known else None
+    """Time per image of one row by that of another where that is not the ratio of their epoch times; else None."""
+    return time_ratio(over, under) if of_some_rounds(over, under) else None
 
 
 def slowdown(together: Row, alone: Row) -> Interval | None:
@@ -170,15 +142,6 @@ def slowdown(together: Row, alone: Row) -> Interval | None:
     if first is None or second is None or first.by_round.keys() == second.by_round.keys():
         return _ratio(first, second)
     return _of_all(first, second)
-
-
-def slowdown_between_nodes(together: Row, alone: Row) -> float | None:
-    """The slowdown without what nodes differ by; None where both were measured alike on them, or that is not known."""
-    first, second = epochs(together), epochs(alone)
-    if first is None or second is None or not _apart(first, second):
-        return None
-    found = slowdown(together, alone)
-    return found.value if found is not None and found.is_known else None
 
 
 def overlap_gain(alone: Sequence[Row | None], together: Sequence[Row]) -> Interval | None:
@@ -195,44 +158,13 @@ def overlap_gain(alone: Sequence[Row | None], together: Sequence[Row]) -> Interv
     if any(name not in samples for name in names):
         return None
     times, nodes = runs
-    found = _gain(names, {name: one.values for name, one in samples.items()}, times)
-    fits = [one.fit for one in samples.values()]
-    fit = next((one for one in fits if one is not None), None)
-    if found is None or fit is None or not nodes:
-        return found
-    # To first order the logarithm of the sum moves with each job's ratio by that one's share of it.
-    rates = [
-        math.exp(_log_mean(samples[name].values) - _log_mean(own))
-        for name, own in zip(names, times, strict=True)
-    ]
-    before: dict[str, float] = {}
-    for name, rate in zip(names, rates, strict=True):
-        for node, share in _shares(samples[name].nodes).items():
-            before[node] = before.get(node, 0.0) + share * rate / math.fsum(rates)
-    apart = _differences(before, _shares(nodes))
-    if not apart:
-        return found
-    is_one = all(one is fit for one in fits)  # jobs on unlike devices: each of these has effects of its own
-    parts = node_effects.parts(fit, apart, min(found.processes)) if is_one else None
-    if parts is None:
-        return found.with_parts(NOT_KNOWN)
-    least = _without_nodes(fit)
-    corrected = _gain(
-        names,
-        {name: tuple(map(least, one.values, one.nodes)) for name, one in samples.items()},
-        [list(map(least, own, nodes)) for own in times],
+    found = intervals.overlap_gain(
+        {name: one.values for name, one in samples.items()}, list(zip(names, times, strict=True))
     )
-    return corrected.with_parts(*parts) if corrected is not None else None
-
-
-def _gain(
-    names: Sequence[str], alone: Mapping[str, Sequence[float]], together: Sequence[Sequence[float]]
-) -> Interval | None:
-    return intervals.overlap_gain(alone, list(zip(names, together, strict=True)))
-
-
-def _without_nodes(of: NodeFit) -> Callable[[float, str], float]:
-    return lambda time, node: time * math.exp(-node_effects.effect(of, {node: 1.0}))
+    if found is None or not nodes:
+        return found
+    unlike = any(is_apart(one, replace(one, nodes=tuple(nodes))) for one in samples.values())
+    return found.with_parts(NOT_KNOWN) if unlike else found
 
 
 def _runs(together: Sequence[Row]) -> tuple[list[list[float]], list[str]] | None:
@@ -293,65 +225,26 @@ def _ratio(over: Sample | None, under: Sample | None) -> Interval | None:
 
 
 def _by_rounds(over: Sample, under: Sample) -> bool:
-    """Whether enough rounds are there in common on one node: FEWEST_ROUNDS, and half of those in common on any.
-
-    Of fewer than half, all processes tell more, after what nodes differ by is taken away.
-    """
-    same = len(over.by_round.keys() & under.by_round.keys())
-    return same >= FEWEST_ROUNDS and 2 * same >= len(_rounds(over) & _rounds(under))
-
-
-def _rounds(of: Sample) -> set[int]:
-    return {number for number, _ in of.by_round}
+    """Whether enough rounds are there in common on the same node."""
+    return len(over.by_round.keys() & under.by_round.keys()) >= FEWEST_ROUNDS
 
 
 def _of_all(over: Sample, under: Sample) -> Interval | None:
-    """By all processes. What nodes differ by is taken away where they were measured on several."""
-    plain = intervals.ratio(over.values, under.values)
-    if over.is_of_first and plain is not None and _differences(_shares(over.nodes), _shares(under.nodes)):
-        return plain.with_parts(NOT_KNOWN)
-    fit = _fit(over, under)
-    if fit is None or len({*over.nodes, *under.nodes}) < 2:
-        return plain
-    apart = _apart(over, under)
-    count = min(len(over), len(under))
-    of_nodes = node_effects.parts(fit, apart, count) if apart else ()
-    (first, mine), (second, others) = (node_effects.own_part(fit, one.processes) for one in (over, under))
-    if mine is None or others is None or of_nodes is None:
-        return plain if plain is None or not apart else plain.with_parts(NOT_KNOWN)
-    return Interval(
-        log=MeanEstimate(center=first - second, parts=(mine, others, *of_nodes)),
-        processes=(len(over), len(under)),
-    )
+    """By all processes."""
+    found = intervals.ratio(over.values, under.values)
+    return found.with_parts(NOT_KNOWN) if found is not None and is_apart(over, under) else found
 
 
-def _fit(over: Sample, under: Sample) -> NodeFit | None:
-    """How the nodes of both differ; None of rows of unlike machines, which differ by more than nodes do."""
-    return over.fit if over.fit is under.fit else None
-
-
-def _apart(over: Sample, under: Sample) -> dict[str, float]:
-    """Of each node how much larger a share of the first's processes it had than of the second's, where they differ.
-
-    Empty where nobody asked how nodes differ.
-    """
-    if _fit(over, under) is None or not over.nodes or not under.nodes:
-        return {}
-    return _differences(_shares(over.nodes), _shares(under.nodes))
+def is_apart(over: Sample, under: Sample) -> bool:
+    """Whether two rows had unlike shares of their processes on the nodes of one kind. Unlike machines differ by more
+    than nodes do: rows of these are compared as they are."""
+    if over.machine != under.machine or not over.nodes or not under.nodes:
+        return False
+    return _shares(over.nodes) != _shares(under.nodes)
 
 
 def _shares(nodes: Sequence[str]) -> dict[str, float]:
     return {node: count / len(nodes) for node, count in Counter(nodes).items()}
-
-
-def _differences(over: Mapping[str, float], under: Mapping[str, float]) -> dict[str, float]:
-    """Of each node, but where there is none."""
-    found = {node: over.get(node, 0.0) - under.get(node, 0.0) for node in sorted({*over, *under})}
-    return {node: weight for node, weight in found.items() if abs(weight) > node_effects.NOTHING}
-
-
-def _log_mean(values: Sequence[float]) -> float:
-    return math.fsum(map(math.log, values)) / len(values)
 
 
 def _over(sample: Sample | None, exact: float) -> Sample | None:
@@ -362,14 +255,6 @@ def _over(sample: Sample | None, exact: float) -> Sample | None:
         values=tuple(value / exact for value in sample.values),
         by_round={one: value / exact for one, value in sample.by_round.items()},
     )
-
-
-def of_nodes(row: Row, figure: Figure) -> float:
-    """How many times as long as the first of its nodes' kin a row's nodes take in this figure; 1 where nobody knows."""
-    fit = row.node_fits.get(figure)
-    if fit is None or (row.repeats or 0) < 2:
-        return 1.0
-    return math.exp(node_effects.effect(fit, _shares([run.host or "" for run in row.runs])))
 
 
 def growth_pct(ratio: Interval) -> tuple[float, float, float]:

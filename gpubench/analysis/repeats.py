@@ -12,8 +12,6 @@ from typing import Any
 
 from gpubench.analysis.certainty.outliers import outliers
 from gpubench.analysis.doubted import codes
-from gpubench.analysis.nodes_apart import with_nodes
-from gpubench.analysis.over_processes import slowdown_between_nodes
 from gpubench.analysis.slowdown import gain_over_processes, group_verdict, overlap_gain, slowdown
 from gpubench.analysis.varied import machine, unit, where
 from gpubench.schema.columns import MEASURED, TRIAL, Column
@@ -103,9 +101,7 @@ def merge_repeats(rows: Sequence[Row]) -> list[TableRow]:
     Medians of quotients are no quotients of medians, so slowdowns are worked out from the merged times, and the
     overlap gain of a group from the merged slowdowns of its jobs. Where nothing is repeated, all stays as stored.
     """
-    alike = _alike(rows)
-    lines = with_nodes([_merge(same) for _, same in alike])
-    each = [(place, line) for (place, _), line in zip(alike, lines, strict=True)]
+    each = [(place, _merge(same)) for place, same in _alike(rows)]
     alone = {(run.trial_id, machine(run)): row for _, row in each if not row.group for run in row.runs}
     merged = [(place, _against(row, alone)) for place, row in each]
     found = [row for _, row in merged]
@@ -174,7 +170,7 @@ def _against(row: TableRow, alone: Mapping[tuple[str, str | None], TableRow]) ->
     if len(found) != 1:
         return row
     (solo,) = found.values()
-    slowed = slowdown_between_nodes(row, solo) or slowdown(row.epoch_time_s, solo.epoch_time_s)
+    slowed = slowdown(row.epoch_time_s, solo.epoch_time_s)
     return replace(row, baseline=solo, solo_epoch_time_s=solo.epoch_time_s, slowdown=slowed)
 
 
@@ -188,7 +184,7 @@ def _merge(same: Sequence[Row]) -> TableRow:
         TableRow.of((good or bad)[0]),
         repeats=len(good),
         endings=_endings(counts),
-        reached=sum(row.time_to_top1_s is not None and not row.is_reference for row in good),
+        reached=sum(row.time_to_top1_s is not None for row in good),
         reason=next((row.reason for row in bad if row.reason), None),
         doubts=_codes(same),
         doubt_texts=_doubt_texts(same),

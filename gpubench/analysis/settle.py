@@ -24,8 +24,8 @@ FEW = 5
 IF_SEEN = "in four of five cases, if the truth is what was seen"
 """What a power of 0.8 promises; words for whoever foretells what would settle something."""
 NODES_APART = (
-    "it is not known what nodes differ by: too few processes of one configuration ran on those of both rows; "
-    "gpubench sweep … --join --reference measures one on each"
+    "it is not known what nodes differ by, and these rows were measured on unlike ones; measure them on one node, or "
+    "in three rounds or more in common on the same nodes"
 )
 """Why a comparison between nodes says nothing, and what helps."""
 WIDE_PCT = 1000.0

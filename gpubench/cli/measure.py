@@ -155,14 +155,6 @@ def sweep(
             "SLURM arrays, beside other srun tasks, and after a requeue).",
         ),
     ] = None,
-    reference: Annotated[
-        bool,
-        how(
-            "--reference",
-            text="With --join: measure the plan's first trial on each node, in each round, so that comparisons between "
-            "nodes know what these differ by.",
-        ),
-    ] = False,
     agent: Annotated[
         list[str] | None,
         how(
@@ -231,7 +223,6 @@ def sweep(
                 shard=shard,
                 spare=spare,
                 join=join,
-                reference=reference,
                 agents=agent or (),
                 network=network,
                 out=out,

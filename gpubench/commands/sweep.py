@@ -38,8 +38,6 @@ from gpubench.sweep.job_time import job_time
 from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preflight import announced, check_given_gpus, check_hardware, look_around, other_load
 from gpubench.sweep.preparing import await_start, prepare
-from gpubench.sweep.reference import reference_of
-from gpubench.sweep.reference import words as reference_words
 from gpubench.sweep.run import run as run_sweep
 from gpubench.sweep.stored_plan import has_others, store_plan
 from gpubench.sweep.summary import Summary
@@ -65,7 +63,6 @@ def sweep(
     shard: str | None = None,
     spare: str | None = None,
     join: bool | None = None,
-    reference: bool = False,
     agents: Sequence[str] = (),
     network: str | None = None,
     out: Path | None,
@@ -75,9 +72,8 @@ def sweep(
     """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `find_max_batch`: batch
     sizes at the edge of memory are tried, too. `shard`: `2/8`, the part of the plan that is run here. `join`: whether
     others may work through the plan in the same folder; None: where this process is one of several of a SLURM job, or
-    has a part. `reference`: whether each node measures the plan's first trial in each round. `spare`: what a SLURM job
-    keeps for its end. `agents`, `network`: how further nodes are reached, and how they reach this one
-    (`node/cluster.py`). `explain`: in mode `plan`, where fields have their values from."""
+    has a part. `spare`: what a SLURM job keeps for its end. `agents`, `network`: how further nodes are reached, and how
+    they reach this one (`node/cluster.py`). `explain`: in mode `plan`, where fields have their values from."""
     own = None if shard is None else shards.Shard.parse(shard)
     spare_s = None if spare is None else values.seconds(spare, "--spare")
     node = this_machine()
@@ -93,9 +89,7 @@ def sweep(
             raise unknown("status to retry", name, RETRY)
     results = Results(results_folder(out, experiment))
     joins = joined(join, has_part=own is not None, fresh=fresh, find_max_batch=find_max_batch)
-    if reference and not joins:
-        raise UsageError("--reference is for a sweep that others join: give --join, too")
-    settings = Settings(retry=chosen_retry, fresh=fresh, joins=joins, reference=reference)
+    settings = Settings(retry=chosen_retry, fresh=fresh, joins=joins)
     spans_nodes = any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs)
     if spans_nodes and slurm_job.is_one_of_several_tasks():
         raise UsageError(
@@ -113,8 +107,6 @@ def sweep(
         view.say(shards.words(whole, plan, own))
         if not plan.units:
             return 0
-    if reference:
-        view.say(reference_words(plan, reference_of(plan)))
     for line in left_out_lines(sources, results if mode != "plan" else None):
         view.say(line)
     if explain is not None:
@@ -259,23 +251,13 @@ def run(
     try:
         with view:
             look_around(work, planned, view, allow_busy=allow_busy)
-            ready = prepare(work, [*planned, *referred(work)], view, stop) and await_start(
-                work, planned, view, stop
-            )
-            if not ready:
+            if not (prepare(work, planned, view, stop) and await_start(work, planned, view, stop)):
                 return Summary(interrupted=True)
             return run_sweep(work, view, stop, lambda row: emit(row, mode))
     finally:
         if work.bench.cluster:
             work.bench.cluster.close()
         node.close()
-
-
-def referred(work: Sweep) -> list[Planned]:
-    """The reference of this node, whose images it reads, where it can run it."""
-    if not work.settings.reference or work.resolved(unit := reference_of(work.plan)) is None:
-        return []
-    return [Planned(unit, "run")]
 
 
 def search(

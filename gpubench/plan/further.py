@@ -13,6 +13,7 @@ from gpubench.plan.plan import Unit
 from gpubench.plan.state import Planned
 from gpubench.schema.record import FINAL, Record, ending
 
+
 def further(
     units: Sequence[Unit],
     number: int,

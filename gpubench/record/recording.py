@@ -16,9 +16,9 @@ from gpubench.plan.state import is_stale
 from gpubench.record import host_figures
 from gpubench.record.doubts import Evidence, OtherJobs, doubts
 from gpubench.record.ending import final_ending, merge, provenance
+from gpubench.record.epochs import shared_span
 from gpubench.record.figures import Figures, figures
 from gpubench.record.host_figures import cpu_s
-from gpubench.record.epochs import shared_span
 from gpubench.record.kinds import KINDS, Shared
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
@@ -69,8 +69,6 @@ class EndedAttempt:
     number: int
     started_at: str
     round: int = 1
-    is_reference: bool = False
-    """Whether it was measured for its node alone, beside the measurement of the round."""
     done: Attempt
 
 
@@ -103,7 +101,9 @@ def records_of(
     jobs = [ended_jobs[index] for index in range(len(tried))]
     # Over its cap, as the driver says now that all have ended; or too slow for a figure of the time that they shared.
     cause = next((one for one in jobs if one.status == "oom" and one.ended.status == "ok"), None)
-    if cause is None and (slow := next((one for one in jobs if one.status == "ok" and not one.ended.counted), None)):
+    if cause is None and (
+        slow := next((one for one in jobs if one.status == "ok" and not one.ended.counted), None)
+    ):
         cause = _ended_job(slow.tried, known, ("failed", TOO_FEW_STEPS))
         jobs = [cause if one is slow else one for one in jobs]
     if cause is not None and len(jobs) > 1:
@@ -276,7 +276,6 @@ def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, An
         config_id=job.config_id,
         attempt=tried.number,
         round=tried.round,
-        reference=tried.is_reference,
         experiment=known.experiment,
         group=membership.group if membership else None,
         job=membership.name if membership else None,

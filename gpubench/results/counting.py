@@ -48,9 +48,8 @@ def by_run(records: Iterable[Record]) -> list[list[Record]]:
 
 Allowance = frozenset[tuple[str | None, tuple[Any, ...]]]
 """What the machine gave the jobs of one attempt of what they left to it."""
-Counts = tuple[str, str, int, str, Allowance]
-"""Trial id, machine, round, node and allowance, of which one attempt counts. The node is told of its reference alone;
-it is empty of the measurement that each round makes."""
+Counts = tuple[str, str, int, Allowance]
+"""Trial id, machine, round and allowance, of which one attempt counts."""
 
 
 def newest(records: Iterable[Record], number: int = 1) -> dict[tuple[str, str], Record]:
@@ -63,13 +62,10 @@ def newest(records: Iterable[Record], number: int = 1) -> dict[tuple[str, str], 
 
 
 def newest_of_rounds(records: Iterable[Record]) -> dict[int, dict[tuple[str, str], Record]]:
-    """Number of a round -> (trial id, machine) -> the attempt of it that counts, for rounds of which there is one.
-
-    References of nodes are beside it.
-    """
+    """Number of a round -> (trial id, machine) -> the attempt of it that counts, for rounds of which there is one."""
     found: dict[int, dict[tuple[str, str], Record]] = {}
-    for (_, _, node, *_), jobs in _last_of_each(records, lambda _: frozenset()).items():
-        for job in jobs if not node else ():
+    for jobs in _last_of_each(records, lambda _: frozenset()).values():
+        for job in jobs:
             found.setdefault(job.round, {})[job.trial_id, job.machine_key] = job
     return found
 
@@ -101,7 +97,7 @@ def _by_what_counts(attempts: Iterable[tuple[Sequence[Record], Allowance]]) -> d
     """The records of these attempts, each under what it counts for. With the allowance of each attempt."""
     once: dict[Allowance, Allowance] = {}  # kept once: of 100,000 attempts few had another one
     return {
-        (job.trial_id, job.machine_key, job.round, node_of(job) if job.reference else "", allowance): job
+        (job.trial_id, job.machine_key, job.round, allowance): job
         for jobs, own in attempts
         for allowance in [once.setdefault(own, own)]
         for job in jobs
@@ -115,29 +111,28 @@ def allowance_of(jobs: Sequence[Record]) -> Allowance:
 
 def _last_of_each(
     records: Iterable[Record], allowed: Callable[[Sequence[Record]], Allowance]
-) -> dict[tuple[str, int, str, tuple[str, ...], Allowance], list[Record]]:
+) -> dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]]:
     """The attempt that counts at each unit in each round, on each machine and under each allowance that `allowed` tells
-    apart; and beside it in each round the reference of each node.
+    apart.
 
-    Further rounds and references add to the first one's attempt that counts. Those that came before it, or of which
-    there is none, don't count: the unit was measured anew since.
+    Further rounds add to the first one's attempt that counts. Those that came before it, or of which there is none,
+    don't count: the unit was measured anew since. Nor does a reference.
     """
-    chosen: dict[tuple[str, int, str, tuple[str, ...], Allowance], tuple[str, list[Record]]] = {}
+    chosen: dict[tuple[str, int, tuple[str, ...], Allowance], tuple[str, list[Record]]] = {}
     # Clocks may be set back; numbers only go up.
     for jobs in sorted(by_run(records), key=lambda jobs: jobs[0].attempt):
+        if jobs[0].reference:
+            continue
         unit_id, *_ = run_of(jobs[0])
-        node = node_of(jobs[0]) if jobs[0].reference else ""
-        key = (unit_id, jobs[0].round, node, tuple(sorted(job.machine_key for job in jobs)), allowed(jobs))
+        key = (unit_id, jobs[0].round, tuple(sorted(job.machine_key for job in jobs)), allowed(jobs))
         status = ending([job.status for job in jobs])
         if key not in chosen or status in FINAL or chosen[key][0] not in FINAL:
             chosen[key] = status, jobs
     first = {
-        (unit, *rest): jobs[0].attempt
-        for (unit, number, node, *rest), (_, jobs) in chosen.items()
-        if number == 1 and not node
+        (unit, *rest): jobs[0].attempt for (unit, number, *rest), (_, jobs) in chosen.items() if number == 1
     }
     return {
         key: jobs
         for key, (_, jobs) in chosen.items()
-        if key[1:3] == (1, "") or 0 < first.get((key[0], *key[3:]), 0) < jobs[0].attempt
+        if key[1] == 1 or 0 < first.get((key[0], *key[2:]), 0) < jobs[0].attempt
     }

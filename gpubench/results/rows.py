@@ -69,8 +69,6 @@ def row_of(record: Record, allowance: Hashable = None) -> Row:
         gpu_reserved_mib=_gpu_reserved(record),
         took_s=record.span.finished - record.span.launched if record.span else None,
         placement=_placement(record),
-        # One more entry for each of 100,000 rows would cost them a tenth of their memory.
-        **({"is_reference": True} if record.reference else {}),
     )
 
 

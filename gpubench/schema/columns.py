@@ -500,9 +500,7 @@ class EpochColumns:
     tail_s: Signed | None = column(
         "s", "by versions before 0.2: epoch_time_s less first_batch_s and steps × steady_step_s"
     )
-    round: Count1 | None = column(
-        "", "the sweep's round"
-    )
+    round: Count1 | None = column("", "the sweep's round")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

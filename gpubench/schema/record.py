@@ -29,8 +29,7 @@ from gpubench.schema.columns import (
 from gpubench.schema.trial_fields import those
 
 RECORD_SCHEMA = 4
-"""The newest form of records that this version reads: that of the reference of a node, which versions that know none
-refuse: they would take it for the measurement of its round."""
+"""The newest form of records that this version reads: that of a `reference`, which this version does not write."""
 SEVERAL_NODES = 3
 """The form of a record of a trial over several nodes."""
 FURTHER_ROUND = 2
@@ -130,8 +129,9 @@ class Record(BaseModel):
     attempt: int = 1
     round: int = 1
     """Of the sweep's rounds, from 1: each measures every trial once, in processes of its own."""
-    reference: bool = False
-    """Whether it was measured for its node alone, beside the measurement of this round: to tell how nodes differ."""
+    reference: bool = Field(default=False, exclude=True)
+    """Whether an earlier version measured it for its node alone, beside the measurement of this round: it counts
+    nowhere."""
     experiment: str
     group: str | None = None
     job: str | None = None
@@ -255,11 +255,9 @@ class GroupRecord(BaseModel):
 def _in_form(stored: dict[str, Any], records: Collection[Record]) -> dict[str, Any]:
     """What is stored of these records, in the oldest form that has all of it."""
     is_further, has_nodes = any(r.round > 1 for r in records), any(r.nodes for r in records)
-    is_reference = any(r.reference for r in records)
-    kept = {"round": is_further, "nodes": has_nodes, "reference": is_reference}
+    kept = {"round": is_further, "nodes": has_nodes}
     left_out = {name for name, is_kept in kept.items() if not is_kept}
     form = SEVERAL_NODES if has_nodes else FURTHER_ROUND if is_further else FIRST_ROUND
-    form = RECORD_SCHEMA if is_reference else form
     return {name: value for name, value in stored.items() if name not in left_out} | {"schema_version": form}
 
 

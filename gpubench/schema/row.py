@@ -30,7 +30,6 @@ from gpubench.schema.columns import (
 )
 from gpubench.schema.epoch_times import EXTRAPOLATED, STEADY, Kind
 from gpubench.schema.group_facts import GroupFacts
-from gpubench.schema.node_fit import Figure, NodeFit
 from gpubench.schema.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -124,12 +123,8 @@ class Row(
     """What the driver keeps of that for itself; None where the record does not tell."""
     placement: Placement | None = None
     """None where the record does not tell."""
-    is_reference: bool = False
-    """Whether it is of a node's reference (`--reference`): beside what the plan measures of this trial."""
     verdict: Verdict | None = None
     """The verdict on the group that the job is of; None: it ran alone."""
-    node_fits: Mapping[Figure, NodeFit] = field(default_factory=dict)
-    """How nodes of its kind of machine differ, where rows were measured on several."""
     repeats: int = 1
     """How many runs that ended ok the row is the median of."""
     runs: Sequence[Row] = ()
@@ -158,9 +153,8 @@ class Row(
 
     @property
     def is_whole(self) -> bool:
-        """Whether it measured all that there is of its trial, for the plan. Further rounds measure how long it takes,
-        and references of nodes tell of that alone: they repeat it with the same seed."""
-        return self.round == 1 and not self.is_reference
+        """Whether it measured all that there is of its trial. Further rounds measure how long it takes."""
+        return self.round == 1
 
     @property
     def has_all_figures(self) -> bool:
@@ -263,7 +257,7 @@ FIELDS = frozenset(trial_fields.FIELDS) - OWN
 """Fields of a trial that are kept in `Row.fields`: all but the number of the repeat, which is a column of its own."""
 _NO_DETAILS: dict[str, Any] = {
     name: MappingProxyType({})
-    for name in ("fields", "asked", "doubt_texts", "missing", "provenance", "variant_definition", "node_fits")
+    for name in ("fields", "asked", "doubt_texts", "missing", "provenance", "variant_definition")
 }
 
 

@@ -474,7 +474,6 @@ class TrialFields:
         ),
     ] = 1
 
-
     window: Annotated[
         Annotated[float, Bounds(gt=0, most=LARGEST_NUMBER, finite=True)] | None,
         About(

@@ -150,7 +150,7 @@ class Joining:
         self._done |= {
             (one.trial_id, (one.machine_key, _told(given(one))), one.round)
             for one in found
-            if one.status != "interrupted" and not one.reference
+            if one.status != "interrupted"
         }
 
     def lot(self, unit: Unit, number: int) -> Lot:

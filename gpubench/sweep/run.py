@@ -14,7 +14,7 @@ from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row
 from gpubench.sweep.joining import POLL_S, Joining
 from gpubench.sweep.losses import none_left
-from gpubench.sweep.running_round import RunningRound, refer
+from gpubench.sweep.running_round import RunningRound
 from gpubench.sweep.running_sweep import RunningSweep
 from gpubench.sweep.summary import Summary
 from gpubench.sweep.sweep import Sweep
@@ -68,13 +68,8 @@ def _pass(running: RunningSweep, *, again: bool = False, last: int | None = None
             break
         if running.joining is not None:
             planned = running.joining.in_lots(planned)
-        if running.reference is not None:
-            planned = running.reference.first(planned)
         before = summary.ran
         RunningRound.of(running, number, planned, Summary() if again else summary).go()
-        is_over = summary.interrupted or summary.late.waiting
-        if running.reference is not None and number in running.reference.owed and not is_over:
-            refer(running, running.reference, number)
         if summary.interrupted or summary.out_of_budget or summary.late.waiting:
             break
         _end_round(running, number, planned, has_run=summary.ran > before)

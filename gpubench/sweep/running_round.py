@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from gpubench.plan.estimate import Forecast
@@ -18,7 +18,6 @@ from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
 from gpubench.sweep.prediction_line import prediction_line
 from gpubench.sweep.progress import progress_of
-from gpubench.sweep.reference import Reference
 from gpubench.sweep.running_sweep import RunningSweep
 from gpubench.sweep.summary import Summary
 
@@ -38,8 +37,6 @@ class RunningRound:
     forecast: Forecast
     outlook: Outlook
     """What comes after this round."""
-    reference_of: str = ""
-    """The node whose reference it measures; empty: what the plan asks for."""
     _oom: OutOfMemory = field(default_factory=OutOfMemory)
     _has_begun: bool = False
 
@@ -140,22 +137,17 @@ class RunningRound:
     # ---- a unit that is run ----
 
     def _run(self, place: int) -> str:
-        """Runs one unit and counts it; returns how it ended. Its node's reference comes first, if it is missing."""
-        running, unit = self.running, self.planned[place].unit
-        reference = running.reference
-        if reference is not None and unit.unit_id != reference.unit.unit_id:
-            refer(running, reference, self.number, self.forecast.of(place))
-            if running.summary.interrupted:
-                return "interrupted"
-        status = self.measure(place)
+        """Runs one unit and counts it; returns how it ended."""
+        running = self.running
+        status = self._measure(place)
         if status == "oom":
-            self._oom.add(unit)
+            self._oom.add(self.planned[place].unit)
         running.summary.ran += 1
         running.summary.add(status)
         running.write_tables_sometimes()
         return status
 
-    def measure(self, place: int) -> str:
+    def _measure(self, place: int) -> str:
         """Runs one unit, and tells of it before and after; returns how it ended."""
         running, work, view = self.running, self.running.work, self.running.view
         unit, number, total = self.planned[place].unit, place + 1, len(self.planned)
@@ -222,34 +214,7 @@ class RunningRound:
         return look
 
     def _label(self, place: int) -> str:
-        own = unit_label(self.running.work.plan, self.planned[place].unit)
-        return f"reference of {self.reference_of}: {own}" if self.reference_of else own
+        return unit_label(self.running.work.plan, self.planned[place].unit)
 
     def _place(self, place: int) -> str:
         return f"[{place + 1}/{len(self.planned)}] {self._label(place)}"
-
-
-def refer(running: RunningSweep, reference: Reference, number: int, then_s: float = 0.0) -> None:
-    """Measures the node's reference in a round, if that is still to be done and somebody has measured it for the plan.
-
-    `then_s`: how long what is run after it takes, for which a batch job, and in further rounds the budget, must still
-    have the time.
-    """
-    turn = reference.turn(number)
-    if turn == "waits":
-        running.waits |= not then_s and reference.is_awaited
-    if turn == "run":
-        planned = [Planned(reference.unit, "run")]
-        alone = RunningRound.of(running, number, planned, Summary())
-        alone.reference_of = reference.node
-        wall, takes_s = running.work.wall_time, alone.forecast.of(0) + then_s
-        is_late = wall is not None and time.monotonic() + takes_s > wall.ends_s
-        if is_late or (number > 1 and running.time.is_over_budget(running.time.elapsed_s + takes_s)):
-            turn = "waits"
-        elif reference.take(number):
-            alone.measure(0)
-            reference.give_back(number)
-    if turn == "waits":
-        reference.owed.add(number)
-    else:
-        reference.owed.discard(number)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from gpubench.report.live import View
 from gpubench.schema.row import Row
 from gpubench.sweep.joining import Joining
-from gpubench.sweep.reference import Reference
 from gpubench.sweep.summary import Summary
 from gpubench.sweep.sweep import Sweep
 from gpubench.sweep.time_left import TimeLeft
@@ -29,8 +28,6 @@ class RunningSweep:
     time: TimeLeft
     joining: Joining | None
     """Where others may work through the plan as well."""
-    reference: Reference | None
-    """Where each node measures one."""
     summary: Summary = field(default_factory=Summary)
     waits: bool = False
     """Whether a unit was left in the last pass of which nobody knows yet whether this sweep is to run it."""
@@ -50,7 +47,6 @@ class RunningSweep:
             emit=emit,
             time=TimeLeft(work=work),
             joining=joining,
-            reference=Reference.of(joining) if joining is not None and work.settings.reference else None,
         )
 
     def write_tables_sometimes(self) -> None:

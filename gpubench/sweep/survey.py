@@ -42,8 +42,6 @@ class Settings:
     fresh: bool = False
     joins: bool = False
     """Whether others work through the same plan in the same folder."""
-    reference: bool = False
-    """Whether each node measures one trial of the plan in each round in which it measures anything."""
 
 
 @dataclass(kw_only=True, slots=True)

@@ -466,22 +466,6 @@ def test_a_group_on_other_nodes_than_its_trial_alone_is_open():
     assert "it is not known what nodes differ by" in said.lower()
 
 
-def test_what_nodes_differ_by_is_taken_out_of_a_groups_gain():
-    """b takes twice as long, as two other trials alone tell: alone on a, together on b."""
-    more = [
-        changed(process(batch, time, number, trial_id=f"r{batch}-{number}"), host="ab"[number % 2])
-        for batch in (64, 128)
-        for number, time in enumerate([3.0, 6.0, 3.003, 6.006, 2.997, 5.994, 3.0, 6.0])
-    ]
-    table = build("one", [*on_nodes(around(10), around(28), "aaaaa", "bbbbb"), *more])
-    (row, _) = (row for row in table.rows if row.group)
-    assert row.slowdown == pytest.approx(1.4, rel=1e-3)
-    assert row.overlap_gain == pytest.approx(2 / 1.4 - 1, rel=1e-2)
-    assert row.overlap_gain_low < 2 / 1.4 - 1 < row.overlap_gain_high < 0.45
-    assert row.sharing == "partly parallel"
-    assert row.slowdown_low < 1.4 < row.slowdown_high < 1.42
-
-
 @pytest.mark.parametrize(
     ("together", "cell", "said"),
     [
@@ -783,23 +767,3 @@ def test_an_answer_by_steady_steps_and_by_whole_epochs_says_which_is_which():
     told = knees(rows)[0].sentence
     assert told.startswith("A larger batch stops paying after 32: "), told
     assert told.endswith("; times are of steady steps, but from and to 64, which have none, of whole epochs.")
-
-
-def test_an_answer_by_the_figures_is_of_one_node_too():
-    """b takes twice as long: 64 on b is as quick as 32 on a."""
-    reference = [
-        changed(
-            process(16, time, number, trial_id=f"r{number}"), host="ab"[number % 2], round=1 + number // 2
-        )
-        for number, time in enumerate([30.0, 60.0, 30.03, 60.06, 29.97, 59.94])
-    ]
-    rows = [
-        changed(process(batch, center * more, 0, trial_id=f"t{batch}"), host=host, round=number)
-        for batch, host, center in ((32, "a", 10.0), (64, "b", 20.0))
-        for number, more in ((1, 1.0), (2, 1.001), (3, 0.999))
-    ]
-    (said,) = (
-        one for one in build("one", [*reference, *rows], axes=AXES).remarks if "of the best rate" in one
-    )
-    assert f"32 {MOST}" in said
-    assert "64 may be faster than 32" in said, "one row alone tells what these nodes differ by"

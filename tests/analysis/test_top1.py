@@ -12,7 +12,7 @@ from whole_rows import row_with, table_row_with
 from gpubench.analysis.certainty.accuracy import SeedPair, decide_top1
 from gpubench.analysis.certainty.power import settling_seeds
 from gpubench.analysis.repeats import merge_repeats
-from gpubench.analysis.top1 import comparisons, top1_of_seeds, with_crossing
+from gpubench.analysis.top1 import comparisons, with_crossing
 
 SIZES = (("batch_size",),)
 
@@ -152,20 +152,14 @@ def test_of_one_seed_it_stays_as_stored() -> None:
     assert (row.top1_crossing_s, row.top1_crossing_low_s) == (12.5, None)
 
 
-@pytest.mark.parametrize("beside", [{"round": 2}, {"is_reference": True, "top1_crossing_s": 12.4}])
-def test_further_rounds_and_references_of_nodes_are_no_further_seeds(beside) -> None:
+def test_further_rounds_are_no_further_seeds() -> None:
     one = row_with(
         status="ok", trial_id="t", config_id="c", repeat=0, host="n1", top1_crossing_s=12.5,
         top1_crossing="confirmed", top1_pct=90.0, time_to_top1_s=3.0, energy_j=8.0,
     )  # fmt: skip
-    again = replace(
-        one, **({"host": "n2", "top1_pct": 80.0, "top1_crossing_s": None, "energy_j": 9.0} | beside)
-    )
+    again = replace(one, round=2, host="n2", top1_pct=80.0, top1_crossing_s=None, energy_j=9.0)
     (merged,) = merge_repeats([one, again])
     row = with_crossing(merged)
     assert row.repeats == 2
     assert (row.top1_crossing_s, row.top1_crossing, row.top1_crossing_low_s) == (12.5, "confirmed", None)
     assert (row.top1_pct, row.energy_j) == (90.0, 8.0)
-    if "is_reference" in beside:
-        assert row.reached == 1
-        assert top1_of_seeds(row) == (90.0,)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from scipy.special import polygamma, psi, stdtrit
-from simulated_nodes import Dealt, Tables, seen
 from simulated_processes import Array, mean_times, resembling, stalling
 
 from gpubench.analysis.certainty.decision import STRICTER, Decision, decide
@@ -450,37 +449,6 @@ Rule = Callable[[Sequence[Interval]], Sequence[Decision]]
 """What counts as decided at a look after a round; rows in nothing that is open drop out."""
 
 
-def nodes(draw: np.random.Generator, samples: int) -> None:
-    """Rows that were measured on several nodes. A table each of `samples` / 10: the least rows are nine comparisons."""
-    print("Tables of ten equal rows on nodes that differ, each row compared with the next\n")
-    lines = []
-    ways: tuple[Dealt, ...] = ("one node each, 1 reference", "one node each, 3 references", "at random")
-    for dealt in ways:
-        for rounds in COUNTS:
-            for effect in (0.0, 0.05, 0.2):
-                of = Tables(dealt=dealt, rounds=rounds, nodes=3, effect=effect, noises=(0.002, 0.02))
-                found = seen(of, draw, samples // 10)
-                lines.append(
-                    (
-                        dealt,
-                        rounds,
-                        pct(effect, 0),
-                        pct(found.corrected, 0),
-                        pct(found.holds_corrected),
-                        pct(found.wrong),
-                    )
-                )
-    told(("dealt", "rounds", "nodes differ by", "between nodes", "these hold", "false *differs*"), lines)
-    print("The same where a node does something else to each row besides; 10 rounds, a noise of 1 %\n")
-    lines = []
-    for dealt in ways[:2]:
-        for interaction in (0.0, 0.01, 0.03):
-            of = Tables(dealt=dealt, rounds=10, nodes=2, interaction=interaction, noises=(0.01,))
-            found = seen(of, draw, samples // 10)
-            lines.append((dealt, pct(interaction, 0), pct(found.holds_corrected)))
-    told(("dealt", "besides", "between nodes hold"), lines)
-
-
 def dropping(draw: np.random.Generator, samples: int) -> None:
     print(
         "Tables of equal rows with any false *slower* or *faster*: all rows in all of 10 and 20 rounds, and where\n"
@@ -666,7 +634,6 @@ TABLES = {
         beginnings,
         moderation,
         drift,
-        nodes,
         dropping,
         stopping,
         within,

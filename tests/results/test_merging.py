@@ -108,6 +108,21 @@ def test_an_older_attempt_never_counts_in_place_of_what_the_target_has(tmp_path,
     assert f"  {source}" in capsys.readouterr().out.splitlines()
 
 
+def test_a_reference_that_an_earlier_version_measured_is_kept_and_counts_nowhere(tmp_path):
+    a, b, plain = tmp_path / "a", tmp_path / "b", tmp_path / "plain"
+    swept(a, "one", "16")
+    in_rounds(a, [1, 2])
+    merged([a], out=plain)
+    (first,) = (a / "records").glob("*/*-1.json")
+    reference = json.loads(first.read_text()) | {"attempt": 3, "reference": True, "schema_version": 4}
+    first.with_name(first.name.replace("-1.json", "-3.json")).write_text(json.dumps(reference))
+    assert [one.reference for one in records(a)].count(True) == 1
+    assert [one.attempt for one in counting(records(a)).values()] == [1, 2]
+    merged([a], out=b)
+    assert len(records(b)) == 3
+    assert tables(b) == tables(plain)
+
+
 def in_rounds(folder, days):
     """Gives the only trial of a folder an attempt a day, each in a further round."""
     (first,) = (folder / "records").glob("*/*.json")

@@ -32,7 +32,7 @@ class Interval:
 
     @property
     def is_known(self) -> bool:
-        """Whether anything is known of how far chance may have moved it: not so between nodes that nothing connects."""
+        """Whether anything is known of how far chance may have moved it: not so between unlike nodes."""
         return math.isfinite(self.log.error)
 
     @property

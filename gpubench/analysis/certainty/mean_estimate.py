@@ -18,17 +18,15 @@ class Part:
 
     variance: float
     freedom: float
-    processes: float | None = None
-    """Of the sample, where these are not one more than its degrees of freedom: with their number it falls."""
 
     @property
     def size(self) -> float:
         """How many values the sample has."""
-        return self.freedom + 1 if self.processes is None else self.processes
+        return self.freedom + 1
 
     def of_more(self, size: float) -> Part:
         """What a sample of so many values with the same noise would add."""
-        return Part(self.variance * self.size / size, self.freedom + size - self.size, size)
+        return Part(self.variance * self.size / size, size - 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -30,8 +30,7 @@ class Lot:
     """Of the first of them."""
     round: int
     machine: str
-    """Kind of machine: `Record.machine_key`. Another kind measures the plan for itself. With the node's name, where
-    it is taken for one node alone."""
+    """Kind of machine: `Record.machine_key`. Another kind measures the plan for itself."""
 
     def path(self, folder: Path) -> Path:
         kind = hashlib.sha256(self.machine.encode()).hexdigest()[:8]
@@ -39,8 +38,7 @@ class Lot:
 
 
 class UnitLocks:
-    """The lots of one folder, as one sweep takes them: one at a time, and its node's reference beside it. `say`: told
-    of what is taken over."""
+    """The lots of one folder, as one sweep takes them: one at a time. `say`: told of what is taken over."""
 
     def __init__(
         self,
@@ -55,7 +53,6 @@ class UnitLocks:
         self._own = Holder.here()
         self._mine: LockFile | None = None
         self._lot: Lot | None = None
-        self._beside: LockFile | None = None
         self._last_beat = 0.0
         self._there: set[str] = set()
         self._met: dict[Path, tuple[Seen, float]] = {}
@@ -72,33 +69,9 @@ class UnitLocks:
             self._mine, self._lot, self._last_beat = file, lot, self._clock()
         return answer
 
-    def take_beside(self, lot: Lot) -> Answer:
-        """Takes another lot, and keeps the one that it has."""
-        self.give_back_beside()
-        file = self._file(lot)
-        answer = self._take(file)
-        if answer == "mine":
-            self._beside, self._last_beat = file, self._clock()
-        return answer
-
-    def give_back_beside(self) -> None:
-        """Gives up what was taken beside."""
-        if self._beside is not None:
-            self._beside.remove(self._own)
-        self._beside = None
-
     def is_taken(self, lot: Lot) -> bool:
         """Whether anybody else has it now, dead or alive."""
         return lot != self._lot and lot.path(self._folder).exists()
-
-    def is_held(self, lot: Lot) -> bool:
-        """Whether anybody else has it now who is not known to be dead. Whoever waits for a lot that it does not take
-        itself asks so."""
-        file = LockFile(lot.path(self._folder))
-        if lot == self._lot or (seen := file.look()) is None:
-            return False
-        fate = seen.holder.fate if seen.holder else "unknown"
-        return fate == "alive" or (fate == "unknown" and not self._is_stale(file.path, seen))
 
     def look_around(self) -> None:
         """Notes which lots are taken, all at once: to ask after each of thousands by itself takes long."""
@@ -110,7 +83,6 @@ class UnitLocks:
 
     def give_back(self) -> None:
         """Gives up all that was taken last."""
-        self.give_back_beside()
         if self._mine is not None:
             self._mine.remove(self._own)
         self._mine = self._lot = None
@@ -119,10 +91,9 @@ class UnitLocks:
         """Shows that this sweep is still at it. Call it often; it acts every half minute."""
         if self._clock() - self._last_beat <= HEARTBEAT_S:
             return
-        for file in (self._mine, self._beside):
-            if file is not None:
-                self._last_beat = self._clock()
-                file.touch()
+        if self._mine is not None:
+            self._last_beat = self._clock()
+            self._mine.touch()
 
     def _file(self, lot: Lot) -> LockFile:
         path = lot.path(self._folder)

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from gpubench.basics.collector import collector_paused
-from gpubench.results.counting import Allowance, allowance_of, node_of
+from gpubench.results.counting import Allowance, allowance_of
 from gpubench.results.file_names import Numbered, numbered
 from gpubench.results.store import Results
 from gpubench.results.stored_record import DamagedError, KnownParts, bytes_of, parsed
@@ -42,15 +42,15 @@ class FoundAttempt:
     allowance: Allowance = frozenset()
     """What the machine gave its jobs of what they left to it: under another one it is another configuration."""
     round: int = 1
-    reference_of: str = ""
-    """The node of which it is the reference in its round; empty for the measurement of the round itself."""
+    is_reference: bool = False
+    """Whether it counts nowhere, as `Record.reference` says."""
     is_final: bool = False
     """Whether it counts whatever else is tried after it."""
 
     @property
     def begins(self) -> bool:
         """Whether all others of its folder belong to it: it is the measurement of the first round."""
-        return self.round == 1 and not self.reference_of
+        return self.round == 1 and not self.is_reference
 
     @property
     def trials(self) -> list[str]:
@@ -106,7 +106,7 @@ def _found_in(folder: Results, place: int, tell: Callable[[str], None]) -> Found
                 machines=tuple(sorted(str(job.get("machine_key") or "") for job in _jobs(told))),
                 allowance=allowance_of(jobs),
                 round=next((n for job in _jobs(told) if isinstance(n := job.get("round"), int)), 1),
-                reference_of=next((node_of(job) for job in jobs if job.reference), ""),
+                is_reference=any(job.reference for job in jobs),
                 is_final=bool(_jobs(told)) and all(str(job.get("status")) in FINAL for job in _jobs(told)),
             )
         )

@@ -125,10 +125,10 @@ def _numbers(
 
 
 def further_rounds(records: Sequence[Record]) -> set[FurtherRound]:
-    """The attempts of further rounds and the references that count, without their numbers."""
+    """The attempts of further rounds that count, without their numbers."""
     found = set()
     for record in counting(records).values():
-        if record.round > 1 or record.reference:
+        if record.round > 1:
             unit_id, _, started_at, host, machine = run_of(record)
             found.add((record.round, unit_id, started_at, host, machine))
     return found

@@ -116,5 +116,5 @@ def _may_displace(one: FoundAttempt, other: FoundAttempt, leaders: Mapping[Ident
     ):
         return False
     is_own = leaders[one.identity] == leaders[other.identity]
-    same = (one.round, one.reference_of) == (other.round, other.reference_of)
+    same = (one.round, one.is_reference) == (other.round, other.is_reference)
     return not is_own or one.begins or other.begins or same

@@ -127,7 +127,9 @@ def val_loader(
     mine = range(rank, len(source), world)
     share: Dataset[Any] = Subset(images, mine)
     workers = min(workers, -(-len(mine) // batch_size))
-    return _loader(share, batch_size=batch_size, workers=workers, prefetch=prefetch, seed=seed, rank=rank, cpus=cpus)
+    return _loader(
+        share, batch_size=batch_size, workers=workers, prefetch=prefetch, seed=seed, rank=rank, cpus=cpus
+    )
 
 
 def _loader(

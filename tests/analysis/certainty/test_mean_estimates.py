@@ -91,5 +91,4 @@ def test_of_what_nobody_knows_nothing_is_told():
 
 def test_a_larger_sample_with_the_same_noise():
     assert Part(0.5, 4).size == 5
-    assert Part(0.5, 4).of_more(10) == Part(0.25, 9, 10)
-    assert Part(0.5, 2.5, 4).of_more(8) == Part(0.25, 6.5, 8)
+    assert Part(0.5, 4).of_more(10) == Part(0.25, 9)

@@ -181,25 +181,3 @@ def test_whose_slurm_job_is_over_is_followed_at_once_but_not_another_user_s(
         monkeypatch.setattr(slurm_job, "_living", slurm_job.LivingJobs())
         held_by(tmp_path, replace(ELSEWHERE, job=job, user=user))
         assert locks(tmp_path)[0].take(LOT) == answer, (job, user)
-
-
-def test_one_beside_is_kept_with_the_other_and_both_have_heartbeats(tmp_path: Path) -> None:
-    beside = replace(LOT, machine=f"{LOT.machine} on n1")
-    (one, clock, _), (other, *_) = locks(tmp_path), locks(tmp_path)
-    assert one.take(LOT) == "mine"
-    assert one.take_beside(beside) == "mine"
-    assert (other.take(LOT), other.take_beside(beside)) == ("theirs", "theirs")
-    paths = [lot.path(tmp_path) for lot in (LOT, beside)]
-    for path in paths:
-        os.utime(path, (0, 0))
-    clock.now += HEARTBEAT_S + 1
-    one.beat()
-    assert all(path.stat().st_mtime > 0 for path in paths)
-    one.give_back_beside()
-    assert other.take(LOT) == "theirs"
-    assert other.take_beside(beside) == "mine"
-    other.give_back()
-    assert not beside.path(tmp_path).exists(), "all that it had"
-    one.take_beside(beside)
-    one.give_back()
-    assert not any(path.exists() for path in paths)
