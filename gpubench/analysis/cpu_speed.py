@@ -27,7 +27,7 @@ def _with_speed(row: Row, speed_pct: float) -> Row:
     if speed_pct >= SLOW_CPU_PCT:
         return row
     sentence = (
-        f"the host's CPU ran at {speed_pct:.0f} % of its fastest in this folder, and with it whatever waits for launches; "
+        f"the host's CPU ran at {speed_pct:.0f} % of its fastest in this folder, and with it what waits for launches; "
         "run it again on a quiet host"
     )
     return replace(

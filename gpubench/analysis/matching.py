@@ -26,7 +26,8 @@ NAMES: tuple[str, ...] = (
     *(field for field in CANDIDATES if field not in ("gpu_ids", "window", "steps")),
     DEFINITION,
 )
-"""All by which trials are told apart. Which GPUs they ran on is none of it, only how many, nor how long the window was."""
+"""All by which trials are told apart. Which GPUs they ran on is none of it, only how many, nor is the
+length of a window."""
 NO_FILES = "no files"
 """Stands for the images of a variant that reads none."""
 AT_MACHINE = "left to the machine"

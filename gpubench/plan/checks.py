@@ -190,9 +190,6 @@ def _loaders(case: Combination) -> str | None:
 
 def _protocol(case: Combination) -> str | None:
     t = case.trial
-    given = [f"{name} (--{name})" for name in ("epochs", "window", "steps") if getattr(t, name) is not None]
-    if len(given) > 1:
-        return f"{' and '.join(given)} say how long to measure in different ways: leave all but one out"
     if t.epochs is None:
         if t.warmup_epochs is not None:
             return "warmup_epochs are of whole epochs: give their number, epochs (--epochs), or leave it out"

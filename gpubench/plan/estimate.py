@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -119,6 +120,10 @@ class _Known:
         return best[1] if best else None
 
 
+RECENT = 5
+"""Units whose times say how busy the machine is now."""
+
+
 class Forecast:
     """How long the units of a sweep should still take: estimated once, then at the pace of those that have run."""
 
@@ -126,19 +131,18 @@ class Forecast:
         """`seconds`: what each unit of the plan should take, in its order; 0 for one that is not to run."""
         self._seconds = list(seconds)
         self._after = [*accumulate(reversed(self._seconds), initial=0.0)][-2::-1]
-        self._ran_s = 0.0
-        self._estimated_s = 0.0
+        self._recent: deque[tuple[float, float]] = deque(maxlen=RECENT)
+        """Of the units that ran last how long they took, and should have."""
 
     def took(self, index: int, seconds: float) -> None:
         """Notes how long the unit at this index really took."""
         if self._seconds[index]:
-            self._ran_s += seconds
-            self._estimated_s += self._seconds[index]
+            self._recent.append((seconds, self._seconds[index]))
 
     @property
     def pace(self) -> float:
-        """How many times as long as estimated those took that have run; 1 before any has."""
-        return self._ran_s / self._estimated_s if self._estimated_s else 1.0
+        """How many times as long as estimated those took that have run last; 1 before any has. It follows the load."""
+        return sum(took for took, _ in self._recent) / sum(guess for _, guess in self._recent) if self._recent else 1.0
 
     def of(self, index: int) -> float:
         """Seconds that the unit at this index should take in all."""

@@ -6,6 +6,7 @@ import math
 import tomllib
 import typing
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,15 +111,31 @@ def parse(text: str, where: str) -> Experiment:
         raise UsageError(f"{where} is nested too deeply") from None
     except ValueError:  # which Python raises for a number of more than 4,300 digits
         raise UsageError(f"{where} holds a number that is too long") from None
-    table.pop("plan", None)  # what a stored plan says of how it was resolved
+    resolved = table.pop("plan", None)  # what a stored plan says of how it was resolved
+    is_earlier = isinstance(resolved, dict) and PROTOCOL not in resolved
     try:
         file = _ExperimentFile.model_validate(table)
     except ValidationError as error:
         raise UsageError(f"{where}: {describe(error, _ExperimentFile)}") from None
     try:
-        return _experiment(file)
+        return _by_whole_epochs(_experiment(file, is_checked=is_earlier)) if is_earlier else _experiment(file)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None
+
+
+PROTOCOL = "protocol"
+"""The key of a stored plan's [plan] that says by which version's default it measures: earlier ones have none."""
+EPOCHS_BEFORE = 3
+"""What versions before 0.2 trained where nobody said how long."""
+
+
+def _by_whole_epochs(experiment: Experiment) -> Experiment:
+    """The experiment of a plan that a version before 0.2 stored, which measured whole epochs unasked."""
+    given = {*experiment.fixed, *(name for axis in experiment.axes for name in axis.fields)}
+    given |= {name for group in experiment.groups for job in group.jobs for name in job}
+    if {"epochs", "until_top1"} & given:
+        return experiment
+    return replace(experiment, fixed={**experiment.fixed, "epochs": EPOCHS_BEFORE})
 
 
 def describe(error: ValidationError, model: type[BaseModel]) -> str:
@@ -176,7 +193,8 @@ def _variant(name: str, table: _VariantTable) -> catalog.Variant:
     )
 
 
-def _experiment(file: _ExperimentFile) -> Experiment:
+def _experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Experiment:
+    """`is_checked`: it was asked for once, by a version that knew other rivals."""
     fixed = {name: values.from_toml(name, value) for name, value in file.fixed.items()}
     run = {
         name: values.from_toml(name, given)
@@ -189,7 +207,8 @@ def _experiment(file: _ExperimentFile) -> Experiment:
     ]
     axes += [_zipped(table) for table in file.zip]
     moving = (name for axis in axes for name in axis.fields)
-    check_once([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
+    if not is_checked:
+        check_once([*fixed, *run, *moving], "[fixed], [run], [axes] and [[zip]]")
     if not all(file.exclude):
         raise UsageError("an empty [[exclude]] would leave out everything; name a field and its value")
     return checked(

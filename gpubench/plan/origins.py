@@ -23,6 +23,7 @@ FOLLOW: Mapping[str, tuple[str, ...]] = {
     "lr": ("optimizer",),
     "sync_every": ("strategy",),
     "epochs": ("until_top1",),
+    "warmup_epochs": ("epochs", "until_top1"),
 }
 """Fields that others fill in the trial itself (`trial.make`)."""
 

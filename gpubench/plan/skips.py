@@ -129,4 +129,6 @@ def _lacks(t: Trial, room: Room, device: str) -> str | None:
     cpus = None if t.cpus is None else t.cpus // t.nodes
     if cpus is not None and cpus > room.cpus:
         return f"{NEEDS}{cpus} CPUs{each}, {room.cpus} may be used"
+    if t.launch_cpu == "one" and room.cpus < 2 * (t.devices // t.nodes):
+        return f"{NEEDS}two CPUs for each GPU with launch_cpu one, {room.cpus} may be used"
     return None

@@ -100,14 +100,13 @@ def records_of(
         ended_jobs[index] = _ended_job(one, known, forced, shared)
     jobs = [ended_jobs[index] for index in range(len(tried))]
     # Over its cap, as the driver says now that all have ended; or too slow for a figure of the time that they shared.
-    cause = next((one for one in jobs if one.status == "oom" and one.ended.status == "ok"), None)
-    if cause is None and (
-        slow := next((one for one in jobs if one.status == "ok" and not one.ended.counted), None)
-    ):
-        cause = _ended_job(slow.tried, known, ("failed", TOO_FEW_STEPS))
-        jobs = [cause if one is slow else one for one in jobs]
-    if cause is not None and len(jobs) > 1:
-        taken = ("skipped", _taken_along(cause))
+    culprit = next((one for one in jobs if one.status == "oom" and one.ended.status == "ok"), None)
+    slow = next((one for one in jobs if one.status == "ok" and not one.ended.counted), None)
+    if culprit is None and slow is not None:
+        culprit = _ended_job(slow.tried, known, ("failed", TOO_FEW_STEPS))
+        jobs = [culprit if one is slow else one for one in jobs]
+    if culprit is not None and len(jobs) > 1:
+        taken = ("skipped", _taken_along(culprit))
         jobs = [_ended_job(one.tried, known, taken) if one.status == "ok" else one for one in jobs]
     facts: dict[str, Any] = {}
     if len(jobs) > 1:

@@ -108,6 +108,8 @@ def _vitals(progress: LiveProgress, width: int) -> str:
 def _left(progress: LiveProgress) -> str:
     if progress.left_s is None:
         return ""
+    if not progress.left_s and not progress.until:
+        return "longer than planned"
     about = "at least " if progress.at_least else "at most " if progress.at_most else "~"
     return f"{about}{clock(progress.left_s)} left{f' {progress.until}' if progress.until else ''}"
 

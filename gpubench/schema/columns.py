@@ -115,8 +115,8 @@ class MeasuredColumns:
 
     epoch_time_s: Above0 | None = column(
         "s",
-        "images_per_epoch / images_per_s, or of whole epochs their median, loading included; in `table.csv`, of several "
-        "processes, their geometric mean",
+        "images_per_epoch / images_per_s; of whole epochs their median, loading included; in `table.csv`, of several "
+        "processes, the geometric mean",
         "epoch time s",
         2,
         every_round=True,
@@ -390,7 +390,7 @@ class CpuSpeedColumns:
 
     cpu_probe_ms: Above0 | None = column(
         "ms",
-        "CPU time of a fixed piece of work on the launching thread, the mean of before loaders start and after they end",
+        "CPU time of fixed work on the launching thread, the mean of before loaders start and after they end",
         "CPU probe ms",
         2,
     )

@@ -151,8 +151,8 @@ DOUBTS: tuple[Doubt, ...] = (
     ),
     Doubt(
         code="slow-cpu",
-        says=f"The host's CPU ran at less than {SLOW_CPU_PCT:g} % of its fastest in the folder, by fixed work before loaders "
-        "start and after they end.",
+        says=f"The host's CPU ran at less than {SLOW_CPU_PCT:g} % of its fastest in the folder, by fixed work before "
+        "loaders start and after they end.",
         about=("time",),
         serious=False,
         of_others=True,

@@ -195,7 +195,6 @@ class Result(OfRank):
     breakdown: BreakdownTimes | None
     no_exchange: Words | None
     exchange_mib: Number | None
-    until_top1: Number | None
     quality: tuple[Percent, Finite | None] | None
     """Top-1 in per cent and cross-entropy, on the validation split."""
     memory: AllocatorMemory | None

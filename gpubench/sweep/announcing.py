@@ -14,9 +14,11 @@ from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import asked_words, words
 from gpubench.plan.plan import Plan
 from gpubench.plan.rounds import Rounds
+from gpubench.plan.shares import device_of
 from gpubench.plan.state import Planned
 from gpubench.report.heading import title
 from gpubench.schema.trial import Trial
+from gpubench.schema.window import WINDOW_S
 from gpubench.sweep.sweep import Sweep
 
 
@@ -142,16 +144,16 @@ def dropped_lines(plan: Plan) -> list[str]:
 
 
 def training_line(plan: Plan) -> str:
-    """`training: 3 epochs, 1 of them to warm up; sgd with lr 0.05`: what is asked of all trials, also by default."""
+    """`training: a window of 4 s; sgd with lr 0.05`: what is asked of all trials, also by default."""
     trials = [job.trial for job in plan.jobs]
-    lengths = _some(_length(t) for t in trials)
+    lengths = _some(_length(t, device_of(t, plan.device)) for t in trials)
     steps = _some(f"{t.optimizer} with lr {t.lr:g}" for t in trials)
     return f"training: {lengths}; {steps}"
 
 
-def _length(t: Trial) -> str:
-    if t.steps:
-        return f"{many(t.steps, 'measured step')} in place of epochs"
+def _length(t: Trial, device: str) -> str:
+    if t.epochs is None:
+        return f"a window of {many(t.steps, 'step') if t.steps else f'{t.window or WINDOW_S[device]:g} s'}"
     warm_up = f", {t.warmup_epochs} of them to warm up" if t.warmup_epochs else ""
     if t.until_top1 is not None:
         return f"until top-1 {t.until_top1:g} %, at most {many(t.epochs, 'epoch')}{warm_up}"

@@ -19,7 +19,6 @@ def progress_of(
     unit: Unit,
     progress: Sequence[JobProgress],
     *,
-    steps: Sequence[int | None] = (),
     label: str,
     done: int,
     total: int,
@@ -32,34 +31,26 @@ def progress_of(
 ) -> LiveProgress:
     """What the live view shows while `unit` runs, `done` of `total` units being over.
 
-    Of a group's jobs it follows the one that is the least far. `progress` and `steps`: of each job. `steps`: how many
-    are measured in place of what its trial asks for.
+    Of a group's jobs it follows the one that is the least far. `progress`: of each job.
     Seconds: `spent_s` on this unit, `elapsed_s` on the sweep; `estimated_s` that this unit should take in all,
     `after_s` that those after it should take in this round. `ahead`: what comes after this round, `pace` times as long
     as it says.
     """
-    wanted = [
-        one or job.trial.steps for job, one in zip(unit.jobs, steps or [None] * len(unit.jobs), strict=True)
-    ]
-    parts = [_part(job, own, one) for job, own, one in zip(unit.jobs, progress, wanted, strict=True)]
+    parts = [_part(job, own) for job, own in zip(unit.jobs, progress, strict=True)]
     last = min(range(len(parts)), key=parts.__getitem__)
     job, own, part = unit.jobs[last], progress[last], parts[last]
-    begun, steps_wanted = own.steps > 0, wanted[last]
-    whole = steps_wanted is None
-    own_s = spent_s * (1 - part) / part if part > TELLING else max(0.0, estimated_s - spent_s)
-    # Measured steps are counted through: that they are an epoch and a part of the next one is nobody's business.
-    step, of = (
-        (own.before + own.step, steps_wanted) if own.measured and steps_wanted else (own.step, own.steps)
-    )
+    has_begun, epochs = own.steps > 0, job.trial.epochs
+    # Epochs are all alike, so the unit itself says best how long they take; a window lasts as long as was planned.
+    own_s = spent_s * (1 - part) / part if epochs and part > TELLING else max(0.0, estimated_s - spent_s)
     left = ahead.left(own_s + after_s, elapsed_s, pace)
     return LiveProgress(
         done=done,
         total=total,
         trial_label=label,
-        epoch=own.epoch + 1 if begun and whole else None,
-        epochs=job.trial.epochs if whole else None,
-        step=step if begun else None,
-        steps=of if begun else None,
+        epoch=own.epoch + 1 if has_begun and epochs else None,
+        epochs=epochs,
+        step=own.step if has_begun else None,
+        steps=own.steps if has_begun else None,
         gpu_mem_mib=_over(max, (one.live.gpu_mem_mib for one in progress)),
         gpu_util_pct=_over(max, (one.live.gpu_util_pct for one in progress)),
         cpu_util_pct=_over(max, (one.live.cpu_util_pct for one in progress)),
@@ -70,20 +61,21 @@ def progress_of(
         at_most=left.at_most,
         evaluated=own.evaluated,
         top1_pct=own.top1_pct,
-        top1_target=job.trial.until_top1 if whole else None,
+        top1_target=job.trial.until_top1,
         note=_note(unit, job, progress, own),
     )
 
 
-def _part(job: Job, progress: JobProgress, steps: int | None) -> float:
-    """How much of its epochs, or of so many measured steps, a job has behind it, from 0 to 1."""
+def _part(job: Job, progress: JobProgress) -> float:
+    """How far a job is, from 0 to 1: of its epochs, or in its window."""
     if progress.filling:
         return 1.0
     if not progress.steps:
         return 0.0
-    if steps:
-        return (progress.before + progress.step) / steps if progress.measured else 0.0
-    return (progress.epoch + progress.step / progress.steps) / max(1, job.trial.epochs)
+    part = progress.step / progress.steps
+    if job.trial.epochs is None:
+        return part if progress.measured else 0.0
+    return (progress.epoch + part) / job.trial.epochs
 
 
 def _note(unit: Unit, job: Job, progress: Sequence[JobProgress], own: JobProgress) -> str:

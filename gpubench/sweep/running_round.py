@@ -91,7 +91,7 @@ class RunningRound:
     def _turn(self, place: int, item: Planned) -> tuple[str, str]:
         """The same of a unit that is to run: whether there is time for it, and whether it is this sweep's turn."""
         running = self.running
-        time_for_it = running.time.verdict(item.unit, self.number, self.forecast.of(place), running.summary)
+        time_for_it = running.time.verdict(item.unit, self.forecast.of(place), running.summary)
         if time_for_it != "begin":
             return LEFT, ""  # one that takes less may still have time
         if running.joining is None or running.should_stop():

@@ -53,6 +53,7 @@ def _store_plan(work: Sweep, plan: Plan, shard: Shard | None) -> None:
         "gpus": len(machine.gpus),
         "cpus": machine.cpu_count,
         "rounds": rounds.most,
+        experiment_file.PROTOCOL: "steady" if plan.jobs[0].trial.epochs is None else "epochs",
         **of_parts,
         **bench.sources.stored(),
     }

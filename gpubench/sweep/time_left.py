@@ -19,21 +19,21 @@ class TimeLeft:
 
     work: Sweep
     began: float = field(default_factory=time.monotonic)
-    _broken_off: dict[tuple[str, bool], float] | None = None
+    _broken_off: dict[str, float] | None = None
 
     @property
     def elapsed_s(self) -> float:
         return time.monotonic() - self.began
 
-    def verdict(self, unit: Unit, round_: int, forecast_s: float, summary: Summary) -> Verdict:
+    def verdict(self, unit: Unit, forecast_s: float, summary: Summary) -> Verdict:
         """Whether a unit still ends within the batch job; notes it where it does not."""
         wall = self.work.wall_time
         if wall is None:
             return "begin"
         now = time.monotonic()
         # Whether it is more than a guess is looked up only where it matters: that goes through all rows.
-        known = forecast_s <= wall.ends_s - now or self.work.estimates([unit], round_)[0].known
-        broken_off_s = max(self._broken_off_s().get((job.trial_id, round_ > 1), 0.0) for job in unit.jobs)
+        known = forecast_s <= wall.ends_s - now or self.work.estimates([unit])[0].known
+        broken_off_s = max(self._broken_off_s().get(job.trial_id, 0.0) for job in unit.jobs)
         need = at_least(Estimate(forecast_s, known), broken_off_s)
         verdict = wall.verdict(need, now, is_first=not summary.ran)
         summary.late.note(unit.unit_id, verdict, need, wall, now)
@@ -44,17 +44,13 @@ class TimeLeft:
         budget_s = self.work.plan.experiment.rounds.budget_s
         return budget_s is not None and spent_s > budget_s
 
-    def _broken_off_s(self) -> Mapping[tuple[str, bool], float]:
-        """Trial id, and whether in a further round -> how long its longest attempt had taken when it was stopped.
-
-        Further rounds measure a few seconds of what the first measures whole. Worked out once: a stop ends all.
-        """
+    def _broken_off_s(self) -> Mapping[str, float]:
+        """Trial id -> how long its longest attempt had taken when it was stopped. Worked out once: a stop ends all."""
         if self._broken_off is None:
             self._broken_off = {}
             here = {self.work.bench.machine_key(job) for job in self.work.plan.jobs}
             for record in self.work.records:
                 if record.status == "interrupted" and record.machine_key in here:
-                    key = (record.trial_id, record.round > 1)
-                    known_s = self._broken_off.get(key, 0.0)
-                    self._broken_off[key] = max(known_s, record.phases.get("wall", 0.0))
+                    known_s = self._broken_off.get(record.trial_id, 0.0)
+                    self._broken_off[record.trial_id] = max(known_s, record.phases.get("wall", 0.0))
         return self._broken_off

@@ -69,7 +69,7 @@ class TrainLoaders:
         images: Dataset[Any] = Images(
             source, on_cpu.chain(spec.cpu), (spec.channels, spec.input_size, spec.input_size)
         )
-        self._order = DistributedSampler(
+        self._order: DistributedSampler[Any] = DistributedSampler(
             images, num_replicas=world, rank=rank, shuffle=True, seed=seed, drop_last=True
         )
         self._batch_size = batch_size
