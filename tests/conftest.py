@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # What the machine on which the tests run knows of its own noise must not stand in their tables. Nobody writes there.
 os.environ["GPUBENCH_STATE"] = "/dev/null/no-state"
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    """A folder for all users: pytest's own, and TMPDIR perhaps, lie where only root may go."""
+    shared = Path(tempfile.mkdtemp(dir="/tmp"))
+    shared.chmod(0o1777)
+    umask = os.umask(0o022)
+    yield shared
+    os.umask(umask)
+    shutil.rmtree(shared)
 
 
 @pytest.fixture(scope="session")
