@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -46,6 +48,17 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture
+def room() -> Iterator[Path]:
+    """A folder for all users: pytest's own, and TMPDIR perhaps, lie where only root may go."""
+    shared = Path(tempfile.mkdtemp(dir="/tmp"))
+    shared.chmod(0o1777)
+    umask = os.umask(0o022)
+    yield shared
+    os.umask(umask)
+    shutil.rmtree(shared)
 
 
 @pytest.fixture(scope="session")

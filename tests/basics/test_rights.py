@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from as_user import as_user
 
 from gpubench.basics.rights import why
 from gpubench.datasets import built
@@ -16,36 +14,6 @@ from gpubench.node.gpu_hold import GpuHold
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be two users")
 ONE, OTHER = 61001, 61002
-
-
-@pytest.fixture
-def room() -> Iterator[Path]:
-    """A folder for all users: pytest's own lies where only root may go."""
-    made = Path(tempfile.mkdtemp())
-    made.chmod(0o1777)
-    yield made
-    shutil.rmtree(made)
-
-
-def as_user(uid: int, does: Callable[[], object]) -> str:
-    """What a function returns, or raises, where a process of this user calls it."""
-    inwards, outwards = os.pipe()
-    if os.fork() == 0:
-        try:
-            os.setgroups([])
-            os.setgid(uid)
-            os.setuid(uid)
-            os.umask(0o077)
-            told = repr(does())
-        except BaseException as error:  # noqa: BLE001 - it is told
-            told = f"{type(error).__name__}: {error}"
-        os.write(outwards, told.encode())
-        os._exit(0)
-    os.close(outwards)
-    told = os.read(inwards, 10_000).decode()
-    os.close(inwards)
-    os.wait()
-    return told
 
 
 def refused(path: Path) -> str:
