@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-WINDOW_S = {"cuda": 4.0, "cpu": 2.5}
+WINDOW_S = {"cuda": 3.3, "cpu": 2.5}
 """Seconds of a window that nobody asked for, by device (docs/measuring.md says how they were found)."""
 FEWEST_STEPS = 3
 """Steps of a window, however long they are."""
@@ -33,14 +33,20 @@ def warm_up_steps(ahead: int) -> int:
 
 
 def warm_up_left(step_s: Sequence[float], wave: int) -> int:
-    """Steps that a warm-up still lacks to WARM_UP_S after its first step. `step_s`: seconds of each of its steps."""
-    return max(0, math.ceil((WARM_UP_S - sum(step_s[1:])) / max(late_step_s(step_s, wave), 1e-6)))
+    """Steps that a warm-up still lacks to WARM_UP_S after its first step, and one wave behind what loaders held ready.
+
+    `step_s`: seconds of each of its steps. A step takes as long as it does from then on only when that is used up.
+    """
+    lacking = math.ceil((WARM_UP_S - sum(step_s[1:])) / max(late_step_s(step_s, wave), 1e-6))
+    return max(0, lacking, wave if wave > 1 else 0)
 
 
 def late_step_s(step_s: Sequence[float], wave: int) -> float:
-    """Mean seconds of the later half of these steps, in whole waves where it holds one."""
+    """Mean seconds of the later half of these steps, in whole waves, one at least where there are as many steps."""
     half = max(1, len(step_s) // 2)
-    return fmean(step_s[-(half // max(1, wave) * max(1, wave) or half) :])
+    if 1 < wave <= len(step_s):
+        half = max(1, half // wave) * wave
+    return fmean(step_s[-half:])
 
 
 def window_steps(window_s: float, step_s: float, block: int, plain: int) -> int:
