@@ -22,12 +22,10 @@ from gpubench.schema.trial_fields import DEVICE_AXES
 
 DEFINITION = "variant_definition"
 """What a variant does, beside its name: two sides may mean different things by one."""
-NAMES: tuple[str, ...] = (
-    *(field for field in CANDIDATES if field not in ("gpu_ids", "window", "steps")),
-    DEFINITION,
-)
-"""All by which trials are told apart. Which GPUs they ran on is none of it, only how many, nor is the
-length of a window."""
+NAMES: tuple[str, ...] = (*(field for field in CANDIDATES if field != "gpu_ids"), DEFINITION)
+"""All by which trials are told apart. Which GPUs they ran on is none of it, only how many."""
+LENGTHS = ("window", "steps")
+"""Fields in which steady rates may differ and still be compared."""
 NO_FILES = "no files"
 """Stands for the images of a variant that reads none."""
 AT_MACHINE = "left to the machine"
@@ -151,6 +149,8 @@ def _identity(
     for field in NAMES:
         if field in free or (free and _follows(row, field, free)):
             found[field] = FOLLOWED
+        elif field in LENGTHS and row.kind == "steady rate":
+            found[field] = None
         elif field == DEFINITION:
             found[field] = _does(row) or does.get(row.variant)
         elif field == "data":

@@ -16,6 +16,7 @@ from gpubench.analysis.slowdown import gain_over_processes, group_verdict, overl
 from gpubench.analysis.varied import machine, unit, where
 from gpubench.schema.columns import MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
+from gpubench.schema.epoch_times import Kind
 from gpubench.schema.row import Row, TableRow, replace
 
 Hardware = tuple[str, ...]
@@ -113,7 +114,13 @@ def merge_repeats(rows: Sequence[Row]) -> list[TableRow]:
 
 def with_spread(rows: Sequence[Row]) -> list[Row]:
     """All of these rows, each repeat by itself; those whose repeats lie far apart carry the doubt `spread`, too."""
-    wide = {id(row) for _, same in _alike(rows) if apart(_times(same)) for row in same if row.status == "ok"}
+    wide = {
+        id(row)
+        for _, same in _alike(rows)
+        if same[0].kind != "steady rate" and apart(_times(same))
+        for row in same
+        if row.status == "ok"
+    }
     return [_spread(row) if id(row) in wide else row for row in rows]
 
 
@@ -233,14 +240,14 @@ def _median(merged: TableRow, good: Sequence[Row], same: Sequence[Row]) -> Table
     if merged.images_per_epoch and merged.epoch_time_s:
         # Medians of both sides would break images_per_s * epoch_time_s = images_per_epoch.
         merged = replace(merged, images_per_s=merged.images_per_epoch / merged.epoch_time_s)
-    if more := _of_processes(times):
+    if more := _of_processes(times, merged.kind):
         merged = replace(merged, doubts=_codes(same, *more), doubt_texts=_doubt_texts(same, more))
     return merged
 
 
-def _of_processes(times: Sequence[float]) -> dict[str, str]:
-    """The doubts that processes raise together, with their sentences."""
-    found = {"spread": SPREAD} if apart(times) else {}
+def _of_processes(times: Sequence[float], kind: Kind) -> dict[str, str]:
+    """The doubts that processes raise together, with their sentences. How far rates lie apart their interval says."""
+    found = {"spread": SPREAD} if kind != "steady rate" and apart(times) else {}
     if places := outliers(times):
         usual = statistics.median(times)
         farthest = max((times[place] for place in places), key=lambda time: abs(math.log(time / usual)))

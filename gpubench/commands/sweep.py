@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -26,6 +27,7 @@ from gpubench.report.bar import bar
 from gpubench.report.lost_terminal import OutlivingView, outliving_output
 from gpubench.results.allowance import again_lines
 from gpubench.results.home import results_folder
+from gpubench.results.plans import whole_epochs_before
 from gpubench.results.store import Results
 from gpubench.sweep import max_batch
 from gpubench.sweep.announcing import (
@@ -78,6 +80,10 @@ def sweep(
     spare_s = None if spare is None else values.seconds(spare, "--spare")
     node = this_machine()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
+    results = Results(results_folder(out, experiment))
+    begun_by = {} if experiment.says_how_long else whole_epochs_before(results, experiment.name)
+    if begun_by:
+        experiment = dataclasses.replace(experiment, fixed={**experiment.fixed, **begun_by})
     sources = Disk(
         experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=mode == "quiet")
     )
@@ -87,7 +93,6 @@ def sweep(
     for name in chosen_retry:
         if name not in RETRY:
             raise unknown("status to retry", name, RETRY)
-    results = Results(results_folder(out, experiment))
     joins = joined(join, has_part=own is not None, fresh=fresh, find_max_batch=find_max_batch)
     settings = Settings(retry=chosen_retry, fresh=fresh, joins=joins)
     spans_nodes = any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs)
@@ -107,6 +112,11 @@ def sweep(
         view.say(shards.words(whole, plan, own))
         if not plan.units:
             return 0
+    if begun_by:
+        view.say(
+            f"{results.folder} was begun by whole epochs and goes on by them (--epochs {begun_by['epochs']}); in another "
+            "folder (--out) the steady rate is measured"
+        )
     for line in left_out_lines(sources, results if mode != "plan" else None):
         view.say(line)
     if explain is not None:

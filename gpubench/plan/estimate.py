@@ -142,7 +142,11 @@ class Forecast:
     @property
     def pace(self) -> float:
         """How many times as long as estimated those took that have run last; 1 before any has. It follows the load."""
-        return sum(took for took, _ in self._recent) / sum(guess for _, guess in self._recent) if self._recent else 1.0
+        return (
+            sum(took for took, _ in self._recent) / sum(guess for _, guess in self._recent)
+            if self._recent
+            else 1.0
+        )
 
     def of(self, index: int) -> float:
         """Seconds that the unit at this index should take in all."""

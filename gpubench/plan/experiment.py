@@ -70,6 +70,18 @@ class Experiment:
         """Over how many nodes its largest trial goes, by its fields and axes."""
         return max(int(number or 1) for number in self._all_of("nodes"))
 
+    @property
+    def says_how_long(self) -> bool:
+        """Whether it gives a window, or whole epochs: else its trials measure the default's window."""
+        return any(
+            value is not None
+            for field in ("window", "steps", "epochs", "until_top1")
+            for value in (
+                *self._all_of(field),
+                *(job.get(field) for group in self.groups for job in group.jobs),
+            )
+        )
+
     def _all_of(self, field: str) -> Iterator[Any]:
         """Every value that it gives a field of a trial; None where it is left to its default."""
         yield self.fixed.get(field)

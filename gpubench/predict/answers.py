@@ -248,7 +248,8 @@ def _as_fields(job: Job, plain: Experiment) -> list[str]:
     assert job.membership is not None, "a job that runs beside others"
     own = vars(job.membership.solo.trial)
     always = dict.fromkeys(("model", "batch_size", "device"))  # what is left to a sweep may be another
-    usual = {**vars(trial.make({})), **plain.fixed, **always, "epochs": own["epochs"]}
+    usual = {**vars(trial.make({})), **plain.fixed, **always}
+    usual |= {name: own[name] for name in ("epochs", "warmup_epochs")}
     fields = {name: value for name, value in own.items() if value != usual[name]}
     if own["gpu_ids"] or not own["gpus"]:
         fields.pop("gpus", None)  # others tell it, too

@@ -144,6 +144,27 @@ def is_newest(results: Results, name: str, plan_id: str) -> bool:
     return own is not None and all(other.number < own.number for other in others)
 
 
+def whole_epochs_before(results: Results, name: str) -> dict[str, Any]:
+    """`epochs` and `warmup_epochs` of the newest plan of an experiment, where a version before 0.2 stored it.
+
+    Empty where there is none, or a later version stored it. Plans that can't be read are left out.
+    """
+    stamps = {path: one for path, one in _stamps(results).items() if path.stem.rpartition("-")[0] == name}
+    for path in sorted(stamps, key=lambda path: stamps[path].number, reverse=True):
+        try:
+            text = _text(path)
+            experiment = experiment_file.parse(text, "its experiment")
+        except (OSError, UsageError, ValueError):
+            continue
+        if experiment_file.PROTOCOL in _resolved(text):
+            return {}
+        return {field: experiment.fixed[field] for field in LENGTHS if field in experiment.fixed}
+    return {}
+
+
+LENGTHS = ("epochs", "warmup_epochs")
+
+
 def last_use(results: Results) -> str:
     """When a plan was last stored in a folder, or a trial last begun there: local time; empty where nothing tells."""
     return max([results.last_start(), *(stamp.local() for stamp in _stamps(results).values())])
