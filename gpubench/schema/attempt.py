@@ -34,8 +34,6 @@ class JobProgress:
     epoch: int = 0
     step: int = 0
     steps: int = 0
-    before: int = 0
-    """Steps of the measured windows before this one."""
     measured: bool = False
     evaluated: int = 0
     """Epochs that were evaluated, on the way to an accuracy."""

@@ -184,7 +184,6 @@ class RunningJob:
             case Begin(rank=0):  # all ranks stand at the same edge: once is enough
                 self.progress = replace(
                     now,
-                    before=now.before + (now.steps if now.measured else 0),
                     epoch=event.epoch,
                     step=0,
                     steps=event.steps,
