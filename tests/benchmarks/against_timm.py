@@ -2,9 +2,9 @@
 
     python tests/benchmarks/against_timm.py [--pairs 1] [--batch-sizes 16,32,64,128,256,512]
 
-mobilenet_v2 in bf16, channels-last, a resident batch. `gpubench sweep --rounds 1 --steps 40` against
+mobilenet_v2 in bf16, channels-last, a resident batch. `gpubench sweep --rounds 1 --window 3s` against
 `for b in …; do python timm_train.py $b; done`, which makes the calls of timm's benchmark.py; which of both is first
-alternates. Prints seconds and their ratio (target: at most 0.35), and images/s of both. Needs timm and a GPU.
+alternates. Prints seconds and their ratio (target: at most 0.45), and images/s of both. Needs timm and a GPU.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SWEEP = (
     "--rounds",
     "1",
 )
-SAME = ("--steps", "40", "--set", "num_classes=16", "--set", "input_size=224", "--yes", "-q")
+SAME = ("--window", "3s", "--set", "num_classes=16", "--set", "input_size=224", "--yes", "-q")
 
 
 def main() -> None:

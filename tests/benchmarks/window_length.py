@@ -4,9 +4,9 @@
 
 Two-stage sampling (Kalibera and Jones 2013): a process costs c seconds beside its window (start, warm-up, end), rates
 inside it vary from second to second by s1, and those of processes by sb. A mean over processes of w seconds is the
-surest for its wall time at w = sqrt(c * s1^2 / sb^2). Printed for each configuration of three processes or more: c, s1 (by the
-means of half seconds), sb (what the window's own variation does not explain of how far processes lie apart) and w; and
-for all together, by the medians of c and of both variances.
+surest for its wall time at w = sqrt(c * s1^2 / sb^2). Printed for each configuration of three processes or more: c, s1
+(by the means of half seconds), sb (what the window's own variation does not explain of how far processes lie apart) and
+w; and for all together, by the medians of c and of both variances.
 """
 
 from __future__ import annotations
