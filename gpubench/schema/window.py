@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean
 
-WINDOW_S = {"cuda": 3.3, "cpu": 2.5}
+WINDOW_S = {"cuda": 3.6, "cpu": 2.5}
 """Seconds of a window that nobody asked for, by device (docs/measuring.md says how they were found)."""
 FEWEST_STEPS = 3
 """Steps of a window, however long they are."""
