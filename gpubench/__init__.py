@@ -9,7 +9,7 @@ if typing.TYPE_CHECKING:
 
     from gpubench.frames.found import Found
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def load(*folders: str | Path) -> Found:

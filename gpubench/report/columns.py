@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from gpubench.schema.columns import (
     ALLOCATION,
+    CPU_SPEED,
     DERIVED,
     ENVIRONMENT,
     EPOCH_COLUMNS,
@@ -16,6 +17,7 @@ from gpubench.schema.columns import (
     LATEST,
     MEASURED,
     NODE_COLUMNS,
+    ROUNDS,
     TRIAL,
     Column,
 )
@@ -35,8 +37,10 @@ SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
         "`trials.csv`, behind all others, which keep their places",
         LATER,
     ),
-    ("Allocation", "`trials.csv`, behind all others", ALLOCATION),
-    ("The newest fields of the trial", "`trials.csv`, at its end", LATEST),
+    ("Rounds", "`trials.csv`, behind these", ROUNDS),
+    ("Allocation", "`trials.csv`, behind these", ALLOCATION),
+    ("The newest fields of the trial", "`trials.csv`, behind these", LATEST),
+    ("CPU speed", "`trials.csv`, at its end", CPU_SPEED),
     ("Derived", "tables only, worked out from the rows shown", DERIVED),
     ("Epochs", "`epochs.csv`", EPOCH_COLUMNS),
     ("Nodes", "the record's `nodes`, of a trial over several; `gpu_uuids` beside them", NODE_COLUMNS),

@@ -39,7 +39,9 @@ def _below() -> str:
         f"trials alone behind a group, leave out {codes(lambda doubt: not doubt.serious)}. Below a table "
         f"{codes(lambda doubt: doubt.told_first)} comes before all others. Only rows of several processes have "
         f"{codes(lambda doubt: doubt.raised_by == 'processes')}, only rows of published logs "
-        f"{codes(lambda doubt: doubt.raised_by == 'log')}."
+        f"{codes(lambda doubt: doubt.raised_by == 'log')}, only records of versions before 0.2 "
+        f"{codes(lambda doubt: doubt.raised_by == 'earlier')}. Of a folder's rows together follows "
+        f"{codes(lambda doubt: doubt.raised_by == 'folder')}."
     )
 
 
