@@ -91,7 +91,7 @@ def holds_while_scaling(facts: AuditedFolder) -> RuleFinding:
     broken = [_broken(lost, rows)] if lost else []
     unclear = []
     if steps and len(blind) == len(steps):
-        unclear.append("no row that was scaled has a top-1; any variant that reads images measures it")
+        unclear.append("no row that was scaled has a top-1; --epochs measures it")
     elif blind:
         unclear.append(f"{len(blind)} {rows} can't be compared in top-1, which one of the two lacks")
     if unlearned and len(blind) < len(steps):
@@ -209,7 +209,14 @@ def is_reported(facts: AuditedFolder) -> RuleFinding:
         return NOTHING
     if not facts.alone:
         return NONE_ALONE
-    without = [row for row in facts.alone if row.top1_pct is None]
+    rates = [row for row in facts.alone if row.kind == "steady rate"]
+    without = [row for row in facts.alone if row.top1_pct is None and row.kind != "steady rate"]
+    if rates and not without:
+        return RuleFinding(
+            "not decidable",
+            f"{of(rates, facts.alone, ALONE)} {does(rates, 'measure')} a rate, which says nothing of what is learnt; "
+            "--epochs judges the network in the end",
+        )
     if without:
         why = first_few(row.missing.get("top1_pct") or "no reason was recorded" for row in without)
         return RuleFinding("broken", f"no top-1 in {of(without, facts.alone, ALONE)} ({why})")
@@ -243,7 +250,7 @@ def same_run(facts: AuditedFolder) -> RuleFinding:
     if without:
         unclear.append(
             f"no top-1 beside the time in {of(without, timed, ALONE)}, and none may be lent from elsewhere; "
-            "variants that read images measure it in the same run"
+            "--epochs measures it in the same run"
         )
     single = [row for row in timed if measured(row) not in facts.of_rounds]
     rounds = [row for row in timed if measured(row) in facts.of_rounds]

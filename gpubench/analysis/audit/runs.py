@@ -143,7 +143,8 @@ def ended_by_epochs(facts: AuditedFolder) -> RuleFinding:
                     "on one axis with the batch size or the devices" if with_scale else "though nobody asked"
                 )
                 broken.append(f"{table.name}: rows trained {first_few(lengths)} {field}, {why}")
-    unknown = [row for row in facts.ok if not row.epochs and not row.steps]
+    rates = [row for row in facts.ok if row.kind == "steady rate"]
+    unknown = [row for row in facts.ok if not row.epochs and not row.steps and row.kind != "steady rate"]
     unclear = (
         [f"how many epochs were trained is not on record for {of(unknown, facts.ok)}"] if unknown else []
     )
@@ -151,6 +152,7 @@ def ended_by_epochs(facts: AuditedFolder) -> RuleFinding:
     goals += (
         [f"after {first_few(lengths)} measured steps"] if (lengths := _lengths(facts.ok, "steps")) else []
     )
+    goals += ["after a window of as many steps as were settled before it"] if rates else []
     aimed = [row for row in facts.ok if row.until_top1]
     there = [row for row in aimed if row.time_to_top1_s is not None]
     short = [row for row in aimed if row.time_to_top1_s is None]

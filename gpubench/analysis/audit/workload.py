@@ -58,10 +58,12 @@ def whole_epochs(facts: AuditedFolder) -> RuleFinding:
         unclear.append(f"how many images an epoch has is not on record for {of(silent, facts.ok)}")
     counts = sorted({row.images_per_epoch for row in facts.ok if row.images_per_epoch})
     several = f"{counts[0]:,} to {counts[-1]:,}" if len(counts) > 1 else "".join(f"{n:,}" for n in counts)
+    kinds = dict.fromkeys(row.kind for row in facts.ok)
+    what = " or ".join(dict.fromkeys("a rate" if kind == "steady rate" else "whole epochs" for kind in kinds))
     return rule_finding(
         broken,
         unclear,
-        f"{of(facts.ok, facts.ok)} {does(facts.ok, 'time')} whole epochs of full training steps ({several} images)",
+        f"{of(facts.ok, facts.ok)} {does(facts.ok, 'time')} {what} of full training steps ({several} images)",
     )
 
 
@@ -175,9 +177,9 @@ def sensible_sizes(facts: AuditedFolder) -> RuleFinding:
 
 
 def _in_further_rounds(facts: AuditedFolder) -> set[Measured]:
-    """The trials that rounds after the first measured again."""
+    """The trials that rounds after the first measured again by less than the first, as versions before 0.2 did."""
     rows = (row for table in facts.tables for row in table.ok)
-    return {measured(row) for row in rows if (row.round or 1) > 1}
+    return {measured(row) for row in rows if not row.has_all_figures}
 
 
 def _subset(row: Row) -> bool:
