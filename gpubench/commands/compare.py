@@ -135,21 +135,19 @@ def _sides(folders: Sequence[Path], field: str | None) -> tuple[Side, Side, str,
 
 
 REMEDY: dict[Kind, str] = {
-    "whole epochs": "measure the trials of the other side with --epochs 3, as these were",
-    "steady rate": "measure the trials of the other side anew",
-    "published log": "measure both sides",
+    "published log": "nobody can measure as its author did",
+    "whole epochs": "--epochs 3 measures the other side as then",
 }
-"""Kind of epoch time -> how to have both sides of it."""
+"""Kind of epoch time -> how to have both sides of it; the first one that either side has tells."""
 
 
 def _check_kinds(a: Sequence[TableRow], b: Sequence[TableRow]) -> None:
     """Raises UnusableError where no epoch time of one side is of a kind of the other's."""
     mine, others = ({row.kind: None for row in rows if row.epoch_time_s} for rows in (a, b))
     if mine and others and mine.keys().isdisjoint(others):
-        older = next(kind for kind in REMEDY if kind in {**mine, **others})
+        remedy = next(words for kind, words in REMEDY.items() if kind in {**mine, **others})
         raise UnusableError(
-            f"A holds times of {' and '.join(mine)}, B of {' and '.join(others)}, which are never compared: "
-            f"{REMEDY[older]}"
+            f"A holds times of {' and '.join(mine)}, B of {' and '.join(others)}, which are never compared: {remedy}"
         )
 
 

@@ -14,6 +14,7 @@ from gpubench.plot.shared import PERCENT, caption
 from gpubench.plot.subject import Subject
 from gpubench.report.table import Table
 from gpubench.results.samples_file import Samples, readings
+from gpubench.schema.epoch_times import STEADY
 from gpubench.schema.record import Record
 from gpubench.schema.samples import STEP_TIME
 
@@ -103,7 +104,8 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
         row for row in table.rows if record.trial_id in {row.trial_id, *(run.trial_id for run in row.runs)}
     ]
     name = clean(label(row, table.varied)) if row else record.trial_id
-    shaded = f" {SHADED}the measured epochs." if spans else ""
+    is_stream = record.result.epoch_time_source == STEADY
+    shaded = f" {SHADED}the measured {'window' if is_stream else 'epochs'}." if spans else ""
     means = f" Drawn: means of up to {most_of:,} readings in a row." if most_of > 1 else ""
     return Picture(
         name="trial",
@@ -134,7 +136,11 @@ def measured(record: Record, samples: Samples) -> tuple[Shade, ...]:
         return ()
     warm = {epoch.get("epoch") for epoch in record.epochs if epoch.get("warmup")}
     return tuple(
-        Shade(low=window.t0 - launched, high=window.t1 - launched, name=f"epoch {window.epoch}")
+        Shade(
+            low=window.t0 - launched,
+            high=window.t1 - launched,
+            name="window" if record.result.epoch_time_source == STEADY else f"epoch {window.epoch}",
+        )
         for window in record.windows
         if window.epoch not in warm
     )
