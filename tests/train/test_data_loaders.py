@@ -81,6 +81,7 @@ def test_ranks_see_disjoint_images_that_make_the_same_global_batch(opened: Any, 
         together = identities([(shares[r][step][0], shares[r][step][1]) for r in range(2)])
         assert sorted(together) == sorted(identities([(batch, batch)]))
 
+
 # ---------------------------------------------------------------- a stream
 
 

@@ -74,9 +74,7 @@ class MadeUpTimes:
 
     def end(self) -> TimedWindow:
         times = [self._step_s(number) for number in range(self._first, self._steps)]
-        return TimedWindow(
-            t0=0.0, t1=sum(times), step_s=times, wait_s=[0.0] * len(times), first_batch_s=0.0
-        )
+        return TimedWindow(t0=0.0, t1=sum(times), step_s=times, wait_s=[0.0] * len(times), first_batch_s=0.0)
 
 
 class Bench:

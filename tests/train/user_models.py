@@ -279,7 +279,9 @@ def slow_step(num_classes: int) -> nn.Module:
 
 
 def _tell(**facts: object) -> None:
-    os.write(1, f"{json.dumps(facts)}\n".encode())  # in one go: between print's line and its end another may write
+    os.write(
+        1, f"{json.dumps(facts)}\n".encode()
+    )  # in one go: between print's line and its end another may write
 
 
 def _tell_step(step: int) -> None:
@@ -458,9 +460,9 @@ def slow_pass(num_classes: int) -> nn.Module:
     return SlowPass(num_classes)
 
 
-def slow_images_and_pass(num_classes: int) -> nn.Module:
+def slow_images_and_first_step(num_classes: int) -> nn.Module:
     slow_images(num_classes)
-    return SlowPass(num_classes)
+    return Tiny(num_classes, _at_step(0, lambda: time.sleep(2)))
 
 
 class Sleeper(torch.autograd.Function):
