@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -370,7 +371,7 @@ def tells_cpus(num_classes: int) -> nn.Module:
         return read(source, index)
 
     def tell() -> None:
-        threads = [os.sched_getaffinity(int(thread)) for thread in os.listdir("/proc/self/task")]
+        threads = [os.sched_getaffinity(int(thread.name)) for thread in Path("/proc/self/task").iterdir()]
         _tell(rank=rank(), threads_on=sorted(set().union(*threads)))
 
     FolderSource.image = telling  # type: ignore[method-assign]
