@@ -70,6 +70,7 @@ class Steady:
         """`workers`: of this rank."""
         self._order = order
         self._training = training
+        self._data = data
         self._strategy = strategy
         self._wave = workers
         self._ahead = workers * prefetch
@@ -119,6 +120,7 @@ class Steady:
 
     def close(self) -> None:
         """Ends the stream, and with it the loaders."""
+        self._data.close()
         self._stream = None
 
     def quality(self) -> Quality | None:

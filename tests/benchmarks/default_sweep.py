@@ -1,4 +1,4 @@
-"""What three rounds cost: `gpubench sweep` as it is, against one round of four epochs, which it was before.
+"""What three rounds of windows cost: `gpubench sweep` as it is, against one round of four epochs, which it was once.
 
     python tests/benchmarks/default_sweep.py [--pairs 2] [--now "OPTIONS"] [-- OPTIONS OF BOTH SWEEPS]
 
@@ -27,7 +27,7 @@ BEFORE = {
     "gpu": ("--data", "procedural", "--batch-size", "16,32,64,128,256,512"),
     "cpu": ("--set", "input_size=64"),
 }
-"""Before, there were twice as many images and one size more on a GPU, and larger images on CPUs."""
+"""Then, there were twice as many images and one size more on a GPU, and larger images on CPUs."""
 
 
 def main() -> int:

@@ -1,20 +1,21 @@
-"""A/A: pairs of one and the same configuration under two names. How many does a table call different?
+"""A/A: one configuration twice, under two learning rates that change no time. How often is it called different?
 
-    python tests/benchmarks/same_twice.py [--pairs 20] [--out FOLDER] [-- SWEEP OPTIONS]
+    python tests/benchmarks/same_twice.py [--rounds 20] [--splits 1000] [--out FOLDER] [-- SWEEP OPTIONS]
 
-The names are two learning rates, which change no time. Pairs differ from each other in the number of classes, by one
-each, and are never compared. All are measured in one sweep, as any. Prints what is said of each pair by itself, as of
-a table of two rows; how many of the single 95 % intervals leave out *no change* (one in twenty does by chance), and how
-wide they are; and what is said of all of them as one table.
+One sweep measures both in each of its rounds, as any sweep does. Then the two processes of each round, which follow
+each other closely, are dealt to two halves by lot, again and again, and the halves are compared as two rows of a table
+are: round by round. Prints how many of these splits are called different (of claims without an effect 5 % are, by
+chance), what is called of the two learning rates, and how wide the 95 % intervals are.
 
-    python tests/benchmarks/same_twice.py -- --device cpu --model lenet --set input_size=28 --set train_images=16384
-    python tests/benchmarks/same_twice.py -- --model mobilenet_v2 --precision bf16 --batch-size 16
+    python tests/benchmarks/same_twice.py -- --device cpu --model lenet --batch-size 64 --window 1s
+    python tests/benchmarks/same_twice.py --rounds 30 -- --model mobilenet_v2 --precision bf16 --batch-size 16
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import random
 import statistics
 import subprocess
 import sys
@@ -23,58 +24,59 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.analysis.certainty.interval import Interval
+from gpubench.analysis.certainty.interval import Interval, ratio_by_rounds
 from gpubench.analysis.decided import decided
-from gpubench.analysis.over_processes import time_ratio
 from gpubench.report.reading import reading
-from gpubench.schema.row import TableRow
 
-NAMES = (0.01, 0.02)
-FIRST = 10
-"""Classes of the first pair."""
+NAMES = "lr=0.05,0.0500001"
+Pair = tuple[float, float]
+"""Seconds of the two processes of a round."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--splits", type=int, default=1000)
     parser.add_argument("--out", help="results folder (default: a temporary one)")
     parser.add_argument("sweep", nargs="*", help="options of the sweep, after --")
     options = parser.parse_args()
-    axes = [f"num_classes={FIRST}:{FIRST + options.pairs - 1}:1", f"lr={NAMES[0]},{NAMES[1]}"]
     with tempfile.TemporaryDirectory() as folder:
         out = options.out or f"{folder}/aa"
-        command = ["sweep", "--variant", "synthetic", "--set", axes[0], "--set", axes[1], *options.sweep]
+        command = ["sweep", "--variant", "synthetic", "--set", NAMES, "--rounds", str(options.rounds)]
         began = time.monotonic()
         subprocess.run(
-            [sys.executable, "-m", "gpubench", *command, "--out", out], check=True, stdout=subprocess.DEVNULL
+            [sys.executable, "-m", "gpubench", *command, *options.sweep, "--yes", "--out", out],
+            check=True,
+            stdout=subprocess.DEVNULL,
         )
-        print(f"{options.pairs} pairs, {time.monotonic() - began:.0f} s")
-        (table,) = reading(Path(out), print).tables
-    tell(pairs(table.rows))
+        print(f"{options.rounds} rounds, {time.monotonic() - began:.0f} s")
+        pairs = pairs_of(Path(out))
+    lot = random.Random(0)
+    splits = [halves([lot.choice([pair, pair[::-1]]) for pair in pairs]) for _ in range(options.splits)]
+    words = collections.Counter(decided([split]).ratios[0].word for split in splits)
+    outside = sum(split.low > 1 or split.high < 1 for split in splits)
+    asked = halves(pairs)
+    widths = statistics.quantiles([split.half_pct for split in splits], n=20)
+    print(f"{outside / len(splits):.1%} of {len(splits)} splits leave out no change; words: {dict(words)}")
+    print(f"the two learning rates: {asked.value:.3f} ({asked.low:.3f} to {asked.high:.3f})")
+    print(f"half an interval: median {widths[9]:.1f} %, 5 to 95 %: {widths[0]:.1f} to {widths[-1]:.1f} %")
 
 
-def pairs(rows: Sequence[TableRow]) -> list[Interval]:
-    """Time under the second name by that under the first, of each pair that has both."""
-    named: dict[object, dict[float, TableRow]] = {}
-    for row in rows:
-        named.setdefault(row.value("num_classes"), {})[float(str(row.value("lr")))] = row
-    found = [
-        time_ratio(pair[NAMES[1]], pair[NAMES[0]]) for pair in named.values() if pair.keys() == set(NAMES)
-    ]
-    return [one for one in found if one is not None]
+def pairs_of(folder: Path) -> list[Pair]:
+    """The processes' epoch times, round by round."""
+    (table,) = reading(folder, print).tables
+    if len(table.rows) != 2:
+        sys.exit(f"one configuration is wanted (--batch-size 64, …), not {len(table.rows) // 2}")
+    first, second = ({run.round: run.epoch_time_s for run in row.runs} for row in table.rows)
+    return [(first[number], second[number]) for number in sorted(first.keys() & second.keys())]
 
 
-def tell(ratios: Sequence[Interval]) -> None:
-    outside = [f"{one.low:.3f} to {one.high:.3f}" for one in ratios if one.low > 1 or one.high < 1]
-    halves = sorted(one.half_pct for one in ratios)
-    alone = collections.Counter(decided([one]).ratios[0].word for one in ratios)
-    together = collections.Counter(one.word for one in decided(ratios).ratios)
-    print(f"each by itself: {dict(alone)}")
-    print(f"as one table: {dict(together)}")
-    print(f"{len(outside)} of {len(ratios)} intervals leave out no change {outside}")
-    print(
-        f"half an interval: median {statistics.median(halves):.1f} %, {halves[0]:.1f} to {halves[-1]:.1f} % of the time"
-    )
+def halves(pairs: Sequence[Pair]) -> Interval:
+    """The second half's time by the first's."""
+    found = ratio_by_rounds(*(dict(enumerate(half)) for half in zip(*pairs, strict=True)))
+    if found is None:
+        sys.exit("halves are compared from two rounds on")
+    return found
 
 
 if __name__ == "__main__":

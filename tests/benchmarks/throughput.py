@@ -181,7 +181,8 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
     def run(steps: int, *, quiet: bool = False) -> float:
         report = (lambda _: None) if quiet else channel.send
         loop = Loop(data, training_step, strategy, step_clock(assignment), report, lambda: None)
-        return loop.run(Segment(number=0, steps=steps, measured=True)).seconds
+        segment = Segment(number=0, steps=steps, measured=True, seconds=WINDOW_S)
+        return loop.run(segment, data.stream()).seconds
 
     return run
 

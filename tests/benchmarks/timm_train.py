@@ -10,6 +10,7 @@ TrainBenchmarkRunner.
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 
@@ -45,4 +46,4 @@ def step() -> float:
 for _ in range(WARM):
     step()
 seconds = sum(step() for _ in range(TIMED))
-print(f"batch {batch}: {batch * TIMED / seconds:.0f} images/s")
+print(json.dumps({"images_per_s": batch * TIMED / seconds, "seconds": seconds}))

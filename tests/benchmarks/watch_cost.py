@@ -9,7 +9,7 @@ told otherwise). Prints the median change of a window's time (that of its slowes
 the watcher's own CPU time as a share of one core. Bounds: 0.5 % and 2 %; exits 1 where one is broken.
 
 The watcher's clock stands still while it is off, so that it does in its windows just what it does in a trial whose
-epochs are as long as they. With --device cpu, --gpus counts ranks.
+window is as long as they. With --device cpu, --gpus counts ranks.
 """
 
 from __future__ import annotations
@@ -295,9 +295,11 @@ def training(
         seed=0,
     )
     loop = Loop(data, training_step, strategy, step_clock(assignment), channel.send, lambda: None)
+    stream = data.stream()
 
     def window(steps: int) -> float:
-        return loop.run(Segment(number=0, steps=steps, measured=True)).seconds
+        segment = Segment(number=0, steps=steps, measured=True, seconds=options.window)
+        return loop.run(segment, stream).seconds
 
     return window
 

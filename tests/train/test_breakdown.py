@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 from time import sleep
+from types import SimpleNamespace
 
 import pytest
-import scripted
 import torch
 from torch import nn
 
@@ -109,7 +109,8 @@ def test_only_a_breakdown_changes_the_step(breakdown, kind):
     marks = Breakdown(assignment) if breakdown else None
     strategy = Single(assignment)
     trained = strategy.prepare(nn.Linear(2, 2), torch.contiguous_format, lambda module: module)
-    step = Rank(scripted.order(), 0, None).build_step(trained, strategy, marks)
+    order = SimpleNamespace(execution="eager", optimizer="sgd", lr=0.1, precision="fp32", accumulate=1)
+    step = Rank(order, 0, None).build_step(trained, strategy, marks)
     assert type(step) is kind
 
     class Data:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import signal
@@ -13,10 +14,15 @@ from typing import Any
 import psutil
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder
 from gpubench.schema import catalog
+from gpubench.schema.order import DataSpec
+from gpubench.train.data.folder_source import FolderSource, read
+from gpubench.train.data.loaders import TrainLoaders
 from gpubench.train.failure import classify
 
 CROP_RESIZE = catalog.VARIANTS["crop-resize"].definition()["cpu"]
@@ -74,6 +80,100 @@ def test_ranks_see_disjoint_images_that_make_the_same_global_batch(opened: Any, 
     for step, (batch, _) in enumerate(whole):
         together = identities([(shares[r][step][0], shares[r][step][1]) for r in range(2)])
         assert sorted(together) == sorted(identities([(batch, batch)]))
+
+
+# ---------------------------------------------------------------- a stream
+
+
+class Pixels:
+    """Images of one pixel, which is their number."""
+
+    def __init__(self, count: int) -> None:
+        self.labels = torch.zeros(count, dtype=torch.int64)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def image(self, index: int) -> torch.Tensor:
+        return torch.full((1, 1, 1), index, dtype=torch.uint8)
+
+    def place(self, index: int) -> str:
+        return str(index)
+
+
+@given(batch_size=st.integers(1, 5), world=st.integers(1, 3), more=st.integers(0, 20), seed=st.integers(0, 9))
+def test_a_stream_is_epoch_after_epoch_and_each_is_a_permutation(
+    batch_size: int, world: int, more: int, seed: int
+) -> None:
+    count, passes = batch_size * world + more, 3
+    spec = DataSpec(kind="folder", channels=1, input_size=1, num_classes=1)
+    ranks = [
+        TrainLoaders(
+            spec, Pixels(count), batch_size=batch_size, rank=rank, world=world, workers=0, prefetch=2, pin=False,
+            seed=seed, cpus=(),
+        )
+        for rank in range(world)
+    ]  # fmt: skip
+    steps = count // world // batch_size
+    assert {rank.steps_per_epoch for rank in ranks} == {steps}
+    streams, epochs = [], []
+    for rank in ranks:
+        own = itertools.chain.from_iterable(rank.epoch(number) for number in range(passes))
+        epochs.append([images.flatten().tolist() for images, _ in own])
+        streams.append(
+            [images.flatten().tolist() for images, _ in itertools.islice(rank.stream(), passes * steps)]
+        )
+    assert streams == epochs
+    assert all(len(batch) == batch_size for stream in streams for batch in stream)
+    seen = []
+    for number in range(passes):
+        part = slice(number * steps, (number + 1) * steps)
+        seen.append([image for stream in streams for batch in stream[part] for image in batch])
+        assert len(set(seen[-1])) == len(seen[-1]) == steps * batch_size * world
+        assert set(seen[-1]) <= set(range(count))
+    if count >= 20:
+        assert seen[0] != seen[1] != seen[2] != seen[0]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_is_drawn_on_the_device_follows_the_pass_of_the_batch_at_hand(
+    opened: Any, squares: Path, workers: int
+) -> None:
+    """Loaders are a pass ahead: 12 images are two batches of 5, and four are held ready."""
+    fields = {"gpu": ["RandomResizedCrop"], "batch_size": 5, "workers": workers}
+    by_epochs, by_stream = opened(squares, **fields), opened(squares, **fields)
+    expected = [by_epochs.to_device(batch) for epoch in range(3) for batch in by_epochs.train_epoch(epoch)]
+    stream = by_stream.stream()
+    assert same(expected, [by_stream.to_device(next(stream)) for _ in range(6)])
+
+
+@pytest.mark.parametrize(
+    "device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)], ids=["plain", "pinned"]
+)
+def test_a_stream_that_is_closed_ends_its_workers_in_the_midst_of_their_batches(
+    opened: Any, squares: Path, monkeypatch: pytest.MonkeyPatch, device: str
+) -> None:
+    at_once = FolderSource.image
+
+    def slowly(source: FolderSource, index: int) -> torch.Tensor:
+        time.sleep(0.2)
+        return at_once(source, index)
+
+    monkeypatch.setattr(FolderSource, "image", slowly)
+    before = set(psutil.Process().children())
+    data = opened(squares, batch_size=12, workers=2, device=torch.device(device))
+    stream = data.stream()
+    next(stream)
+    workers = set(psutil.Process().children()) - before
+    assert len(workers) == 2
+    began = time.monotonic()
+    data.close()
+    del stream
+    assert time.monotonic() - began < 1, "a batch takes 2.4 s"
+    assert not workers & set(psutil.Process().children())
+
+
+# ---------------------------------------------------------------- validation, and what can't be read
 
 
 @pytest.mark.parametrize(("world", "batch_size"), [(1, 4), (2, 2), (3, 4)])
@@ -180,7 +280,5 @@ def test_listing_and_labels_agree(opened: Any, squares: Path) -> None:
             strict=True,
         )
     )
-    from gpubench.train.data.folder_source import read
-
     for path, label in folder.listing(squares, "train"):
         assert by_pixels[read(path).contiguous().numpy().tobytes()] == label

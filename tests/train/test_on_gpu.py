@@ -120,6 +120,7 @@ SYNTHETIC = {
     "workers": 0,
     "model": "resnet18",
     "input_size": 224,
+    "epochs": None,
     "steps": 5,
     "precision": "bf16",
 }

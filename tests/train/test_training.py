@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import statistics
 
 import pytest
@@ -172,66 +173,65 @@ def test_parameters_and_multiply_adds_are_counted(train):
     assert result["params_m"] == pytest.approx((weights + 512 + 512 + 4) / 1e6)
 
 
-# ---------------------------------------------------------------- a number of steps
+# ---------------------------------------------------------------- a stream
 
 
-def test_steps_are_measured_after_a_warm_up_in_pieces_of_epochs(train):
-    ran = train(model=MODELS + "tiny", steps=20)  # 8 an epoch
-    assert [(e.warmup, e.steps) for e in ran.outcome.epochs] == [
-        (True, 8), (True, 2), (False, 8), (False, 8), (False, 4)
-    ]  # fmt: skip
-    result = ran.outcome.result
-    assert result["epoch_time_source"] == "extrapolated"
-    whole = [e.epoch_time_s for e in ran.outcome.epochs[2:4]]
-    assert result["epoch_time_s"] == statistics.median(whole), "the piece of four steps is no epoch"
-    assert result["images_per_s"] * result["epoch_time_s"] == pytest.approx(result["images_per_epoch"])
-    assert "epochs_measured" not in result
-    assert "epoch_time_iqr_s" not in result
+STREAM = {"epochs": None}
 
 
-def test_steps_without_a_warm_up(train):
-    (only,) = train(model=MODELS + "tiny", steps=5, warmup_epochs=0).outcome.epochs
-    assert (only.warmup, only.steps) == (False, 5)
+def test_a_rate_is_that_of_the_loaders_though_they_had_filled_up(train):
+    """Two workers need 0.24 s for a batch of 8; while the first step takes two seconds they make 8 batches ahead."""
+    fields = {"model": MODELS + "slow_images_and_first_step", "batch_size": 8, "workers": 2, "prefetch": 4}
+    ran = train(**STREAM, **fields, cpus=2, steps=8)
+    assert ran.status == "ok", ran.reason
+    _, window = ran.outcome.epochs
+    assert window.steps == 8
+    rate = ran.outcome.result["images_per_s"]
+    assert rate == pytest.approx(8 * 8 / (window.t1 - window.t0))
+    assert rate == pytest.approx(1e3 * 8 * 8 / sum(ran.step_ms), rel=0.01)
+    assert 20 < rate < 1.1 * 2 / SLOW_IMAGE_S, "a busy host only ever takes speed away"
+    assert ran.outcome.result["first_batch_s"] >= 8 * SLOW_IMAGE_S
 
 
-SLOW_TO_LOAD = {"model": MODELS + "slow_images", "batch_size": 8, "workers": 2, "cpus": 2}
-"""Two workers, each of which takes 0.24 s for a batch: the trial rests on them."""
+def test_a_window_lasts_as_long_as_asked(train):
+    ran = train(**STREAM, model=MODELS + "slow_step", window=0.45, data=None)
+    warm_up, window = ran.outcome.epochs
+    assert (warm_up.warmup, warm_up.steps, window.warmup) == (True, 11, False)
+    assert window.steps == 5, "of a little more than 0.1 s"
+    assert ran.outcome.result["epoch_time_source"] == "steady"
 
 
-SLOW_TO_START = {
-    "model": MODELS + "slow_images_and_pass", "batch_size": 16, "workers": 3, "cpus": 2, "prefetch": 1
-}  # fmt: skip
-"""The first batch takes 0.5 s, and a step 0.2 s; three workers are faster than that."""
+CPUS = sorted(os.sched_getaffinity(0))[:2]
+BOUND = {"model": MODELS + "tells_cpus", "cpus": 2, "steps": 3, **STREAM}
+ONE_GPU = {"device": "cuda", "gpus": 1}
 
 
-@pytest.mark.parametrize(
-    ("fields", "steps"), [(SLOW_TO_LOAD, 8), (SLOW_TO_START, 9)], ids=["loader-bound", "compute-bound"]
-)
-def test_an_epoch_extrapolated_from_steps_takes_as_long_as_one_that_is_measured(train, fields, steps):
-    """The loaders' start is a large part of a piece, and a small one of the epoch."""
-    # A busy host only ever adds time, to one of the two or to both: it gets three chances to leave them alone.
-    for _ in range(3):
-        (whole,) = [e for e in train(epochs=2, train_images=192, **fields).outcome.epochs if not e.warmup]
-        piece = train(steps=steps, train_images=192, **fields)
-        assert piece.status == "ok", piece.reason
-        result = piece.outcome.result
-        if result["epoch_time_s"] == pytest.approx(whole.epoch_time_s, rel=0.08):
-            break
-    # Without the start the compute-bound one would take a sixth less.
-    assert result["epoch_time_s"] == pytest.approx(whole.epoch_time_s, rel=0.08)
-    assert result["first_batch_s"] == pytest.approx(whole.first_batch_s, rel=0.3)
-    (one,) = [e for e in piece.outcome.epochs if not e.warmup]
-    assert one.steady_steps > 0
-    assert one.first_batch_s + steps * one.steady_step_s + one.tail_s == pytest.approx(one.epoch_time_s)
+def told_by(ran, who):
+    """What each rank, or each worker, has told of itself."""
+    assert ran.status == "ok", ran.reason
+    lines = [json.loads(line) for line in ran.log.splitlines() if line.startswith(f'{{"{who}')]
+    return {line[who]: line for line in lines}
 
 
-def test_no_piece_finds_batches_that_another_has_left(train):
-    """Workers that have loaded ahead would hand over the first batch at once, or be drained first."""
-    ran = train(**SLOW_TO_LOAD, steps=10, train_images=96, prefetch=4)
-    batch_s = 8 * SLOW_IMAGE_S
-    assert [e.steps for e in ran.outcome.epochs] == [12, 10]
-    for epoch in ran.outcome.epochs[1:]:
-        assert batch_s <= epoch.first_batch_s < 1.4 * batch_s
+@pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+@pytest.mark.parametrize("where", [{}, pytest.param(ONE_GPU, marks=pytest.mark.gpu)], ids=["cpu", "gpu"])
+def test_a_rank_stays_on_one_cpu_and_its_loaders_on_the_others(train, where):
+    ran = train(**BOUND, **where, workers=2, launch_cpu="one")
+    assert told_by(ran, "rank")[0]["threads_on"] == CPUS[:1]
+    workers = told_by(ran, "worker")
+    assert [worker["on"] for worker in workers.values()] == [CPUS[1:]] * 2
+    assert told_by(ran, "left")[0]["workers"] == 0, "which end with their stream"
+    assert ran.outcome.result["cpu_probe_ms"] > 0
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
+def test_each_rank_has_a_cpu_of_its_own_or_all(train):
+    one, free = (train(**BOUND, data=None, ranks=2, launch_cpu=how) for how in ("one", "free"))
+    assert {rank: told["threads_on"] for rank, told in told_by(one, "rank").items()} == {
+        0: CPUS[:1],
+        1: CPUS[1:],
+    }
+    assert [told["threads_on"] for told in told_by(free, "rank").values()] == [CPUS] * 2
 
 
 # ---------------------------------------------------------------- data wait

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import psutil
@@ -278,9 +279,14 @@ def slow_step(num_classes: int) -> nn.Module:
     return Tiny(num_classes, lambda _: time.sleep(SLOW_STEP_S))
 
 
+def _tell(**facts: object) -> None:
+    os.write(
+        1, f"{json.dumps(facts)}\n".encode()
+    )  # in one go: between print's line and its end another may write
+
+
 def _tell_step(step: int) -> None:
-    told = json.dumps({"rank": rank(), "step": step, "at": time.monotonic()})
-    os.write(1, f"{told}\n".encode())  # in one go: print's line and its end may have another rank's between
+    _tell(rank=rank(), step=step, at=time.monotonic())
 
 
 def tells_steps(num_classes: int) -> nn.Module:
@@ -343,6 +349,33 @@ def tells_threads(num_classes: int) -> nn.Module:
             "group": os.getpgid(0),
         },
     )
+
+
+class TellsCpus(Tiny):
+    """Every rank says on which CPUs its threads may run, every loader worker, too, and how many of these are left."""
+
+    def parameters(self, recurse: bool = True) -> Iterator[nn.Parameter]:
+        if self._steps:  # they are counted when training is over
+            _tell(left=rank(), workers=len(psutil.Process().children()))
+        return super().parameters(recurse)
+
+
+def tells_cpus(num_classes: int) -> nn.Module:
+    read = FolderSource.image
+    told: set[int] = set()
+
+    def telling(source: FolderSource, index: int) -> torch.Tensor:
+        if os.getpid() not in told:
+            told.add(os.getpid())
+            _tell(worker=os.getpid(), on=sorted(os.sched_getaffinity(0)))
+        return read(source, index)
+
+    def tell() -> None:
+        threads = [os.sched_getaffinity(int(thread.name)) for thread in Path("/proc/self/task").iterdir()]
+        _tell(rank=rank(), threads_on=sorted(set().union(*threads)))
+
+    FolderSource.image = telling  # type: ignore[method-assign]
+    return TellsCpus(num_classes, _at_step(3, tell))
 
 
 class FrozenNorms(Telling):
@@ -428,9 +461,9 @@ def slow_pass(num_classes: int) -> nn.Module:
     return SlowPass(num_classes)
 
 
-def slow_images_and_pass(num_classes: int) -> nn.Module:
+def slow_images_and_first_step(num_classes: int) -> nn.Module:
     slow_images(num_classes)
-    return SlowPass(num_classes)
+    return Tiny(num_classes, _at_step(0, lambda: time.sleep(2)))
 
 
 class Sleeper(torch.autograd.Function):

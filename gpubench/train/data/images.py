@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable
 
 import torch
@@ -21,12 +22,19 @@ class Images(Dataset[tuple[torch.Tensor, int]]):
         self._source = source
         self._transform = transform
         self._shape = torch.Size(shape)
+        self._is_over = mmap.mmap(-1, 1)  # in memory that a rank shares with the workers forked from it
 
     def __len__(self) -> int:
         return len(self._source)
 
+    def end(self) -> None:
+        """No image is wanted any more. A worker drops the batch at hand, for which its rank would wait in vain."""
+        self._is_over[0] = 1
+
     def __getitem__(self, index: int) -> tuple[torch.Tensor, int]:
         """Raises UnusableError for an image that can't be read, UsageError for a transform that doesn't fit it."""
+        if self._is_over[0]:
+            raise RuntimeError("no image is wanted any more")
         image = self._source.image(index)
         try:
             image = self._transform(image)

@@ -66,16 +66,16 @@ class TrainLoaders:
         cpus: Sequence[int],
     ) -> None:
         """`cpus`: on which the workers stay; none: on those of the rank."""
-        images: Dataset[Any] = Images(
+        self._images = Images(
             source, on_cpu.chain(spec.cpu), (spec.channels, spec.input_size, spec.input_size)
         )
         self._order: DistributedSampler[Any] = DistributedSampler(
-            images, num_replicas=world, rank=rank, shuffle=True, seed=seed, drop_last=True
+            self._images, num_replicas=world, rank=rank, shuffle=True, seed=seed, drop_last=True
         )
         self._batch_size = batch_size
         self._loader = functools.partial(
             _loader,
-            images,
+            self._images,
             workers=workers,
             prefetch=prefetch,
             pin_memory=pin,
@@ -104,7 +104,8 @@ class TrainLoaders:
         return iter(self._loader(batch_sampler=Passes(self._order, self._batch_size)))
 
     def close(self) -> None:
-        """Ends the workers of epochs; those of a stream end with it."""
+        """Ends the workers of epochs, and those of a stream as soon as it goes: none makes its batch to the end."""
+        self._images.end()
         self.__dict__.pop("_epochs", None)
 
 

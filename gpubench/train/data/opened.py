@@ -39,12 +39,13 @@ class Data(Protocol):
     def stream(self) -> Iterator[Any]:
         """Batches of shuffled passes without end: `iter(loader)` happens with the first `next`, in the main thread.
 
-        What is seeded by epoch follows the pass of the batch that was taken last. The loaders end with the iterator.
+        What is seeded by epoch follows the pass of the batch that was taken last. The loaders end with the iterator,
+        after `close`.
         """
         ...
 
     def close(self) -> None:
-        """Ends the loaders of epochs."""
+        """No training batch is wanted any more: ends the loaders of epochs."""
         ...
 
     def to_device(self, batch: Any, *, augment: bool = True) -> OnDevice:

@@ -1,0 +1,316 @@
+"""What a process trains, what it tells and when it is done, with batches that say which they are and made-up times."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from gpubench.schema.events import Begin, End, Steps, StepsDone
+from gpubench.schema.order import SteadyWindow, WholeEpochs
+from gpubench.train import loop
+from gpubench.train.data.opened import OnDevice
+from gpubench.train.device_assignment import DeviceAssignment
+from gpubench.train.protocols import Epochs, Neighbours, Steady
+from gpubench.train.strategies.contract import Strategy
+from gpubench.train.strategies.ddp import DistributedDataParallel
+from gpubench.train.strategies.single import Single
+from gpubench.train.timing import StepClock, TimedWindow, step_clock
+
+CPU = torch.device("cpu")
+ALONE = DeviceAssignment(rank=0, world=1, devices=(CPU,), rendezvous=Path("none"))
+PER_EPOCH = 4
+
+
+@dataclass
+class Numbered:
+    """Batches that say which they are: epoch and number."""
+
+    steps_per_epoch: int = PER_EPOCH
+    begun: list[int] = field(default_factory=list)
+    """Epochs whose loader was started."""
+
+    def train_epoch(self, epoch: int) -> Iterator[tuple[int, int]]:
+        self.begun.append(epoch)
+        return ((epoch, number) for number in range(self.steps_per_epoch))
+
+    def stream(self) -> Iterator[tuple[int, int]]:
+        return (divmod(number, self.steps_per_epoch) for number in itertools.count())
+
+    def close(self) -> None:
+        pass
+
+    def to_device(self, batch: Any, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
+        return torch.tensor(batch), torch.zeros(1)
+
+    def validation(self) -> None:
+        return None
+
+
+class MadeUpTimes:
+    """A clock by which steps take as long as a test says, by their number in the training."""
+
+    def __init__(self, step_s: Callable[[int], float]) -> None:
+        self._step_s = step_s
+        self._steps = 0
+
+    def begin(self) -> None:
+        self._first = self._steps
+
+    def batch(self) -> None:
+        pass
+
+    def step(self) -> None:
+        self._steps += 1
+
+    def end(self) -> TimedWindow:
+        times = [self._step_s(number) for number in range(self._first, self._steps)]
+        return TimedWindow(t0=0.0, t1=sum(times), step_s=times, wait_s=[0.0] * len(times), first_batch_s=0.0)
+
+
+class Bench:
+    """A loop over numbered batches, and all that happens in it, one after the other."""
+
+    def __init__(self, clock: StepClock, strategy: Strategy | None = None) -> None:
+        self.data = Numbered()
+        self.happened: list[Any] = []
+        """Batches that were trained, messages, and in words what goes beyond this rank."""
+        self.loss_sum = torch.zeros(())
+        self.strategy = strategy or Noted(self.happened)
+        self.loop = loop.Loop(
+            self.data, self, self.strategy, clock, self.happened.append, lambda: None  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:  # noqa: ARG002
+        """A step that only notes its batch."""
+        self.happened.append(tuple(images.tolist()))
+
+    def steady(self, order: SteadyWindow, neighbours: Neighbours | None = None, **how: Any) -> None:
+        settings = {"workers": 0, "prefetch": 2, "sync_every": None, "breakdown": False, **how}
+        Steady(order, self.loop, self.data, self.strategy, **settings).train(neighbours)
+
+    @property
+    def trained(self) -> list[tuple[int, int]]:
+        return [what for what in self.happened if isinstance(what, tuple)]
+
+    @property
+    def windows(self) -> list[tuple[int, bool]]:
+        """Steps of each window, and whether it is measured."""
+        begun = [what for what in self.happened if isinstance(what, Begin)]
+        assert [begin.epoch for begin in begun] == list(range(len(begun)))
+        return [(begin.steps, begin.measured) for begin in begun]
+
+
+class Noted(Single):
+    def __init__(self, happened: list[Any]) -> None:
+        super().__init__(ALONE)
+        self._happened = happened
+
+    def barrier(self) -> None:
+        self._happened.append("barrier")
+
+    def sum(self, values: torch.Tensor) -> torch.Tensor:
+        self._happened.append("sum")
+        return values
+
+
+class Others:
+    """Other jobs that have measured when they have been asked so many times."""
+
+    def __init__(self, happened: list[Any], asked: int) -> None:
+        self._happened = happened
+        self._asked = asked
+
+    def wait_until_warm(self) -> None:
+        self._happened.append("waits")
+
+    def tell_measured(self) -> None:
+        self._happened.append("measured")
+
+    def have_measured(self) -> bool:
+        self._happened.append("asks")
+        self._asked -= 1
+        return self._asked == 0
+
+
+def first_batches(count: int) -> list[tuple[int, int]]:
+    return [divmod(number, PER_EPOCH) for number in range(count)]
+
+
+def eighths(number: int) -> float:
+    """The first step takes a minute, and each other one an eighth of a second."""
+    return 0.125 if number else 60.0
+
+
+def sixteenths(number: int) -> float:
+    return 0.0625 if number else 60.0
+
+
+# ---------------------------------------------------------------- a stream
+
+
+@pytest.mark.parametrize(
+    ("order", "step_s", "how", "windows"),
+    [
+        (SteadyWindow(window_s=3.0), eighths, {}, [(10, False), (24, True)]),
+        (SteadyWindow(window_s=3.0), sixteenths, {}, [(10, False), (7, False), (48, True)]),
+        (SteadyWindow(window_s=None, steps=7), sixteenths, {}, [(10, False), (7, False), (7, True)]),
+        (SteadyWindow(window_s=1.0), eighths, {"workers": 3}, [(10, False), (3, False), (9, True)]),
+        (
+            SteadyWindow(window_s=1.0),
+            eighths,
+            {"workers": 3, "prefetch": 4},
+            [(12, False), (3, False), (9, True)],
+        ),
+        (SteadyWindow(window_s=1.0), eighths, {"sync_every": 5}, [(10, False), (10, True)]),
+        (SteadyWindow(window_s=1.125), eighths, {"breakdown": True}, [(10, False), (10, True)]),
+    ],
+    ids=["seconds", "short steps", "steps", "waves", "held ready", "averaged", "broken down"],
+)
+def test_a_stream_goes_on_from_its_warm_up_into_its_window(
+    order: SteadyWindow,
+    step_s: Callable[[int], float],
+    how: dict[str, Any],
+    windows: list[tuple[int, bool]],
+) -> None:
+    bench = Bench(MadeUpTimes(step_s))
+    bench.steady(order, **how)
+    assert bench.windows == windows
+    assert bench.trained == first_batches(sum(steps for steps, _ in windows))
+    assert not bench.data.begun, "the loader of no epoch is started"
+    assert len(bench.loop.measured_step_s) == windows[-1][0]
+
+
+SHORT_BY = 2**-20
+
+
+@pytest.mark.parametrize(
+    ("order", "window_s", "more"),
+    [
+        (SteadyWindow(window_s=2.5), 2.0, []),
+        (SteadyWindow(window_s=2.5), 2.0 - SHORT_BY, [(20, True)]),
+        (SteadyWindow(window_s=2.5), 0.1, [(20, True)]),  # once, and no more
+        (SteadyWindow(window_s=None, steps=20), 0.1, []),
+    ],
+    ids=["80 %", "just below", "far below", "steps"],
+)
+def test_a_window_below_80_per_cent_gets_as_many_steps_again(
+    order: SteadyWindow, window_s: float, more: list[tuple[int, bool]]
+) -> None:
+    """20 steps of an eighth of a second are to come, and then take `window_s` together."""
+    bench = Bench(MadeUpTimes(lambda n: eighths(n) if n < 10 else window_s if n == 10 else 0.0))
+    bench.steady(order)
+    assert bench.windows == [(10, False), (20, True), *more]
+
+
+def test_in_a_measured_window_of_a_stream_nothing_is_told_and_no_rank_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(loop, "PROGRESS_PERIOD_S", 0.0)
+    bench = Bench(MadeUpTimes(sixteenths))
+    bench.steady(SteadyWindow(window_s=2.0))
+    (begin,) = [what for what in bench.happened if isinstance(what, Begin) and what.measured]
+    assert begin.seconds == 2.0
+    after = bench.happened[bench.happened.index(begin) + 1 :]
+    assert after[:32] == bench.trained[-32:]
+    assert [type(what) for what in after[33:]] == [Steps, End], "the 33rd is the sum of the ranks' losses"
+    warm_up = bench.happened[: bench.happened.index(begin)]
+    assert sum(isinstance(what, StepsDone) for what in warm_up) == 17, "a warm-up tells how far it is"
+
+
+def test_a_job_of_a_group_measures_until_the_others_have_their_windows() -> None:
+    bench = Bench(MadeUpTimes(eighths))
+    bench.steady(SteadyWindow(window_s=3.0), Others(bench.happened, asked=3))
+    assert bench.windows == [(10, False), (24, True), (8, True), (8, True)]
+    marks = ("waits", "measured", "asks")
+    order = [what.epoch if isinstance(what, Begin) else what for what in bench.happened]
+    assert [what for what in order if what in marks or isinstance(what, int)] == [
+        0, "waits", 1, "measured", "asks", 2, "asks", 3, "asks"
+    ]  # fmt: skip
+    assert bench.trained == first_batches(10 + 24 + 2 * 8)
+
+
+# ---------------------------------------------------------------- whole epochs
+
+
+def epochs_of(bench: Bench, order: WholeEpochs) -> Epochs:
+    return Epochs(
+        order, bench.loop, bench.data, bench.strategy, bench.happened.append, lambda: pytest.fail("is judged")
+    )
+
+
+def test_epochs_of_a_group_go_on_where_the_measured_ones_stopped_and_count_no_more() -> None:
+    bench = Bench(MadeUpTimes(eighths))
+    protocol = epochs_of(bench, WholeEpochs(epochs=3, warmup_epochs=1))
+    protocol.train(Others(bench.happened, asked=2))
+    assert bench.windows == [(4, False), (4, True), (4, True)]
+    assert bench.trained == first_batches(3 * 4 + 2 * 8), "which are asked after each second"
+    assert bench.data.begun == [0, 1, 2, 3, 4, 5, 6], "each begins with iter(loader), and none for nothing"
+    over = bench.happened[bench.happened.index("measured") + 1 :]
+    assert [what for what in over if not isinstance(what, tuple)] == ["asks", "asks"], "nothing is told"
+    assert len(bench.loop.measured_step_s) == 8
+    assert protocol.quality() is None, "which is left to the trial alone"
+
+
+# ---------------------------------------------------------------- ranks
+
+
+PACES_S = (0.02, 0.03, 0.05, 0.04)
+"""Seconds of each rank's steps."""
+
+
+def train_rank(rank: int, folder: Path, write: int) -> None:
+    """Trains a stream with steps that only sleep, and tells its windows."""
+    torch.set_num_threads(1)
+    assignment = DeviceAssignment(
+        rank=rank, world=len(PACES_S), devices=(CPU,), rendezvous=folder / "rendezvous"
+    )
+    strategy = DistributedDataParallel(assignment)
+    strategy.open()
+    bench = Bench(step_clock(assignment), strategy)
+    bench.loop._step = Sleeping(PACES_S[rank])  # type: ignore[assignment]
+    bench.steady(SteadyWindow(window_s=0.5))
+    os.write(write, f"{json.dumps(bench.windows)}\n".encode())
+    os._exit(0)  # gloo may abort as it is taken down
+
+
+class Sleeping:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self.loss_sum = torch.zeros(())
+
+    def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:  # noqa: ARG002
+        time.sleep(self._seconds)
+
+
+def test_ranks_of_unlike_speed_end_at_the_same_step_which_is_of_the_slowest(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    fork = multiprocessing.get_context("fork")
+    ranks = [fork.Process(target=train_rank, args=(rank, tmp_path, write)) for rank in range(len(PACES_S))]
+    for rank in ranks:
+        rank.start()
+    try:
+        for rank in ranks:
+            rank.join(60)
+    finally:
+        for rank in ranks:
+            rank.kill()
+        os.close(write)
+    windows = [json.loads(line) for line in os.read(read, 1 << 16).splitlines()]
+    os.close(read)
+    assert len(windows) == len(PACES_S)
+    assert all(one == windows[0] for one in windows)
+    (first, left, window) = windows[0]
+    assert (first, left[1], window[1]) == ([10, False], False, True)
+    assert left[0] > 30, "the fastest has its second of warm-up, too"
+    # By the slowest rank's steps they are 10, and fewer on a busy host; by the next one's 13.
+    assert 5 <= window[0] <= 10
