@@ -34,7 +34,7 @@ from gpubench.schema.events import (
     StopFilling,
     Warm,
 )  # fmt: skip
-from gpubench.schema.order import DataSpec, TrialOrder, WholeEpochs
+from gpubench.schema.order import DataSpec, SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.window import warm_up_steps, window_steps
 
 T = TypeVar("T")
@@ -133,8 +133,10 @@ def plays(
 ) -> Iterator[Line]:
     """One span, by its own account from `t0` (now) on. It passes at once, or `really` takes its seconds."""
     begun = time.monotonic() if t0 is None else t0
+    is_stream = isinstance(order.protocol, SteadyWindow)
+    silent_s = span.seconds if is_stream and span.measured else 0.0
     for rank in range(order.ranks):
-        yield Begin(rank=rank, epoch=span.number, measured=span.measured, steps=span.steps)
+        yield Begin(rank=rank, epoch=span.number, measured=span.measured, steps=span.steps, seconds=silent_s)
     t1 = begun + span.seconds
     if really:
         yield at(t1)
@@ -145,6 +147,11 @@ def plays(
             rank=rank, epoch=span.number, measured=span.measured, steps=span.steps, t0=begun, t1=t1,
             first_batch_s=0.01, train_loss=train_loss,
         )  # fmt: skip
+
+
+def epoch(order: TrialOrder, number: int) -> Iterator[Line]:
+    """One epoch of EPOCH_S seconds; of a stream the warm-up or the window."""
+    return plays(order, spans(order, EPOCH_S)[number])
 
 
 def steps(rank: int, number: int, count: int, seconds: float, *, wait_s: float = 0.0) -> Steps:
@@ -280,7 +287,7 @@ def vanishes(order: TrialOrder) -> Iterator[Line]:
 
 def hangs(order: TrialOrder) -> Iterator[Line]:
     yield from hello(order)
-    yield from plays(order, spans(order, EPOCH_S)[0])
+    yield from epoch(order, 0)
     yield HANG
 
 

@@ -62,7 +62,7 @@ def heard(asked: TrialOrder, messages: list[Message]) -> list[Told]:
 def reckoned(came: Sequence[Told], *, is_stream: bool = False) -> Outcome:
     """What the parent makes of the events of one rank."""
     training = Training(
-        ranks=1, batch_size=16, is_stream=is_stream, block=2, shared=None, until_top1=None, no_quality="none"
+        ranks=1, batch_size=16, is_stream=is_stream, block=1, shared=None, until_top1=None, no_quality="none"
     )
     ended = outcome(came, training, last_word=Result, ranks=1, forced=None, last_words="")
     step_samples(came, 0.0)
