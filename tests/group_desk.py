@@ -37,7 +37,6 @@ variant = "synthetic"
 input_size = 28
 [run]
 rounds = 1
-epochs = 3
 """
 
 
