@@ -37,7 +37,6 @@ variant = "synthetic"
 input_size = 28
 [run]
 rounds = 1
-epochs = 3
 """
 
 
@@ -53,7 +52,8 @@ class Desk:
     emitted: list[Row] = dataclasses.field(default_factory=list)
 
     def work(self, *jobs: str, retry: str = "", fresh: bool = False, **given: Any) -> Sweep:
-        options = {name: given.pop(name) for name in ("repeats", "timeout", "pairs") if name in given}
+        own = ("repeats", "rounds", "budget", "timeout", "pairs")
+        options = {name: given.pop(name) for name in own if name in given}
         experiment = with_options(parse(BASE, "test"), Options(fields=given, jobs=jobs, **options))
         machine = scripted.computer(self.gpus, cpus=self.cpus)
         plan = make_plan(experiment, machine, Disk(), "given")

@@ -15,7 +15,7 @@ from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.recording import step_samples
 from gpubench.record.training import Training
 from gpubench.schema.events import Result, Told
-from gpubench.schema.order import TrialOrder
+from gpubench.schema.order import SteadyWindow, TrialOrder
 
 Message = dict[str, Any]
 LAUNCHED = time.monotonic()
@@ -59,9 +59,11 @@ def heard(asked: TrialOrder, messages: list[Message]) -> list[Told]:
     ]
 
 
-def reckoned(came: Sequence[Told]) -> Outcome:
+def reckoned(came: Sequence[Told], *, is_stream: bool = False) -> Outcome:
     """What the parent makes of the events of one rank."""
-    training = Training(ranks=1, batch_size=16, workers=2, prefetch=2, steps=None, no_quality="none")
+    training = Training(
+        ranks=1, batch_size=16, is_stream=is_stream, block=1, shared=None, until_top1=None, no_quality="none"
+    )
     ended = outcome(came, training, last_word=Result, ranks=1, forced=None, last_words="")
     step_samples(came, 0.0)
     return ended
@@ -69,6 +71,7 @@ def reckoned(came: Sequence[Told]) -> Outcome:
 
 WHOLE = told(order())
 RICH = told(
-    order(), breakdown=STEP_TIMES, memory=MEMORY, quality=[61.5, None], step_drift_pct=-1.5, exchange_mib=2.0,
-    gmacs_missing="no",
-)  # fmt: skip
+    order(), breakdown=STEP_TIMES, memory=MEMORY, quality=[61.5, None], exchange_mib=2.0, gmacs_missing="no"
+)
+STREAM = order(protocol=SteadyWindow(window_s=None, steps=4))
+STREAMED = told(STREAM)

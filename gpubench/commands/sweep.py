@@ -114,8 +114,8 @@ def sweep(
             return 0
     if begun_by:
         view.say(
-            f"{results.folder} was begun by whole epochs and goes on by them (--epochs {begun_by['epochs']}); "
-            "the steady rate is measured in another folder (--out)"
+            f"{results.folder} was begun by whole epochs and goes on by them (--epochs {begun_by['epochs']}); in "
+            "another folder (--out) the steady rate is measured"
         )
     for line in left_out_lines(sources, results if mode != "plan" else None):
         view.say(line)

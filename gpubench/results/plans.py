@@ -145,9 +145,10 @@ def is_newest(results: Results, name: str, plan_id: str) -> bool:
 
 
 def whole_epochs_before(results: Results, name: str) -> dict[str, Any]:
-    """`epochs` and `warmup_epochs` of the newest plan of an experiment, where a version before 0.2 stored it.
+    """`epochs` and `warmup_epochs` of the newest plan of an experiment, where a version before 0.2 stored it, or a
+    later one that went on by them.
 
-    Empty where there is none, or a later version stored it. Plans that can't be read are left out.
+    Empty where there is none, or it is another. Plans that can't be read are left out.
     """
     stamps = {path: one for path, one in _stamps(results).items() if path.stem.rpartition("-")[0] == name}
     for path in sorted(stamps, key=lambda path: stamps[path].number, reverse=True):

@@ -81,9 +81,8 @@ def searches(work: Sweep, whole: Plan | None = None) -> list[Search]:
 
 def _search(work: Sweep, job: Job, number: int, several: bool) -> Search:
     asked, t = work.plan.experiment, job.trial
-    fixed = {
-        name: value for name, value in vars(t).items() if value is not None and name not in NOT_ASKED
-    } | TRY
+    given = {name: value for name, value in vars(t).items() if name not in NOT_ASKED} | TRY
+    fixed = {name: value for name, value in given.items() if value is not None}
     images = t.train_images or work.bench.facts(job).train_images
     if job.variant.files == "none":
         fixed["train_images"] = images = MOST_IMAGES

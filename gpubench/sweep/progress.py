@@ -37,7 +37,7 @@ def progress_of(
     as it says.
     """
     parts = [_part(job, own) for job, own in zip(unit.jobs, progress, strict=True)]
-    last = min(range(len(parts)), key=parts.__getitem__)
+    last = min(range(len(parts)), key=lambda index: (parts[index], progress[index].waiting))
     job, own, part = unit.jobs[last], progress[last], parts[last]
     has_begun, epochs = own.steps > 0, job.trial.epochs
     # Epochs are all alike, so the unit itself says best how long they take; a window lasts as long as was planned.

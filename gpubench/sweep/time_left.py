@@ -34,6 +34,8 @@ class TimeLeft:
         # Whether it is more than a guess is looked up only where it matters: that goes through all rows.
         known = forecast_s <= wall.ends_s - now or self.work.estimates([unit])[0].known
         broken_off_s = max(self._broken_off_s().get(job.trial_id, 0.0) for job in unit.jobs)
+        if broken_off_s and any(trial_id == unit.jobs[0].trial_id for trial_id, _ in self.work.measured):
+            broken_off_s = 0.0  # it has ended in this sweep
         need = at_least(Estimate(forecast_s, known), broken_off_s)
         verdict = wall.verdict(need, now, is_first=not summary.ran)
         summary.late.note(unit.unit_id, verdict, need, wall, now)
@@ -49,8 +51,11 @@ class TimeLeft:
         if self._broken_off is None:
             self._broken_off = {}
             here = {self.work.bench.machine_key(job) for job in self.work.plan.jobs}
-            for record in self.work.records:
-                if record.status == "interrupted" and record.machine_key in here:
+            # Of one that has ended since it is known how long it takes.
+            records = [record for record in self.work.records if record.machine_key in here]
+            ended = {record.trial_id for record in records if record.status == "ok"}
+            for record in records:
+                if record.status == "interrupted" and record.trial_id not in ended:
                     known_s = self._broken_off.get(record.trial_id, 0.0)
                     self._broken_off[record.trial_id] = max(known_s, record.phases.get("wall", 0.0))
         return self._broken_off

@@ -29,8 +29,10 @@ class SweepKind:
     """How many it needs; 0: it runs on the CPU."""
 
 
-LENET = ("--model", "lenet", "--set", "input_size=28", "--epochs", "2", "--rounds", "1")
+OF_LENET = ("--model", "lenet", "--set", "input_size=28", "--rounds", "1")
+LENET = (*OF_LENET, "--epochs", "2")
 RESIDENT = (*LENET, "--variant", "synthetic", "--set", "num_classes=4")
+STREAM = (*OF_LENET, "--window", "0.3s", "--variant", "synthetic", "--set", "num_classes=4")
 ON_CPU = ("--device", "cpu", "--set", "train_images=256")
 ON_GPU = ("--device", "cuda", "--set", "train_images=8192")
 
@@ -51,7 +53,7 @@ SWEEPS: tuple[SweepKind, ...] = (
     ),
     SweepKind(
         name="group",
-        options=(*RESIDENT, *ON_CPU, "--job", "batch_size=32", "--job", "batch_size=64"),
+        options=(*STREAM, *ON_CPU, "--job", "batch_size=32", "--job", "batch_size=64"),
         units=3,
         rows=4,
         roles=TRAINING,
@@ -84,7 +86,7 @@ SWEEPS: tuple[SweepKind, ...] = (
     SweepKind(
         name="gpu-group",
         options=(
-            *RESIDENT, *ON_GPU, "--job", "gpu_ids=0,batch_size=32", "--job", "gpu_ids=0,batch_size=64",
+            *STREAM, *ON_GPU, "--job", "gpu_ids=0,batch_size=32", "--job", "gpu_ids=0,batch_size=64",
         ),
         units=3,
         rows=4,

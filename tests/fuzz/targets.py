@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fakes import Given
-from whole_conversations import LAUNCHED, NOW, RICH, WHOLE, order, reckoned
+from whole_conversations import LAUNCHED, NOW, RICH, STREAM, STREAMED, WHOLE, order, reckoned
 from whole_records import GROUP, TEXT
 
 from gpubench.basics.errors import UsageError
@@ -30,6 +30,7 @@ from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.results.stored_record import DamagedError, read
 from gpubench.schema.missing import Unmeasured
+from gpubench.schema.order import TrialOrder
 
 
 class RefusedError(Exception):
@@ -110,15 +111,19 @@ def _options(text: bytes, _: Path) -> None:
     _plan_or_refuse(lambda: with_options(BUILT_IN, options))
 
 
-def _conversation(text: bytes, _: Path) -> None:
+def _conversation(asked: TrialOrder) -> Callable[[bytes, Path], None]:
     """A line a message, all of one rank."""
-    clock = iter([LAUNCHED])
-    conversation = Conversation(order(), lambda: next(clock, NOW))
-    try:
-        came = [conversation.take(0, line) for line in text.split(b"\n")]
-    except UnreadableError as error:
-        raise RefusedError(str(error)) from None
-    reckoned(came)
+
+    def read_it(text: bytes, _: Path) -> None:
+        clock = iter([LAUNCHED])
+        conversation = Conversation(asked, lambda: next(clock, NOW))
+        try:
+            came = [conversation.take(0, line) for line in text.split(b"\n")]
+        except UnreadableError as error:
+            raise RefusedError(str(error)) from None
+        reckoned(came, is_stream=asked is STREAM)
+
+    return read_it
 
 
 EXPERIMENT = b"""name = "many-parts"
@@ -285,7 +290,8 @@ TARGETS: Mapping[str, Target] = {
     "time left": Target(
         whole=(b"7|1-02:03:04|2-00:00:00", b"6|2:59|9:00\n7|2:59|UNLIMITED"), read=_time_left
     ),
-    "conversation": Target(whole=(_messages(WHOLE), _messages(RICH)), read=_conversation),
+    "conversation": Target(whole=(_messages(WHOLE), _messages(RICH)), read=_conversation(order())),
+    "conversation of a stream": Target(whole=(_messages(STREAMED),), read=_conversation(STREAM)),
     "agent": Target(whole=(ENDED,), read=_agent),
 }
 """What is read -> its reader."""

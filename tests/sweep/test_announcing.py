@@ -13,19 +13,21 @@ from gpubench.sweep.announcing import named, training_line
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("", "3 epochs, 1 of them to warm up; sgd with lr 0.05"),
+        ("", "a window of 2.5 s; sgd with lr 0.05"),
+        ("[run]\nepochs = 3", "3 epochs, 1 of them to warm up; sgd with lr 0.05"),
         ("[fixed]\nlr = 0.1\noptimizer = 'adam'\n[run]\nepochs = 1\nwarmup_epochs = 0", "1 epoch; adam with lr 0.1"),
         ("[axes]\noptimizer = ['sgd', 'adam']",
-         "3 epochs, 1 of them to warm up; sgd with lr 0.05 or adam with lr 0.001"),
-        ("[run]\nsteps = 5", "5 measured steps in place of epochs; sgd with lr 0.05"),
+         "a window of 2.5 s; sgd with lr 0.05 or adam with lr 0.001"),
+        ("[axes]\nwindow = [3, '0.3s']", "a window of 3 s or a window of 0.3 s; sgd with lr 0.05"),
+        ("[run]\nsteps = 5", "a window of 5 steps; sgd with lr 0.05"),
         ("[run]\nuntil_top1 = 60", "until top-1 60 %, at most 50 epochs, 1 of them to warm up; sgd with lr 0.05"),
         ("[axes]\nlr = [1.0, 2.0, 3.0, 4.0]",
-         "3 epochs, 1 of them to warm up; sgd with lr 1 or sgd with lr 2 or sgd with lr 3 or 1 other"),
+         "a window of 2.5 s; sgd with lr 1 or sgd with lr 2 or sgd with lr 3 or 1 other"),
         ("[axes]\nlr = [1.0, 2.0, 3.0, 4.0, 5.0]",
-         "3 epochs, 1 of them to warm up; sgd with lr 1 or sgd with lr 2 or sgd with lr 3 or 2 others"),
+         "a window of 2.5 s; sgd with lr 1 or sgd with lr 2 or sgd with lr 3 or 2 others"),
     ],
 )  # fmt: skip
-def test_learning_rate_and_epochs_are_told_whether_given_or_not(text: str, line: str) -> None:
+def test_learning_rate_and_length_are_told_whether_given_or_not(text: str, line: str) -> None:
     plan = expand(parse(f'name = "t"\n{text}\n', "t"), device="cpu", sources=Disk())
     assert training_line(plan) == f"training: {line}"
 

@@ -26,7 +26,7 @@ from gpubench.report.ending_lines import finished_line
 from gpubench.report.live import QuietView
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
-from gpubench.schema.order import TrialOrder
+from gpubench.schema.order import SteadyWindow, TrialOrder
 from gpubench.schema.row import replace as row_with
 from gpubench.sweep.max_batch import find, searches
 from gpubench.sweep.stored_plan import store_plan
@@ -34,6 +34,7 @@ from gpubench.sweep.summary import Summary
 from gpubench.sweep.sweep import Sweep
 
 ASKED = 'name = "one"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nrounds = 1\nepochs = 2\n'
+TRY = SteadyWindow(window_s=None, steps=3)
 BASE_MIB, IMAGE_MIB = 1_000, 10
 
 
@@ -101,7 +102,7 @@ def found(work: Sweep, card: Card, stop_after: int = 99) -> list[str]:
 
 def tried(card: Card) -> list[int]:
     """The batch sizes of the search, in the order in which they were tried."""
-    return [order.batch_size for order in card.launched if order.steps]
+    return [order.batch_size for order in card.launched if order.protocol == TRY]
 
 
 def test_the_line_leads_to_the_edge_in_a_few_tries(tmp_path: Path) -> None:

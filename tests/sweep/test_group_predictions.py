@@ -42,7 +42,8 @@ def test_the_logs_figures_through_the_whole_path(desk: Desk, name: str) -> None:
 
 def test_two_epochs_of_5_and_15_s_leave_a_group_without_a_verdict(desk: Desk) -> None:
     """What is stored of them, and what whoever reads that says."""
-    desk.sweep(*TWO, by=Scripted(lambda order: trains_for(*((5.0, 15.0) if order.jobs > 1 else (10.0,)))))
+    by = Scripted(lambda order: trains_for(*((5.0, 15.0) if order.jobs > 1 else (10.0,))))
+    desk.sweep(*TWO, by=by, epochs="3")
     for record in desk.jobs():
         assert record.result.overlap_gain == pytest.approx(1.0)
         assert "sharing" not in vars(record.result)
@@ -98,10 +99,10 @@ def test_what_is_predicted_weighs_how_far_repeats_alone_lie_apart(desk: Desk) ->
     """As `gpubench predict` does: one process's epochs tell nothing of the next one's."""
     desk.cpus = 1
     by_seed = Scripted(lambda order: scripted.trains_for(0.5 * (1 + order.seed)))
-    desk.sweep(by=by_seed, batch_size="16,32", repeats=2)
+    desk.sweep(by=by_seed, batch_size="16,32", repeats=2, epochs="2")
     alone = {"gpu_busy_s_per_epoch": 0.2, "cpu_s_per_epoch": 0.3, "data_wait_pct": None}
     desk.measured_alone({16: alone, 32: alone})
-    desk.sweep(*TWO)
+    desk.sweep(*TWO, epochs="2")
     (line,) = desk.said
     assert "times as long as alone" in line
     doubts = line.partition("; alone with doubts (")[2].partition(")")[0].split(", ")

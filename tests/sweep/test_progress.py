@@ -111,22 +111,25 @@ def test_what_is_not_known_yet_is_not_shown() -> None:
     assert (first.epoch, first.step, first.steps, first.note) == (1, 0, 1, "warm-up")
 
 
-def test_a_trial_of_so_many_steps_has_no_epochs_and_begins_with_the_measured_ones() -> None:
+def test_a_window_has_no_epochs_and_lasts_as_long_as_was_planned() -> None:
+    """Which is more than it tells itself: a process takes seconds before it and after it."""
     unit = a_unit(steps="40")
     warming = shown(unit, [JobProgress(step=20, steps=40)])
     assert (warming.epoch, warming.epochs, warming.step) == (None, None, 20)
     assert (warming.left_s, warming.note) == (pytest.approx(100 - 30 + 7), "warm-up")
-    measuring = shown(unit, [JobProgress(epoch=1, step=10, steps=40, measured=True)])
-    assert measuring.left_s == pytest.approx(3 * 30 + 7)
+    measuring = shown(unit, [JobProgress(epoch=1, step=30, steps=40, measured=True)])
+    assert (measuring.left_s, measuring.note) == (pytest.approx(100 - 30 + 7), "")
 
 
-def test_of_several_pieces_all_steps_count() -> None:
-    unit = a_unit(steps="1000")
-    first = shown(unit, [JobProgress(epoch=1, step=19, steps=20, measured=True)])
-    assert first.left_s == pytest.approx(100 - 30 + 7), "a fiftieth of the way, not all but the end"
-    later = shown(unit, [JobProgress(epoch=13, step=10, steps=20, before=240, measured=True)])
-    assert later.left_s == pytest.approx(3 * 30 + 7)
-    assert (later.step, later.steps) == (250, 1000), "not 10/20, and then 10/10 of a last part"
+def test_past_its_time_it_is_said_to_take_longer_than_planned() -> None:
+    unit, measuring = a_unit(window="9s"), [JobProgress(epoch=1, step=40, steps=40, measured=True)]
+
+    def told(spent_s: float, **seconds: float) -> str:
+        return live_view.frame(shown(unit, measuring, spent_s=spent_s, **seconds), 80).plain
+
+    assert "~0:01 left" in told(99.0, after_s=0.0)
+    assert "longer than planned" in told(100.0, after_s=0.0)
+    assert "~0:07 left" in told(130.0), "of those after it"
 
 
 def test_between_two_epochs_it_evaluates_where_an_accuracy_is_asked_for() -> None:
@@ -153,6 +156,18 @@ def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
     assert shown(unit, [over, over, far]).note == "job 3 of 3, 2 wait for it"
     assert shown(unit, [over, over, over]).note == "job 1 of 3, 3 wait for it"
     assert shown(unit, [far, near, far]).note == "job 2 of 3, warm-up", "nobody waits"
+
+
+def test_of_streams_the_job_that_the_others_wait_for_is_shown() -> None:
+    pair = with_options(
+        parse(BASE, "test"), Options(fields={"steps": "40"}, jobs=["batch_size=16", "batch_size=32"])
+    )
+    *_, unit = expand(pair, device="cpu", sources=Given()).units
+    waits, warms = JobProgress(step=9, steps=10, waiting=True), JobProgress(step=1, steps=10)
+    early, late = (JobProgress(epoch=1, step=step, steps=40, measured=True) for step in (10, 11))
+    assert shown(unit, [waits, warms]).note == "job 2 of 2, warm-up, 1 waits for it"
+    assert shown(unit, [late, early]).note == "job 2 of 2"
+    assert shown(unit, [early, late]).step == 10
 
 
 def test_of_two_jobs_one_is_named_and_of_one_epoch_all_is_one_part() -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import statistics
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,11 @@ from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.sources import Disk
 from gpubench.report.live_progress import LiveProgress
+from gpubench.results.rows import row_of
 from gpubench.results.store import Results
-from gpubench.schema.order import TrialOrder
+from gpubench.schema.order import Protocol, SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.record import Record
+from gpubench.schema.window import WINDOW_S
 from gpubench.sweep.announcing import announcement_lines
 from gpubench.sweep.closing import finish
 from gpubench.sweep.dry_run import print_plan
@@ -36,7 +38,7 @@ from gpubench.sweep.survey import Settings
 from gpubench.sweep.sweep import Sweep
 
 BASE = 'name = "x"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\ntrain_images = 640\n'
-BASE += "epochs = 3\n[run]\n"
+BASE += "[run]\n"
 
 
 class Watched(Heard):
@@ -149,8 +151,6 @@ def test_each_round_measures_each_trial_once_more_in_a_process_of_its_own(desk: 
     launcher = by_turns(b16=(1.0, 2.0, 4.0))
     assert desk.sweep(launcher, rounds=3).ran == 6
     assert desk.measured() == [*whole(16, 3), *whole(32, 3)]
-    assert [order.evaluate for order in launcher.launched] == [True, True, *[False] * 4]
-    assert [order.steps is None for order in launcher.launched] == [True, True, *[False] * 4]
     assert [line for line in desk.view.lines if line.startswith("round")] == ["round 2 of 3", "round 3 of 3"]
     rows = desk.rows()
     assert list(rows[rows["batch_size"] == 16]["round"]) == [1, 2, 3]
@@ -171,13 +171,6 @@ def test_only_a_further_round_is_stored_in_the_form_that_older_versions_refuse(d
     assert (first["schema_version"], "round" in first) == (1, False)
     assert (second["schema_version"], second["round"]) == (2, 2)
     assert [record.round for record in desk.records()] == [1, 2]
-
-
-def test_epochs_csv_tells_windows_from_epochs(desk: Desk) -> None:
-    desk.sweep(rounds=2, batch_size="16")
-    epochs = pd.read_csv(desk.folder / "epochs.csv")
-    assert set(epochs[epochs["attempt"] == 1]["round"]) == {1}
-    assert set(epochs[epochs["attempt"] == 2]["round"]) == {2}
 
 
 def test_the_same_command_again_measures_nothing(desk: Desk) -> None:
@@ -252,33 +245,29 @@ def test_repeats_are_measured_in_every_round(desk: Desk) -> None:
     assert desk.line(16).repeats == 6
 
 
-def test_a_trial_of_so_many_steps_takes_as_many_in_every_round(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("asked", "protocol", "kind"),
+    [
+        ({}, SteadyWindow(window_s=WINDOW_S["cpu"]), "steady rate"),
+        ({"window": "0.4s"}, SteadyWindow(window_s=0.4), "steady rate"),
+        ({"steps": "5"}, SteadyWindow(window_s=None, steps=5), "steady rate"),
+        ({"epochs": "2"}, WholeEpochs(epochs=2, warmup_epochs=1), "whole epochs"),
+    ],
+)
+def test_every_round_measures_alike(desk: Desk, asked: Any, protocol: Protocol, kind: str) -> None:
     launcher = Scripted()
-    desk.sweep(launcher, rounds=2, batch_size="16", steps="5")
-    assert [order.steps for order in launcher.launched] == [5, 5]
-
-
-def test_training_until_an_accuracy_and_its_columns_stay_with_the_first_round(desk: Desk) -> None:
-    """What a further round did not try, it did not miss."""
-    desk.sweep(rounds=3, batch_size="16")
-    for path in (desk.folder / "records").glob("*/*-1.json"):
-        stored = json.loads(path.read_text())
-        stored["trial"]["until_top1"] = 50.0
-        stored["result"] |= {"time_to_top1_s": 7.5, "epochs_to_top1": 2, "top1_pct": 61.0}
-        path.write_text(json.dumps(stored))
-    work = desk.work(rounds=3, batch_size="16")
-    work.write_tables()
-    assert desk.line(16).top1_pct == 61.0
-    assert desk.line(16).time_to_top1_s == 7.5
-    assert "was not reached" not in (desk.folder / "table.md").read_text()
-
-
-def test_short_windows_are_no_doubt_and_what_disturbs_them_is(desk: Desk) -> None:
-    """The first round's epochs last 2 s; a further one's are 0.05 s, on purpose."""
-    desk.sweep(by_turns(b16=(2.0, 0.05)), rounds=2, batch_size="16")
-    doubts = {record.round: set(record.doubts) for record in desk.records()}
-    assert "short-epochs" not in doubts[1]
-    assert doubts[2] <= {"other-load"}, "which the host of the tests may raise"
+    desk.sweep(launcher, rounds=2, batch_size="16", **asked)
+    assert [order.protocol for order in launcher.launched] == [protocol] * 2
+    first, second = desk.records()
+    assert (first.round, second.round) == (1, 2)
+    assert [row_of(record).kind for record in (first, second)] == [kind] * 2
+    for alike in (
+        lambda record: [(row["epoch"], row["warmup"], row["steps"]) for row in record.epochs],
+        lambda record: {name for name, value in vars(record.result).items() if value is not None},
+        lambda record: record.missing,
+    ):
+        assert alike(first) == alike(second)
+    assert [row["warmup"] for row in first.epochs] == [True, False]
 
 
 # ---- when they end ----
@@ -484,10 +473,7 @@ def test_what_is_left_of_a_budget_is_the_most_that_it_may_take(
     assert until in announcement_lines(work, work.pending())[0]
     assert until in dry_run(desk, capsys, budget="10m")[-1]
 
-    def slowly(order: TrialOrder) -> Iterator[Any]:
-        yield from scripted.trains_for(1.0)(order)
-
-    desk.sweep(Scripted(lambda _: slowly), budget="10m")
+    desk.sweep(budget="10m")
     assert all(one.at_most == (one.until == "of the budget") for one in desk.view.shown)
     assert any(one.at_most for one in desk.view.shown)
 
@@ -588,14 +574,11 @@ def test_json_lines_of_what_was_done_tell_every_round(desk: Desk, capsys: pytest
     assert ([row.round for row in told], before) == ([3], [1, 2])
 
 
-def test_the_progress_of_a_window_is_in_steps_and_counts_the_rounds_left(desk: Desk) -> None:
-    def slowly(order: TrialOrder) -> Iterator[Any]:
-        yield from scripted.trains_for(2.0)(order)
-
-    desk.sweep(Scripted(lambda _: slowly), rounds=2, batch_size="16")
-    assert any(one.epochs == 3 for one in desk.view.shown)
-    windows = [one for one in desk.view.shown if one.epochs is None]
-    assert windows, "a further round has no epochs"
+def test_the_progress_of_a_window_is_in_steps(desk: Desk) -> None:
+    desk.sweep(Scripted(lambda _: scripted.lasts(0.5)), rounds=2, batch_size="16", steps="8")
+    windows = [one for one in desk.view.shown if one.steps == 8]
+    assert {one.epochs for one in windows} == {None}
+    assert max(one.step or 0 for one in windows) > 1
 
 
 def test_a_row_is_of_one_set_of_versions(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

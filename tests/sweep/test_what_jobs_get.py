@@ -14,6 +14,7 @@ from scripted import Scripted
 
 from gpubench.plan.plan import Unit
 from gpubench.plan.unit_label import unit_label
+from gpubench.record import energy_figures
 from gpubench.sweep.sweep import Sweep
 
 
@@ -31,6 +32,12 @@ def test_pinned_jobs_get_cpus_of_their_own_and_shared_ones_the_same(desk: Desk) 
     assert [r.resolved["cpus"] for r in desk.jobs()] == [4, 2, 4, 2]
 
 
+@pytest.fixture
+def _over_short_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(energy_figures, "SHORTEST_S", 0.2)
+
+
+@pytest.mark.usefixtures("_over_short_times")
 def test_energy_of_a_shared_gpu_is_divided_and_adds_up(desk: Desk) -> None:
     """100 W, whoever works: both jobs' parts of it, a second, are 100 J again."""
     first = gpu(0)
@@ -61,6 +68,7 @@ def test_energy_of_a_shared_gpu_is_divided_and_adds_up(desk: Desk) -> None:
         assert both_or_neither(record) == []
 
 
+@pytest.mark.usefixtures("_over_short_times")
 def test_energy_of_gpus_of_their_own_is_each_jobs_own(desk: Desk) -> None:
     nvml = FakeNvml(
         answers={

@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from scripted import Line, Scripted, at, epoch, hangs, hello, order, result
 
 from gpubench.node import environment
+from gpubench.node.launch import running_job
 from gpubench.node.launch.attempt import VIEW_PERIOD_S, attempt
 from gpubench.node.launch.running_job import Task
 from gpubench.node.launch.trial_log import HEAD_BYTES, TAIL_BYTES
@@ -65,10 +67,32 @@ def test_steps_are_counted_over_all_measured_windows() -> None:
     def look(progress: Sequence[JobProgress]) -> None:
         seen.extend(progress)
 
-    task = Task(order=order(batch_size=4, warmup_epochs=2, train_images=20), watcher=Edges())
+    asked = order(batch_size=4, epochs=4, warmup_epochs=2, train_images=20)
+    task = Task(order=asked, watcher=Edges())
     launcher = Scripted(lambda _: trains)  # type: ignore[arg-type,return-value]
     attempt([task], launcher, timeout_s=10, should_stop=lambda: False, look=look)
     assert (seen[-1].epoch, seen[-1].before) == (3, 5), "the warm-up's do not count"
+
+
+def test_a_window_of_which_nothing_is_told_is_as_far_as_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten seconds are expected. After its end, and in an epoch that tells its steps, the time says nothing."""
+    now = [100.0]
+    monkeypatch.setattr(running_job, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    job = running_job.RunningJob(Task(order=order(ranks=2), watcher=Edges()), None)
+
+    def step_at(second: float) -> int:
+        now[0] = second
+        return job.look().step
+
+    job.take(Begin(rank=0, epoch=0, steps=50, measured=False))
+    job.take(StepsDone(rank=0, epoch=0, step=7))
+    assert step_at(150.0) == 7
+    job.take(Begin(rank=0, epoch=1, steps=40, measured=True, seconds=10.0))
+    now[0] = 151.0
+    job.take(Begin(rank=1, epoch=1, steps=40, measured=True, seconds=10.0))  # no new beginning
+    assert [step_at(second) for second in (150.0, 152.5, 157.49, 160.0, 175.0)] == [0, 10, 29, 40, 40]
+    job.take(End(rank=0, epoch=1, measured=True, steps=40, t0=150, t1=175, first_batch_s=0, train_loss=1))
+    assert step_at(155.0) == 0
 
 
 def test_what_only_the_view_wants_is_not_kept() -> None:

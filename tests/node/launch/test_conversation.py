@@ -9,12 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import scripted
 from whole_conversations import (
     HELD,
     MEMORY,
     NOW,
     RICH,
     STEP_TIMES,
+    STREAM,
+    STREAMED,
     WHOLE,
     Message,
     heard,
@@ -27,6 +30,7 @@ from whole_conversations import (
 from gpubench.node.launch.conversation import Conversation
 from gpubench.node.launch.incoming import UnreadableError
 from gpubench.schema.events import End
+from gpubench.schema.order import SteadyWindow, TrialOrder
 
 
 @pytest.mark.parametrize("events", [WHOLE, RICH], ids=["plain", "rich"])
@@ -136,7 +140,6 @@ OUT_OF_ORDER = {
     "waits of other steps": changed(at("steps"), wait_us=[0]),
     "result of other steps": changed(at("result"), steps_per_epoch=7),
     "result of too few steps": changed(at("result"), steps_per_epoch=5),
-    "result of another target": changed(at("result"), until_top1=60.0),
     "GPU that is not there": changed(at("result"), memory=MEMORY | {"devices": {"1": HELD}}),
     "half an exchange": changed(at("result"), breakdown=STEP_TIMES | {"comm_hidden_ms": None}),
     "parts of no time": changed(at("result"), breakdown=STEP_TIMES | {"step_ms": 0.0}),
@@ -163,10 +166,52 @@ def test_ranks_must_have_trained_alike() -> None:
         heard(asked, events)
 
 
-def test_the_first_steps_of_an_epoch_stand_for_it() -> None:
-    asked = order(steps=6, warmup_steps=6, epochs=1, warmup_epochs=0)
-    events = [e | ({"steps_per_epoch": 9} if e["event"] == "result" else {}) for e in told(asked)]
-    assert heard(asked, events)
+def stream(asked: TrialOrder, *lengths: int, warm_up: int = 1) -> list[Message]:
+    """Windows of so many steps, of which the first warm up, and the result."""
+    windows = [
+        scripted.Span(number=k, steps=steps, measured=k >= warm_up, seconds=1e-6)
+        for k, steps in enumerate(lengths)
+    ]
+    lines = [line for window in windows for line in scripted.plays(asked, window)]
+    return [plainly(line) for line in (*scripted.hello(asked), *lines, *scripted.result(asked))]
+
+
+def test_of_a_stream_windows_are_as_long_as_they_are() -> None:
+    assert [plainly(event) for event in heard(STREAM, STREAMED)] == STREAMED
+    assert heard(STREAM, stream(STREAM, 10, 3, 5, 7, warm_up=2))
+    with pytest.raises(UnreadableError, match="'result' of other epochs than it has told of"):
+        heard(order(), stream(order(), 6, 5, 6))
+
+
+def test_a_stream_measures_twice_after_two_warm_ups_and_in_a_group_as_often_as_its_neighbours_need() -> None:
+    together = order(protocol=STREAM.protocol, jobs=2)
+    assert heard(together, stream(together, *[4] * 50))
+    with pytest.raises(UnreadableError, match="'begin' of an epoch that is not the next"):
+        heard(STREAM, stream(STREAM, 4, 4, 4, 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("window", "most"),
+    [
+        (SteadyWindow(window_s=None, steps=4), 100_000),
+        (SteadyWindow(window_s=None, steps=100_001), 100_001),
+        (SteadyWindow(window_s=2.5), 250_000),
+        (SteadyWindow(window_s=0.1), 100_000),
+    ],
+)
+def test_a_window_has_no_more_steps_than_a_device_could_take_in_it(window: SteadyWindow, most: int) -> None:
+    asked = order(protocol=window)
+    (hello,) = (plainly(line) for line in scripted.hello(asked))
+    begin = next(event for event in STREAMED if event["event"] == "begin")
+    heard(asked, [hello, begin | {"steps": most}])
+    with pytest.raises(UnreadableError, match=f"of {most + 1} steps, more than there can be"):
+        heard(asked, [hello, begin | {"steps": most + 1}])
+
+
+@pytest.mark.parametrize("lengths", [(), (10,), (10, 4)])
+def test_a_stream_has_no_result_before_anything_was_measured(lengths: tuple[int, ...]) -> None:
+    with pytest.raises(UnreadableError, match="'result' before it has trained"):
+        heard(STREAM, stream(STREAM, *lengths, warm_up=2))
 
 
 HOSTILE = (None, True, -1, 0, 1, 2, 7, 1.5, -0.5, 1e300, 1 << 62, 1 << 70, float("nan"), float("-inf"), "", "x", "\x1b",
@@ -187,10 +232,10 @@ def test_ranks_that_tell_epochs_of_unlike_length_are_not_heard() -> None:
     conversation.take(1, json.dumps(begin | {"rank": 1}).encode())
 
 
-def spoiled(draw: random.Random) -> Iterator[list[Message]]:
+def spoiled(draw: random.Random) -> Iterator[tuple[TrialOrder, list[Message]]]:
     """Conversations in which one thing is wrong: a field, an event left out, repeated, or out of its place."""
-    for events in (WHOLE, RICH):
-        for _ in range(1500):
+    for asked, events in ((order(), WHOLE), (order(), RICH), (STREAM, STREAMED)):
+        for _ in range(1000):
             made = [json.loads(json.dumps(event)) for event in events]
             place = draw.randrange(len(made))
             match draw.randrange(5):
@@ -202,19 +247,18 @@ def spoiled(draw: random.Random) -> Iterator[list[Message]]:
                     made.insert(draw.randrange(len(made)), made.pop(place))
                 case _:
                     made[place][draw.choice(sorted(made[place]))] = draw.choice(HOSTILE)
-            yield made
+            yield asked, made
 
 
 def test_whatever_comes_through_can_be_reckoned_with() -> None:
     """Nothing that the border lets through breaks what reads it."""
-    asked = order()
     through = 0
-    for events in spoiled(random.Random(5)):
+    for asked, events in spoiled(random.Random(5)):
         try:
             came = heard(asked, events)
         except UnreadableError:
             continue
         through += 1
-        ended = reckoned(came)
+        ended = reckoned(came, is_stream=asked is STREAM)
         assert ended.status in ("ok", "failed")
     assert through > 100, "some changes do no harm"

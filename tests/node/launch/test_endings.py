@@ -163,7 +163,9 @@ def test_a_killed_loader_worker_fails_the_trial(train, server):
     def kill_a_worker(found):
         next(p for p in found if not p.children()).kill()
 
-    ran = train(model=MODELS + "slow_step", epochs=50, workers=2, look=Spy(server, 4, kill_a_worker))
+    ran = train(
+        model=MODELS + "slow_step", epochs=None, window=50.0, workers=2, look=Spy(server, 4, kill_a_worker)
+    )
     assert ran.status == "failed"
     assert "DataLoader worker" in ran.reason
     assert "killed by signal" in ran.reason

@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 import signal
-import statistics
 import threading
 
 import psutil
@@ -101,7 +100,6 @@ def test_a_fast_job_trains_until_a_slow_one_has_measured(train_together, order):
     edges = [filling.at + k / 10 * (stopped - filling.at) for k in range(11)]
     for low, high in itertools.pairwise(edges):
         assert any(low <= moment < high for moment in at)
-    assert fast.outcome.phases["fill"] > slow.outcome.phases["fill"]
 
 
 def test_fillers_are_not_counted(train_together, train):
@@ -144,27 +142,6 @@ def test_two_groups_of_ranks_with_loaders(train_together):
     together = all_ok(train_together(*jobs))
     one_window(together)
     assert [len(ran.step_ms) for ran in together] == [16, 4]
-
-
-@pytest.mark.parametrize("data", [{}, {"data": None}], ids=["loaders", "resident"])
-def test_steps_are_measured_in_pieces_after_waiting(train_together, data):
-    """Nothing is loaded while a job waits: each of its pieces begins with its loaders, as an epoch does."""
-    quick = {"model": MODELS + "tiny", "steps": 20, **data}
-    together = all_ok(train_together(quick, SLOW | {"steps": 3}))
-    released, _ = one_window(together)
-    pieces = ([8, 2], [8, 8, 4]), ([4, 4, 2], [3])
-    for ran, (warm, counted) in zip(together, pieces, strict=True):
-        assert [(e.warmup, e.steps) for e in ran.outcome.epochs] == [
-            *((True, steps) for steps in warm), *((False, steps) for steps in counted)
-        ]  # fmt: skip
-        last = ran.outcome.epochs[len(warm) - 1]
-        assert last.t1 <= released <= measured(ran)[0].t0
-        assert len(ran.step_ms) == sum(counted)
-    quick_one, slow_one = (ran.outcome.result["epoch_time_s"] for ran in together)
-    whole = [e.epoch_time_s for e in measured(together[0])][:2]
-    assert quick_one == statistics.median(whole)
-    (piece,) = measured(together[1])
-    assert slow_one == pytest.approx(piece.epoch_time_s + piece.steady_step_s)
 
 
 def test_without_a_warm_up_the_wait_is_no_part_of_the_first_step(train_together):
@@ -269,7 +246,7 @@ def test_a_job_that_was_done_does_not_count_where_its_neighbour_broke(train_toge
 # ---------------------------------------------------------------- and as it is stored
 
 
-def stored(folder, server, *models):
+def stored(folder, server, *models, **fields):
     """Records of a sweep over one group of these models: by the trials alone, and by the group."""
     options = Options(
         fields={
@@ -279,11 +256,12 @@ def stored(folder, server, *models):
             "num_classes": "4",
             "input_size": "28",
             "cpus": "1",
+            **(fields or {"epochs": "2"}),
         },
         jobs=tuple(f"model={MODELS}{model}" for model in models),
         timeout="60s",
     )
-    experiment = with_options(parse('name = "test"\n[run]\nrounds = 1\nepochs = 2\n', "test"), options)
+    experiment = with_options(parse('name = "test"\n[run]\nrounds = 1\n', "test"), options)
     machine = environment.machine(None)
     sources = Disk()
     plan = expand(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
@@ -308,6 +286,28 @@ def test_a_group_is_stored_after_its_jobs_alone(server, tmp_path):
         assert [e["steps"] for e in record.epochs] == [e["steps"] for e in solo.epochs]
         assert solo.trial_id in record.missing["top1_pct"]
     assert len({record.together["released"] for record in group}) == 1
+
+
+def test_streams_are_measured_while_all_jobs_measure(server, tmp_path):
+    """A window of the slow one is of three steps of 0.2 s: the fast one, which has its own sooner, measures on."""
+    alone, group = stored(tmp_path / "r", server, "tiny", "slow_pass", window="0.1s")
+    assert [record.status for record in (*alone, *group)] == ["ok"] * 4
+    solos = {record.trial.model: record for record in alone}
+    fast, slow = ({w.epoch: w for w in record.windows}[1] for record in group)
+    assert abs(fast.t0 - slow.t0) < 0.25
+    assert min(fast.t1, slow.t1) - max(fast.t0, slow.t0) > 3 * 0.2 - 0.05
+    for record, window in zip(group, (fast, slow), strict=True):
+        solo = solos[record.trial.model]
+        assert record.together["released"] <= window.t0
+        assert (
+            [row["warmup"] for row in record.epochs]
+            == [row["warmup"] for row in solo.epochs]
+            == [True, False]
+        )
+        rate = record.epochs[1]["images"] / (window.t1 - window.t0)
+        assert record.result.images_per_s == pytest.approx(rate, rel=1e-6)
+        assert record.result.slowdown == record.result.epoch_time_s / solo.result.epoch_time_s
+        assert record.missing["top1_pct"] == solo.missing["top1_pct"]
 
 
 @pytest.mark.parametrize("models", [("tiny", "raises_late"), ("is_killed_late", "tiny")])

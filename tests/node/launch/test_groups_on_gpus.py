@@ -49,7 +49,7 @@ def sweep(folder: Path, *options: str) -> tuple[list[Record], list[Record]]:
 @pytest.mark.gpu
 def test_two_jobs_on_one_gpu_have_figures_of_their_own(tmp_path: Path) -> None:
     jobs = ("--job", "batch_size=32,gpu_ids=0", "--job", "batch_size=128,gpu_ids=0")
-    options = ("--precision", "bf16", "--set", "train_images=6400", "--epochs", "3")
+    options = ("--precision", "bf16", "--set", "train_images=6400", "--window", "4s")
     alone, group = sweep(tmp_path / "r", *jobs, *options)
     assert [record.status for record in (*alone, *group)] == ["ok"] * 4, [r.reason for r in (*alone, *group)]
     solos = {record.trial.batch_size: vars(record.result) for record in alone}

@@ -14,6 +14,7 @@ import pytest
 from family import left
 
 from gpubench.basics.checked import plain
+from gpubench.schema.order import WholeEpochs
 
 DRIVER = """
 import json, sys
@@ -48,7 +49,7 @@ def test_server_leader_ranks_loader_workers_and_daemons_go_with_the_parent(
     order = replace(
         order,
         model="tests/train/user_models.py:leaves_a_daemon_and_is_slow",
-        epochs=1000,
+        protocol=WholeEpochs(epochs=1000, warmup_epochs=1),
         log=tmp_path / "log",
         scratch=tmp_path / "scratch",
     )
