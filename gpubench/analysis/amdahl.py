@@ -36,7 +36,8 @@ def shares(compared: Sequence[Comparison]) -> list[SerialShare]:
 
     They do from three numbers of devices on, against one device, each row of several processes.
     """
-    steps = [one for one in compared if one.kind == "strong" and one.row is not one.baseline]
+    # A row of another strategy may be on as many devices as the baseline: of that the law says nothing.
+    steps = [one for one in compared if one.kind == "strong" and devices(one.row) > devices(one.baseline)]
     counts = {devices(one.row) for one in steps}
     if len(counts) < FEWEST_COUNTS - 1 or any(devices(one.baseline) > 1 for one in steps):
         return []

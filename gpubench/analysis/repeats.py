@@ -14,7 +14,7 @@ from gpubench.analysis.certainty.outliers import outliers
 from gpubench.analysis.doubted import codes
 from gpubench.analysis.slowdown import gain_over_processes, group_verdict, overlap_gain, slowdown
 from gpubench.analysis.varied import machine, unit, where
-from gpubench.schema.columns import MEASURED, TRIAL, Column
+from gpubench.schema.columns import CPU_SPEED, MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
 from gpubench.schema.epoch_times import Kind
 from gpubench.schema.row import Row, TableRow, replace
@@ -38,7 +38,7 @@ SPREAD = (
 )
 
 FIGURES: tuple[str, ...] = tuple(
-    c.name for c in (*TRIAL[-2:], *MEASURED) if c.name not in ("group_id", "doubts")
+    c.name for c in (*TRIAL[-2:], *MEASURED, *CPU_SPEED) if c.name not in ("group_id", "doubts")
 )
 """Columns of which the repeats of a row have one value together; its id and its doubts are put together otherwise."""
 

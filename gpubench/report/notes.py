@@ -28,9 +28,8 @@ def remarks(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
 def _missed(rows: Sequence[TableRow], fields: Sequence[str]) -> list[str]:
     sentences: dict[str, list[Row]] = {}
     for row in rows:
-        # Further rounds don't train until then.
-        if row.until_top1 and row.reached < (tried := sum(run.is_whole for run in row.runs)):
-            whose = f" in {tried - row.reached} of {tried} repeats" if row.reached else ""
+        if row.until_top1 and row.reached < (tried := sum(run.has_all_figures for run in row.runs)):
+            whose = f" in {tried - row.reached} of {tried} processes" if row.reached else ""
             missed = f"Top-1 of {row.until_top1:g} % was not reached within {many(row.epochs or 0, 'epoch')}{whose}"
             sentences.setdefault(missed, []).append(row)
     return [f"{text} ({which(some, rows, fields)})" for text, some in sentences.items()]

@@ -18,6 +18,7 @@ from gpubench.analysis.efficiency import Scaled, sentence
 from gpubench.analysis.scaling import Comparison
 from gpubench.report.choice import Choice
 from gpubench.report.table import Table, build
+from gpubench.schema.row import Row
 
 
 def around(time: float, apart: float = 0.001) -> list[float]:
@@ -26,18 +27,24 @@ def around(time: float, apart: float = 0.001) -> list[float]:
 
 
 def table(*rows: tuple[int, list[float]], weak: bool = False, bound_pct: float = 80.0, **more) -> Table:
-    made = [
+    return built(runs(*rows, weak=weak, **more), weak=weak, bound_pct=bound_pct)
+
+
+def runs(*rows: tuple[int, list[float]], weak: bool = False, **more) -> list[Row]:
+    return [
         row_with(
-            model="resnet34", config_id=f"g{gpus}", trial_id=f"g{gpus}-{number}", repeat=number, status="ok",
+            model="resnet34", config_id=f"g{gpus}{more}", trial_id=f"g{gpus}-{number}", repeat=number, status="ok",
             batch_size=64 * (gpus if weak else 1), epoch_time_s=time, images_per_epoch=10_240, device="cuda",
-            gpu_name="H", gpus=gpus, strategy="ddp" if gpus > 1 else "single", **more,
+            gpu_name="H", gpus=gpus, **{"strategy": "ddp" if gpus > 1 else "single"} | more,
         )
         for gpus, times in rows
         for number, time in enumerate(times)
     ]  # fmt: skip
-    return build(
-        "one", made, axes=[("gpus", *(["batch_size"] if weak else []))], choice=Choice(bound_pct=bound_pct)
-    )
+
+
+def built(rows: list[Row], *, weak: bool = False, bound_pct: float = 80.0) -> Table:
+    axes = [("strategy",), ("gpus", *(["batch_size"] if weak else []))]
+    return build("one", rows, axes=axes, choice=Choice(bound_pct=bound_pct))
 
 
 def said(found: Table) -> list[str]:
@@ -146,6 +153,13 @@ def test_one_serial_share_explains_all_speed_ups():
         f"{START} falls under 80 % from 4 GPUs on. By Amdahl's law a serial share of 9.9 to 10.1 % (95 %) would "
         "explain all of these speed-ups."
     )
+
+
+def test_of_another_strategy_on_as_many_devices_the_law_says_nothing():
+    """Without more devices there is no serial share: 1 - 1 / n is 0."""
+    rows = [(1, around(100)), (2, around(55)), (4, around(32.5))]
+    found = built([*runs(*rows), *runs((1, around(101)), strategy="ddp")])
+    assert said(found) == said(table(*rows))
 
 
 def test_a_law_that_does_not_fit_gives_no_share():
