@@ -135,11 +135,11 @@ def _sides(folders: Sequence[Path], field: str | None) -> tuple[Side, Side, str,
 
 
 REMEDY: dict[Kind, str] = {
+    "published log": "measure both sides",
     "whole epochs": "measure the trials of the other side with --epochs 3, as these were",
     "steady rate": "measure the trials of the other side anew",
-    "published log": "measure both sides",
 }
-"""Kind of epoch time -> how to have both sides of it."""
+"""Kind of epoch time -> how to have both sides alike, where it is the first of these that one of them has."""
 
 
 def _check_kinds(a: Sequence[TableRow], b: Sequence[TableRow]) -> None:
