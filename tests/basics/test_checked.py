@@ -81,6 +81,9 @@ def test_an_order_with_any_field_spoiled_is_refused(name: str) -> None:
 
 def test_an_order_comes_through() -> None:
     made = replace(scripted.order(), gpu_uuids=("GPU-0",), log=Path("/x/y.log"))
-    for protocol in (SteadyWindow(window_s=None, steps=5), WholeEpochs(epochs=3, warmup_epochs=1, until_top1=60.0)):
+    for protocol in (
+        SteadyWindow(window_s=None, steps=5),
+        WholeEpochs(epochs=3, warmup_epochs=1, until_top1=60.0),
+    ):
         asked = replace(made, protocol=protocol)
         assert reader(TrialOrder)(through(asked)) == asked

@@ -185,7 +185,9 @@ def test_axes_and_jobs_of_an_earlier_plan_say_themselves_how_many_epochs() -> No
 def test_a_plan_that_says_its_protocol_means_what_it_says(protocol: str) -> None:
     text = f"name = 'x'\n[fixed]\nsteps = 5\n[plan]\nprotocol = '{protocol}'\n"
     assert parse(text, "x").fixed == {"steps": 5}
-    assert parse("name = 'x'\n[fixed]\nsteps = 5\n", "x").fixed == {"steps": 5}, "nor does a file of one's own"
+    assert parse("name = 'x'\n[fixed]\nsteps = 5\n", "x").fixed == {"steps": 5}, (
+        "nor does a file of one's own"
+    )
 
 
 def test_a_file_that_can_not_be_read(tmp_path: Path) -> None:

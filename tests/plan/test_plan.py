@@ -352,7 +352,9 @@ def test_more_cpus_than_there_are() -> None:
     assert skip_reason(wide, OutOfMemory(), Room(gpus=0, cpus=16), "cpu") is None
 
 
-@pytest.mark.parametrize(("gpus", "cpus", "needs"), [(1, 1, True), (1, 2, False), (2, 3, True), (2, 4, False)])
+@pytest.mark.parametrize(
+    ("gpus", "cpus", "needs"), [(1, 1, True), (1, 2, False), (2, 3, True), (2, 4, False)]
+)
 def test_a_launch_cpu_takes_a_second_one_for_loaders(gpus: int, cpus: int, needs: bool) -> None:
     (unit,) = plan(experiment({"launch_cpu": "one", "gpus": gpus})).units
     reason = skip_reason(unit, OutOfMemory(), Room(gpus=4, cpus=cpus), "cuda")

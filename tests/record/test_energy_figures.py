@@ -178,7 +178,9 @@ def test_a_counter_and_an_integral_that_lie_more_than_5_pct_apart_tell_no_energy
     assert got.result["energy_j"] == (pytest.approx(1500) if is_told else None)
     if not is_told:
         assert got.missing["energy_j"] == got.missing["energy_source"]
-        assert got.missing["energy_j"].startswith("the energy counter says 1,500 J an epoch, sampled power 1,")
+        assert got.missing["energy_j"].startswith(
+            "the energy counter says 1,500 J an epoch, sampled power 1,"
+        )
     assert got.result["power_w"] == pytest.approx(watts), "it was read all the same"
 
 

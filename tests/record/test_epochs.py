@@ -258,9 +258,9 @@ def test_the_error_of_a_step_is_of_all_steps_of_the_window_and_of_epochs_without
     waits = [0.0] * 36
     found = [told(0, ends, waits[: len(ends)], epoch=k) for k, ends in enumerate(parts)]
     events = [event for part in found for event in part]
-    stream = timing(
-        stream_rows(events, ranks=1, batch_size=1)[-1:], is_stream=True, images_per_epoch=60
-    )["step_error_pct"]
+    stream = timing(stream_rows(events, ranks=1, batch_size=1)[-1:], is_stream=True, images_per_epoch=60)[
+        "step_error_pct"
+    ]
     whole = step_mean(times)
     assert whole
     assert stream == pytest.approx(100 * whole.error, rel=1e-3)
@@ -345,9 +345,7 @@ def test_a_step_of_several_ranks_ends_when_the_last_of_them_has_ended_it() -> No
 def test_jobs_share_the_time_from_the_last_begin_to_the_first_end() -> None:
     warm = even(40, 0.25, measured=False, t0=90.0)
     longer = [*warm, *even(8, 0.25, epoch=1, t0=100.0), *even(8, 0.25, epoch=2, t0=103.0)]
-    later = mixed(
-        even(8, 0.25, t0=101.0, after_s=-0.001), even(8, 0.25, t0=101.5, rank=1, after_s=-0.001)
-    )
+    later = mixed(even(8, 0.25, t0=101.0, after_s=-0.001), even(8, 0.25, t0=101.5, rank=1, after_s=-0.001))
     span = shared_span([longer, later], [1, 2])
     assert span == (101.0, pytest.approx(103.499))
     (_, kept) = stream_rows(longer, ranks=1, batch_size=BATCH, block=4, shared=span)

@@ -100,9 +100,7 @@ def told_by(order: TrialOrder) -> list[Event]:
     return [line for line in scripted.trains(order) if not isinstance(line, scripted.Until)]
 
 
-def told(
-    events: list[Event], forced: Any = None, ranks: int = 1, until_top1: float | None = None
-) -> Outcome:
+def told(events: list[Event], forced: Any = None, ranks: int = 1, until_top1: float | None = None) -> Outcome:
     training = Training(
         ranks=ranks,
         batch_size=16,
@@ -112,9 +110,7 @@ def told(
         until_top1=until_top1,
         no_quality="no images",
     )
-    return outcome(
-        events, training, last_word=Result, ranks=ranks, forced=forced, last_words="help"
-    )
+    return outcome(events, training, last_word=Result, ranks=ranks, forced=forced, last_words="help")
 
 
 def test_a_whole_trial() -> None:
