@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import cycle
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -34,12 +34,13 @@ from gpubench.schema.events import (
     StopFilling,
     Warm,
 )  # fmt: skip
-from gpubench.schema.order import DataSpec, TrialOrder
+from gpubench.schema.order import DataSpec, SteadyWindow, TrialOrder, WholeEpochs
+from gpubench.schema.window import warm_up_steps, window_steps
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Until:
     """Says nothing more before all of this has come."""
 
@@ -47,6 +48,10 @@ class Until:
     """That every rank (of StopFilling: the first) is answered this."""
     at: float = 0.0
     """This monotonic second."""
+    is_either: bool = False
+    """Whether one of both is enough."""
+    is_told: bool = False
+    """Whether that answer has come, for the script to read once it goes on."""
 
 
 Line = Event | Until
@@ -66,17 +71,16 @@ HANG = Until(at=math.inf)
 
 
 def order(**fields: Any) -> TrialOrder:
-    """A small order on the CPU, with any field by name; `train_images` is its data's."""
+    """A small order on the CPU of whole epochs, with any field by name; `train_images` is its data's."""
     images = fields.pop("train_images", 100)
+    epochs = WholeEpochs(epochs=fields.pop("epochs", 3), warmup_epochs=fields.pop("warmup_epochs", 1))
     values: dict[str, Any] = {
         "model": "lenet", "width": 1.0, "input_size": 28, "num_classes": 4, "channels": 3, "batch_size": 16,
         "strategy": "single", "jobs": 1, "device": "cpu", "gpu_uuids": (), "ranks": 1, "precision": "fp32",
         "memory_format": "contiguous", "execution": "eager", "cudnn_benchmark": False, "optimizer": "sgd", "lr": 0.01,
         "accumulate": 1, "sync_every": None, "workers": 0, "prefetch": 2, "cpu_ids": (0,), "threads_per_rank": 1,
-        "gpu_mem_cap_mib": None,
-        "epochs": 3, "warmup_epochs": 1, "steps": None, "warmup_steps": 0, "until_top1": None, "confirm_top1": False,
-        "evaluate": True, "breakdown": False,
-        "seed": 0, "log": Path(os.devnull), "scratch": Path(os.devnull), "gmacs_per_image": None,
+        "gpu_mem_cap_mib": None, "launch_cpu": "free", "protocol": epochs, "breakdown": False, "seed": 0,
+        "log": Path(os.devnull), "scratch": Path(os.devnull), "gmacs_per_image": None,
         "data": DataSpec(kind="none", input_size=28, num_classes=4, train_images=images),
     }  # fmt: skip
     return TrialOrder(**values | fields)
@@ -98,21 +102,56 @@ def hello(order: TrialOrder) -> Iterator[Line]:
         yield Hello(rank=rank, pid=os.getpid(), cuda=None, torch="2.0")
 
 
-def epoch(
-    order: TrialOrder, number: int, train_loss: float = 1.0, seconds: float | None = None
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """An epoch, or so many steps of a stream, and the seconds that it takes."""
+
+    number: int
+    steps: int
+    measured: bool
+    seconds: float
+
+
+def spans(order: TrialOrder, *seconds: float) -> list[Span]:
+    """What is trained alone. `seconds`: of an epoch's images; of whole epochs by turns, the first one's to warm up."""
+    count = steps_per_epoch(order)
+    protocol = order.protocol
+    if isinstance(protocol, WholeEpochs):
+        warm = protocol.warmup_epochs
+        took = [seconds[0]] * warm + list(islice(cycle(seconds), protocol.epochs - warm))
+        return [Span(number=k, steps=count, measured=k >= warm, seconds=each) for k, each in enumerate(took)]
+    step_s = seconds[0] / count
+    lengths = (warm_up_steps(0), protocol.steps or window_steps(protocol.window_s or 0.0, step_s, 1, 1))
+    return [
+        Span(number=k, steps=length, measured=k > 0, seconds=length * step_s)
+        for k, length in enumerate(lengths)
+    ]
+
+
+def plays(
+    order: TrialOrder, span: Span, *, t0: float | None = None, really: bool = False, train_loss: float = 1.0
 ) -> Iterator[Line]:
-    """One epoch of so many seconds (EPOCH_S) by its own account; it passes at once."""
-    per_epoch, measured = steps_per_epoch(order), number >= order.warmup_epochs
-    t0 = time.monotonic()
+    """One span, by its own account from `t0` (now) on. It passes at once, or `really` takes its seconds."""
+    begun = time.monotonic() if t0 is None else t0
+    is_stream = isinstance(order.protocol, SteadyWindow)
+    silent_s = span.seconds if is_stream and span.measured else 0.0
     for rank in range(order.ranks):
-        yield Begin(rank=rank, epoch=number, measured=measured, steps=per_epoch)
+        yield Begin(rank=rank, epoch=span.number, measured=span.measured, steps=span.steps, seconds=silent_s)
+    t1 = begun + span.seconds
+    if really:
+        yield at(t1)
+        t1 = time.monotonic()
     for rank in range(order.ranks):
-        t1 = t0 + (EPOCH_S if seconds is None else seconds)
-        yield steps(rank, number, per_epoch, t1 - t0, wait_s=0.1)
+        yield steps(rank, span.number, span.steps, t1 - begun, wait_s=0.0 if really else 0.1)
         yield End(
-            rank=rank, epoch=number, measured=measured, steps=per_epoch, t0=t0, t1=t1, first_batch_s=0.01,
-            train_loss=train_loss,
+            rank=rank, epoch=span.number, measured=span.measured, steps=span.steps, t0=begun, t1=t1,
+            first_batch_s=0.01, train_loss=train_loss,
         )  # fmt: skip
+
+
+def epoch(order: TrialOrder, number: int) -> Iterator[Line]:
+    """One epoch of EPOCH_S seconds; of a stream the warm-up or the window."""
+    return plays(order, spans(order, EPOCH_S)[number])
 
 
 def steps(rank: int, number: int, count: int, seconds: float, *, wait_s: float = 0.0) -> Steps:
@@ -123,9 +162,8 @@ def steps(rank: int, number: int, count: int, seconds: float, *, wait_s: float =
 
 
 RESULT = Result(
-    rank=0, steps_per_epoch=6, step_ms=StepTimes(p50=5.0, p95=9.0), step_drift_pct=None, breakdown=None,
-    no_exchange=None, exchange_mib=None, until_top1=None, quality=None, memory=None, phases={"start": 0.1}, at=1.0,
-    params_m=0.06, gmacs_per_image=0.001,
+    rank=0, steps_per_epoch=6, step_ms=StepTimes(p50=5.0, p95=9.0), breakdown=None, no_exchange=None, exchange_mib=None,
+    quality=None, memory=None, cpu_probe_ms=2.0, phases={"start": 0.1}, at=1.0, params_m=0.06, gmacs_per_image=0.001,
 )  # fmt: skip
 
 
@@ -135,68 +173,79 @@ def result(order: TrialOrder) -> Iterator[Line]:
         yield replace(RESULT, rank=rank, at=time.monotonic(), steps_per_epoch=steps_per_epoch(order))
 
 
-def trains(order: TrialOrder) -> Iterator[Line]:
-    return trains_for(EPOCH_S)(order)
+def trains_for(*seconds: float, train_loss: float = 1.0) -> Script:
+    """Trains with epochs of so many seconds, by turns, or with a stream as fast as the first of them.
 
-
-def trains_for(*seconds: float) -> Script:
-    """Trains with epochs of so many seconds, by turns; as a job of a group it waits for the others, and fills."""
+    As a job of a group it waits for the others, and goes on until these have measured, too.
+    """
 
     def script(order: TrialOrder) -> Iterator[Line]:
-        yield from warms_up(order, seconds[0])
-        for number, took in zip(range(order.warmup_epochs, order.epochs), cycle(seconds), strict=False):
-            yield from epoch(order, number, seconds=took)
-        yield from fills(order)
+        yield from warms_up(order, seconds[0], train_loss=train_loss)
+        span = Span(number=0, steps=1, measured=True, seconds=0.0)
+        t0 = time.monotonic()
+        for span in measured(order, *seconds):
+            t0 = time.monotonic()
+            yield from plays(order, span, t0=t0, train_loss=train_loss)
+        yield from fills(order, span, t0 + span.seconds)
         yield from result(order)
 
     return script
 
 
 def lasts(seconds: float, warmup_s: float = 0.0) -> Script:
-    """Trains one measured epoch that really takes so many seconds, as each epoch of its warm-up does."""
+    """Trains one measured epoch or window that really takes so many seconds, as each epoch of its warm-up does."""
 
     def script(order: TrialOrder) -> Iterator[Line]:
         yield from warms_up(order, warmup_s, really=True)
-        number, count = order.warmup_epochs, steps_per_epoch(order)
-        t0 = time.monotonic()
-        yield Begin(rank=0, epoch=number, measured=True, steps=count)
-        yield at(t0 + seconds)
-        t1 = time.monotonic()
-        yield steps(0, number, count, t1 - t0)
-        yield End(
-            rank=0, epoch=number, measured=True, steps=count, t0=t0, t1=t1, first_batch_s=0.0, train_loss=1.0
-        )
-        yield from fills(order)
+        span = replace(measured(order, EPOCH_S)[0], seconds=seconds)
+        yield from plays(order, span, really=True)
+        yield from fills(order, span, time.monotonic())
         yield from result(order)
 
     return script
 
 
-def warms_up(order: TrialOrder, seconds: float | None = None, *, really: bool = False) -> Iterator[Line]:
-    """Until every job of the group is warm, where there are several. `really`: an epoch passes before the next."""
+def measured(order: TrialOrder, *seconds: float) -> list[Span]:
+    return [span for span in spans(order, *seconds) if span.measured]
+
+
+def warms_up(
+    order: TrialOrder, seconds: float = EPOCH_S, *, really: bool = False, train_loss: float = 1.0
+) -> Iterator[Line]:
+    """Until every job of the group is warm, where there are several. `really`: it takes so long."""
     yield from hello(order)
-    for number in range(order.warmup_epochs):
-        yield from epoch(order, number, seconds=seconds)
-        if really and seconds:
-            yield at(time.monotonic() + seconds)
+    for span in spans(order, seconds):
+        if not span.measured:
+            yield from plays(order, span, really=really, train_loss=train_loss)
     if order.jobs > 1:
         for rank in range(order.ranks):
             yield Warm(rank=rank)
         yield Until(told=GoOn)
 
 
-def fills(order: TrialOrder) -> Iterator[Line]:
-    """Trains on until every job of the group has measured its epochs, where there are several."""
-    if order.jobs > 1:
-        yield Filling(rank=0, at=time.monotonic())
+def fills(order: TrialOrder, span: Span, t1: float) -> Iterator[Line]:
+    """Trains on until every job of the group has measured, where there are several.
+
+    `span`: what it has measured last, until `t1`. A stream is measured on, in spans of as many steps.
+    """
+    if order.jobs == 1:
+        return
+    yield Filling(rank=0, at=time.monotonic())
+    if isinstance(order.protocol, WholeEpochs):
         yield Until(told=StopFilling)
+        return
+    while True:
+        look = Until(told=StopFilling, at=t1, is_either=True)
+        yield look
+        if look.is_told:
+            return
+        span = replace(span, number=span.number + 1)
+        yield from plays(order, span, t0=t1)
+        t1 += span.seconds
 
 
-def diverges(order: TrialOrder) -> Iterator[Line]:
-    yield from hello(order)
-    for number in range(order.epochs):
-        yield from epoch(order, number, train_loss=float("nan"))
-    yield from result(order)
+trains = trains_for(EPOCH_S)
+diverges = trains_for(EPOCH_S, train_loss=math.nan)
 
 
 def runs_out_of_gpu_memory(order: TrialOrder) -> Iterator[Line]:
@@ -286,6 +335,7 @@ class ScriptedTrial:
         if not self._goes_on():
             time.sleep(min(max(timeout, 0), 0.01))
             return []
+        self._until.is_told = self._is_told()
         line = next(self._script, None)
         if isinstance(line, Until):
             self._until = line
@@ -302,10 +352,13 @@ class ScriptedTrial:
 
     def _goes_on(self) -> bool:
         """Whether what the script waits for last has come."""
+        come = (self._is_told(), time.monotonic() >= self._until.at)
+        return any(come) if self._until.is_either else all(come)
+
+    def _is_told(self) -> bool:
         told = self._until.told
         ranks = range(1 if told is StopFilling else self._ranks)
-        heard = told is None or all((rank, told) in self._replies for rank in ranks)
-        return heard and time.monotonic() >= self._until.at
+        return told is None or all((rank, told) in self._replies for rank in ranks)
 
     @property
     def ended(self) -> bool:
