@@ -135,10 +135,10 @@ def _sides(folders: Sequence[Path], field: str | None) -> tuple[Side, Side, str,
 
 
 REMEDY: dict[Kind, str] = {
-    "published log": "nobody can measure as its author did",
-    "whole epochs": "--epochs 3 measures the other side as then",
+    "published log": "measure both sides",
+    "whole epochs": "measure the trials of the other side with --epochs 3, as these were",
 }
-"""Kind of epoch time -> how to have both sides of it; the first one that either side has tells."""
+"""Kind of epoch time -> how to have both sides alike, where it is the first of these that one of them has."""
 
 
 def _check_kinds(a: Sequence[TableRow], b: Sequence[TableRow]) -> None:

@@ -132,8 +132,7 @@ EPOCHS_BEFORE = 3
 def _by_whole_epochs(experiment: Experiment) -> Experiment:
     """The experiment of a plan that a version before 0.2 stored, which measured whole epochs unasked."""
     given = {*experiment.fixed, *(name for axis in experiment.axes for name in axis.fields)}
-    given |= {name for group in experiment.groups for job in group.jobs for name in job}
-    if {"epochs", "until_top1"} & given:
+    if {"epochs", "until_top1"} & given:  # what a job of a group gives beats what is fixed
         return experiment
     return replace(experiment, fixed={**experiment.fixed, "epochs": EPOCHS_BEFORE})
 

@@ -11,7 +11,7 @@ import pytest
 import scripted
 
 from gpubench.basics.checked import MismatchError, plain, reader
-from gpubench.schema.order import TrialOrder
+from gpubench.schema.order import SteadyWindow, TrialOrder, WholeEpochs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,5 +80,10 @@ def test_an_order_with_any_field_spoiled_is_refused(name: str) -> None:
 
 
 def test_an_order_comes_through() -> None:
-    made = replace(scripted.order(), gpu_uuids=("GPU-0",), log=Path("/x/y.log"), steps=5, until_top1=60.0)
-    assert reader(TrialOrder)(through(made)) == made
+    made = replace(scripted.order(), gpu_uuids=("GPU-0",), log=Path("/x/y.log"))
+    for protocol in (
+        SteadyWindow(window_s=None, steps=5),
+        WholeEpochs(epochs=3, warmup_epochs=1, until_top1=60.0),
+    ):
+        asked = replace(made, protocol=protocol)
+        assert reader(TrialOrder)(through(asked)) == asked

@@ -286,14 +286,27 @@ def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
         assert said in ended.stderr
 
 
-def test_2021_beside_today(compare: Compare) -> None:
-    """No trial is the same, and nothing firm is said: what is not alike is named, and how sure that is."""
+def test_unlike_kinds_of_time_are_not_compared(compare: Compare, home: Path) -> None:
+    swept(home / "rate", "one", "16", window="2s")
+    ended = compare("x", "rate")
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert ended.stderr == (
+        "gpubench: A holds times of whole epochs, B of steady rate, which are never compared: measure the trials of "
+        "the other side with --epochs 3, as these were\n"
+    )
+    assert compare("rate", "x").returncode == 4
     ended = compare(committed.folder("titan-xp-2021"), committed.folder("h200x4-2026"))
-    assert ended.returncode == 0
-    assert "GPU 4 × Titan Xp against 4 × NVIDIA H200" in ended.stdout
-    assert "that they belong together is a guess." in ended.stdout
-    assert "Epoch time: open in all 11 trials" in ended.stdout
-    assert "resnet34             512  12.80 !  3.009 !  −76.5 %  open, unlike" in ended.stdout
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert ended.stderr.endswith(", which are never compared: measure both sides\n"), (
+        "nobody measures 2021 again"
+    )
+
+
+def test_windows_of_unlike_length_are_compared(compare: Compare, home: Path) -> None:
+    swept(home / "short", "one", "16", steps="20")
+    swept(home / "long", "one", "16", window="2s")
+    told = json.loads(compare("short", "long", "--json").stdout)
+    assert [one["b"]["fields"]["window"] for one in told["trials"]] == [2.0]
 
 
 def test_forms_and_order(compare: Compare) -> None:

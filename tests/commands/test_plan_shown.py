@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from place import LOAD, TINY, Place
 
 
@@ -17,6 +18,22 @@ def test_the_plan_without_running_it(place: Place) -> None:
     assert training == "training: 2 epochs, 1 of them to warm up; sgd with lr 0.05"
     assert re.fullmatch(rf"2 trials to run; \d+ s{LOAD}; results in results/batch-size", total)
     assert place.files() == set()
+
+
+@pytest.mark.parametrize(
+    ("asked", "long"),
+    [
+        ((), "a window of 2.5 s"),
+        (("--window", "3s"), "a window of 3 s"),
+        (("--steps", "30"), "a window of 30 steps"),
+        (("--set", "window=3s,1m"), "a window of 3 s or a window of 60 s"),
+    ],
+)
+def test_the_plan_says_how_long_each_process_measures(
+    place: Place, asked: tuple[str, ...], long: str
+) -> None:
+    ended = place.run("sweep", "-n", "--device", "cpu", "--model", "lenet", "--batch-size", "8", *asked)
+    assert f"training: {long}; sgd with lr 0.05\n" in ended.stdout
 
 
 def test_unasked_a_sweep_goes_over_its_plan_three_times(place: Place) -> None:

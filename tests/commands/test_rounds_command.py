@@ -45,9 +45,7 @@ def test_three_rounds_and_a_fourth(place: Place) -> None:
     rows = pd.read_csv(place.home / "out" / "trials.csv")
     for row in rows.to_dict("records"):
         assert row["images_per_s"] * row["epoch_time_s"] == pytest.approx(128, rel=1e-4)
-    first, *further = (rows[rows["round"] == number] for number in (1, 2, 3))
-    assert set(first["epoch_time_source"]) == {"measured"}
-    assert all(set(one["loss"].isna()) == {True} for one in further), "nothing was judged"
+    assert list(rows["epoch_time_source"]) == ["measured"] * 3, "each process measures alike"
     line = pd.read_csv(place.home / "out" / "table.csv").iloc[0]
     assert line["repeats"] == 3
     assert line["epoch_time_low_s"] < line["epoch_time_s"] < line["epoch_time_high_s"]

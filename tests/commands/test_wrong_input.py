@@ -34,8 +34,24 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--zip", "batch_size=1/2"], 2, "--zip: "),
     (["sweep", "--exclude", "strategy"], 2, "--exclude: 'strategy' is not FIELD=VALUE"),
     (["sweep", "--repeats", "0"], 2, "--repeats must be at least 1, not 0"),
+    # Options that earlier versions had.
     (["sweep", "-n", "--ahead"], 2, "No such option: --ahead; leave it out: "),
     (["audit", "--ahead"], 2, "No such option: --ahead; leave it out: "),
+    (
+        ["sweep", "--reference", "3"],
+        2,
+        "No such option: --reference; leave it out: rows that are compared stay on one",
+    ),
+    (
+        ["doctor", "--noise"],
+        2,
+        "No such option: --noise; one process says likely at most; measure several with ",
+    ),
+    (
+        ["table", "--train-images", "9"],
+        2,
+        "No such option: --train-images; measure with gpubench sweep --set train_im",
+    ),
     (["sweep", "--repeats", "many"], 2, "--repeats must be a whole number, not 'many'"),
     (["sweep", "--lr", "0.1"], 2, "lr is a trial field: write --set lr=VALUES"),
     (["predict", "--batch-size=8"], 2, "batch_size is a trial field: write --set batch_size=VALUES"),
@@ -70,9 +86,35 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["data", "resize", "empty", "new", "--bad-images", "skp"], 2, "--bad-images is fail or skip, not 'skp'"),
     (["sweep", "--exclude", "batch-size=x"], 2, "--exclude batch_size: 'x' is not a whole number"),
     (
-        ["sweep", "--epochs", "1"],
+        ["sweep", "--epochs", "1", "--set", "warmup_epochs=1"],
         2,
         "the only epoch warms up, which leaves none to measure: write --epochs 2 ",
+    ),
+    (
+        ["sweep", "--window", "3s", "--set", "warmup_epochs=1"],
+        2,
+        "warmup_epochs are of whole epochs: give their ",
+    ),
+    (["sweep", "--window", "soon"], 2, "--window: 'soon' is not a time; write 90s, 10m or 2h"),
+    (
+        ["sweep", "--window", "3s", "--epochs", "2"],
+        2,
+        "--window is given beside --epochs: one of the two is enough",
+    ),
+    (
+        ["sweep", "--epochs", "2", "--steps", "50"],
+        2,
+        "--steps is given beside --epochs: one of the two is enough",
+    ),
+    (
+        ["sweep", "--until-top1", "60", "--steps", "50"],
+        2,
+        "--until-top1 is given beside --steps: one of the two is ",
+    ),
+    (
+        ["sweep", "--device", "cpu", "--set", "launch_cpu=one"],
+        2,
+        "launches kernels on a GPU: leave it out on a CPU",
     ),
     (["sweep", "--retry", "faild"], 2, "did you mean failed?"),
     (["sweep", "--order", "ranom"], 2, "did you mean random?"),

@@ -40,7 +40,9 @@ def row(**fields: Any) -> Row:
 
 
 def seconds(rows: list[Row], **fields: Any) -> float:
-    return estimate(make({"batch_size": 64, **fields}), HERE, rows).seconds - START_S["cuda"]
+    """Of a trial of three epochs, unless the fields ask for a window."""
+    long = {} if fields.keys() & {"window", "steps", "epochs"} else {"epochs": 3}
+    return estimate(make({"batch_size": 64, **long, **fields}), HERE, rows).seconds - START_S["cuda"]
 
 
 def test_without_results_it_is_a_guess() -> None:
@@ -54,7 +56,59 @@ def test_without_results_it_is_a_guess() -> None:
 def test_results_of_the_same_model_are_known() -> None:
     assert estimate(make({}), HERE, [row()]).known
     assert seconds([row()], epochs=3) == pytest.approx(30.0)
-    assert seconds([row()], steps=16) == pytest.approx((16 + 10) * 64 / 1024)
+
+
+@pytest.mark.parametrize(
+    ("asked", "images_per_s", "warm_s", "window_s"),
+    [
+        ({"epochs": None}, 1024.0, 1.0, 3.3),
+        ({"window": 5.0}, 1024.0, 1.0, 5.0),
+        ({"steps": 16}, 1024.0, 1.0, 1.0),
+        ({"steps": 2}, 1024.0, 1.0, 0.125),
+        # What two workers hold ready is used up first.
+        ({"window": 5.0, "prefetch": 8}, 1024.0, 1.0, 5.0),
+        ({"window": 5.0, "prefetch": 16}, 1024.0, 2.0, 5.0),
+        # Ten steps at least, and three, of four seconds each.
+        ({"window": 5.0}, 16.0, 40.0, 12.0),
+        ({"window": 13.0}, 16.0, 40.0, 13.0),
+    ],
+)
+def test_a_window_takes_its_seconds_and_those_of_its_warm_up(
+    asked: dict[str, Any], images_per_s: float, warm_s: float, window_s: float
+) -> None:
+    assert seconds([row(images_per_s=images_per_s)], **asked) == pytest.approx(warm_s + window_s)
+
+
+def test_a_window_on_a_cpu_is_that_of_its_default() -> None:
+    """Its loaders are divided among two ranks, each of which holds two workers' batches ready."""
+    here = replace(HERE, device="cpu", gpu_ids=(), gpu_uuids=(), processes=2, workers=4)
+    known = [row(images_per_s=64.0)]
+    assert estimate(make({"prefetch": 6}), here, known).seconds == pytest.approx(START_S["cpu"] + 12 + 3.0)
+    fast = [row(images_per_s=6400.0)]
+    assert estimate(make({}), here, fast).seconds == pytest.approx(START_S["cpu"] + 1 + 2.5)
+
+
+@pytest.mark.parametrize(
+    ("of_row", "asked", "took_s"),
+    [
+        ({}, {}, 9.0),
+        ({}, {"window": 10.0}, 9.0 - 3.3 + 10),
+        ({"window": 5.0}, {"window": 10.0}, 9.0 - 5 + 10),
+        ({"steps": 32}, {"steps": 16}, 9.0 - 2 + 1),
+        ({"window": 60.0}, {"window": 10.0}, 10.0),  # it was cut short, as it seems
+    ],
+)
+def test_what_a_steady_row_took_beside_its_window_the_next_one_takes(
+    of_row: dict[str, Any], asked: dict[str, Any], took_s: float
+) -> None:
+    found = estimate(make({"batch_size": 64, **asked}), HERE, [row(took_s=9.0, **of_row)])
+    assert (found.seconds, found.known) == (pytest.approx(took_s), True)
+
+
+def test_what_whole_epochs_took_tells_a_window_its_step_alone() -> None:
+    for steady, whole in (({"epochs": None, "window": 5.0}, {"epochs": 3}), ({"epochs": 3}, {})):
+        known = [row(took_s=900.0, epoch_time_source="measured" if whole else "steady", **whole)]
+        assert seconds(known, **steady) == pytest.approx(6.0 if whole else 30.0)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +141,6 @@ def test_of_the_same_kind_the_nearest_batch_counts() -> None:
 
 def test_only_whole_batches_are_trained_on() -> None:
     assert seconds([row()], batch_size=60, epochs=3) == pytest.approx(3 * 170 * 60 / 1024)
-
-
-def test_a_piece_is_warmed_up_by_what_the_loaders_hold_ready() -> None:
-    assert seconds([row()], steps=16, workers=2, prefetch=8) == pytest.approx((16 + 2 * 8) * 64 / 1024)
 
 
 def test_a_guess_on_cpus_goes_by_their_number_and_the_pixels() -> None:
@@ -126,7 +176,7 @@ def test_a_guess_on_cpus_is_near_what_was_seen_on_two_of_them() -> None:
 def test_a_thousand_trials_are_looked_up_at_once() -> None:
     """All trials of a sweep at once, before the first of them."""
     rows = [row(batch_size=n) for n in range(1, 1001)]
-    trials = [(make({"batch_size": n}), HERE, None) for n in range(1, 1001)]
+    trials = [(make({"batch_size": n}), HERE) for n in range(1, 1001)]
     began = time.monotonic()
     assert all(guess.known for guess in estimates(trials, rows))
     assert time.monotonic() - began < 0.5

@@ -105,6 +105,10 @@ def test_a_whole_file() -> None:
         ("name = 'x'\n[fixed]\nvariant = ['a']", "variant takes one value"),
         ("name = 'x'\n[fixed]\nlr = 0.1\n[axes]\nlr = [0.1]", "lr is given twice"),
         ("name = 'x'\n[fixed]\nepochs = 2\n[run]\nepochs = 3", "epochs is given twice"),
+        ("name = 'x'\n[run]\nwindow = '3s'\nepochs = 2", "window is given beside epochs"),
+        ("name = 'x'\n[fixed]\nuntil_top1 = 60\n[axes]\nsteps = [5, 9]", "steps is given beside until_top1"),
+        ("name = 'x'\n[run]\nwindow = 'soon'", "window: 'soon' is not a time; write 90s, 10m or 2h"),
+        ("name = 'x'\n[run]\nwindow = true", "run.window must be a number or a text in quotes, not true"),
         ("name = 'x'\n[fixed]\nbatch_size = 8\n[axes]\nbatch_per_gpu = [4]", "is given beside batch_size"),
         ("name = 'x'\n[[zip]]\nlr = [0.1]\nbatch_size = [16, 32]", "lr has 1, batch_size has 2"),
         ("name = 'x'\n[[zip]]\nlr = []\nbatch_size = []", "one at least"),
@@ -128,6 +132,62 @@ def test_a_wrong_file_is_refused_in_one_line(text: str, says: str) -> None:
     assert says in str(caught.value)
     assert str(caught.value).startswith("x.toml")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "seconds"),
+    [
+        ("[run]\nwindow = '3s'", [3.0]),
+        ("[run]\nwindow = 3", [3.0]),
+        ("[run]\nwindow = 2.5", [2.5]),
+        ("[fixed]\nwindow = '1m'", [60.0]),
+        ("[axes]\nwindow = ['3s', 5]", [3.0, 5.0]),
+        ("[axes]\nwindow = '3s,1m'", [3.0, 60.0]),
+    ],
+)
+def test_a_window_is_a_time(where: str, seconds: list[float]) -> None:
+    found = parse(f"name = 'x'\n{where}", "x")
+    given = [found.fixed["window"]] if found.fixed else [value for (value,) in found.axes[0].values]
+    assert given == seconds
+    assert all(isinstance(value, float) for value in given)
+
+
+# ---- plans that earlier versions stored ----
+
+
+@pytest.mark.parametrize(
+    ("told", "epochs"),
+    [
+        ("", 3),
+        ("[fixed]\nepochs = 5", 5),
+        ("[fixed]\nsteps = 50", 3),
+        ("[fixed]\nsteps = 50\nepochs = 2", 2),  # it was asked for once, and is no longer refused
+        ("[fixed]\nuntil_top1 = 60", None),  # what trial.make fills in
+        ("[run]\nepochs = 4", 4),
+    ],
+)
+def test_an_earlier_version_measured_whole_epochs_unasked(told: str, epochs: int | None) -> None:
+    """Its stored plans don't say by which protocol."""
+    text = f"name = 'x'\n{told}\n[plan]\ndevice = 'cuda'\n"
+    earlier = parse(text, "x")
+    assert earlier.fixed.get("epochs") == epochs
+    assert trial.make(earlier.fixed).epochs == (epochs or MOST_EPOCHS)
+
+
+def test_axes_and_jobs_of_an_earlier_plan_say_themselves_how_many_epochs() -> None:
+    axis = parse("name = 'x'\n[axes]\nepochs = [2, 5]\n[plan]\n", "x")
+    assert "epochs" not in axis.fixed
+    jobs = "[[group]]\njobs = [{ seed = 1, epochs = 9 }, { seed = 2 }]\n"
+    assert parse(f"name = 'x'\n{jobs}[plan]\n", "x").fixed == {"epochs": 3}, "of a job that does not"
+
+
+@pytest.mark.parametrize("protocol", ["steady", "epochs"])
+def test_a_plan_that_says_its_protocol_means_what_it_says(protocol: str) -> None:
+    text = f"name = 'x'\n[fixed]\nsteps = 5\n[plan]\nprotocol = '{protocol}'\n"
+    assert parse(text, "x").fixed == {"steps": 5}
+    assert parse("name = 'x'\n[fixed]\nsteps = 5\n", "x").fixed == {"steps": 5}, (
+        "nor does a file of one's own"
+    )
 
 
 def test_a_file_that_can_not_be_read(tmp_path: Path) -> None:
@@ -173,6 +233,15 @@ def test_other_options_beat_the_file_too() -> None:
         ({"batch_size": 64}, {"batch_per_gpu": "16"}, {"batch_per_gpu": 16}),
         ({"batch_per_gpu": 16}, {"batch_size": "64"}, {"batch_size": 64}),
         ({"batch_size": 64}, {"lr": "0.1"}, {"batch_size": 64, "lr": 0.1}),
+        ({"window": 3.0}, {"epochs": "2"}, {"epochs": 2}),
+        ({"steps": 50}, {"epochs": "2"}, {"epochs": 2}),
+        ({"epochs": 2}, {"steps": "50"}, {"steps": 50}),
+        ({"epochs": 2}, {"window": "3s"}, {"window": 3.0}),
+        ({"steps": 50}, {"window": "1m"}, {"window": 60.0}),
+        ({"window": 3.0}, {"until_top1": "60"}, {"until_top1": 60.0}),
+        ({"steps": 50}, {"until_top1": "60"}, {"until_top1": 60.0}),
+        ({"until_top1": 60.0, "epochs": 9}, {"window": "3s"}, {"window": 3.0}),
+        ({"epochs": 9}, {"until_top1": "60", "epochs": "7"}, {"until_top1": 60.0, "epochs": 7}),
     ],
 )
 def test_a_field_takes_its_rivals_place(
@@ -244,6 +313,10 @@ def test_a_zip_takes_the_place_of_axes_and_fixed_fields() -> None:
         (options(zips=("batch_size,lr=16/1",), lr="2"), "lr is given twice"),
         (options(batch_size="16", batch_per_gpu="8"), "batch_per_gpu is given beside batch_size"),
         (options(gpus="2", gpu_ids="0+1"), "gpu_ids is given beside gpus"),
+        (options(epochs="2", steps="50"), "steps is given beside epochs: one of the two is enough"),
+        (options(epochs="2", window="3s"), "window is given beside epochs"),
+        (options(steps="50", window="3s"), "window is given beside steps"),
+        (options(until_top1="60", window="3s"), "window is given beside until_top1"),
         (options(excludes=("strategy",)), "--exclude: 'strategy' is not FIELD=VALUE"),
         (options(excludes=("batch_size=big",)), "'big' is not a whole number"),
         (Options(repeats=0), "--repeats: 0"),

@@ -262,7 +262,7 @@ def test_a_stored_plan_has_the_same_trials(axes: Any, zipped: bool) -> None:
     asked = with_options(
         experiment(**axes), Options(zips=zips, excludes=("batch_size=7", "workers=auto,gpus=2"))
     )
-    again = parse(to_toml(asked, {"device": "cuda"}), "stored")
+    again = parse(to_toml(asked, {"device": "cuda", "protocol": "steady"}), "stored")
     assert outcome(again) == outcome(asked)
 
 
@@ -288,10 +288,10 @@ def test_a_stored_plan_keeps_everything() -> None:
     [run]
     repeats = 2
     timeout = "10m"
-    steps = 7
+    window = "7s"
     """
     asked = with_options(parse(text, "x"), Options(fields={"variant": "mine,cached", "model": "lenet"}))
-    resolved = {"device": "cuda", "data": {"birds": {"fingerprint": "f"}}}
+    resolved = {"device": "cuda", "protocol": "steady", "data": {"birds": {"fingerprint": "f"}}}
     stored = to_toml(asked, resolved)
     again = parse(stored, "stored")
     assert again.fixed == asked.fixed
@@ -350,6 +350,17 @@ def test_more_cpus_than_there_are() -> None:
     (wide,) = plan(experiment({"cpus": 16, "device": "cpu"})).units
     assert skip_reason(wide, OutOfMemory(), ROOM, "cpu") == "needs 16 CPUs, 2 may be used"
     assert skip_reason(wide, OutOfMemory(), Room(gpus=0, cpus=16), "cpu") is None
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cpus", "needs"), [(1, 1, True), (1, 2, False), (2, 3, True), (2, 4, False)]
+)
+def test_a_launch_cpu_takes_a_second_one_for_loaders(gpus: int, cpus: int, needs: bool) -> None:
+    (unit,) = plan(experiment({"launch_cpu": "one", "gpus": gpus})).units
+    reason = skip_reason(unit, OutOfMemory(), Room(gpus=4, cpus=cpus), "cuda")
+    assert reason == (
+        f"needs two CPUs for each GPU with launch_cpu one, {cpus} may be used" if needs else None
+    )
 
 
 def test_jobs_by_pairs_are_bounded_as_the_values_of_axes_are() -> None:

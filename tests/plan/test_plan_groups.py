@@ -255,7 +255,7 @@ def test_a_stored_plan_has_the_same_units_elsewhere(cpus: int, sharing: str) -> 
     text = "[[group]]\nname = 'a'\njobs = [{}, {workers = 2}]\n[[group]]\njobs = [{copies = 2}]"
     experiment = asked(text=text, variant="crop-resize,synthetic", cpu_sharing=sharing)
     made = plan(experiment, cpus=cpus)
-    again = parse(to_toml(experiment, {"device": "cuda", "cpus": cpus}), "stored")
+    again = parse(to_toml(experiment, {"device": "cuda", "cpus": cpus, "protocol": "steady"}), "stored")
     assert again.groups == experiment.groups
     assert ids(plan(again, cpus=cpus)) == ids(made)
     assert plan_id(plan(again, cpus=cpus).units) == plan_id(made.units)
@@ -306,7 +306,7 @@ def test_whatever_the_jobs_their_baselines_come_first(
         (("lr=0.1", "gpus=1,strategy=dp"), {}, "strategy dp needs at least 2 GPUs"),
         (("cpu_sharing=pinned", "cpu_sharing=shared"), {}, "jobs that run together have their CPUs all shared or "
          "all pinned"),
-        (("steps=10", "lr=0.2"), {}, "jobs that run together measure all steps or all epochs"),
+        (("epochs=2", "lr=0.2"), {}, "jobs that run together measure all a window or all whole epochs"),
         (("device=cpu,precision=fp16", "lr=0.2"), {}, "precision fp16 needs a GPU: on a CPU take fp32 or bf16"),
         ((), {"copies": "2", "gpus": "2", "strategy": "single"}, "strategy single uses one GPU, not 2"),
         ((), {"cpu_sharing": "pinned"}, PINNED),

@@ -13,9 +13,9 @@ import scripted
 from gpubench.basics.checked import plain, reader
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan.plan import Job
-from gpubench.plan.resolve import MIN_WARMUP_STEPS, Resolved, data_spec, order, resolve, warmup_steps
+from gpubench.plan.resolve import Resolved, data_spec, order, protocol, resolve
 from gpubench.schema import catalog
-from gpubench.schema.order import TrialOrder
+from gpubench.schema.order import Protocol, SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.trial import make
 
 BIRDS = DataFacts(
@@ -67,38 +67,26 @@ def test_images_of_one_size_give_their_size() -> None:
     assert resolved(dataclasses.replace(BIRDS, size=32)).input_size == 32
 
 
-def warm_up(**fields: Any) -> int:
-    """Warm-up steps of a trial of these fields."""
-    one = job(**fields)
-    return warmup_steps(one.trial, resolve(one, MACHINE, BIRDS, "cuda"))
-
-
-def test_steps_are_measured_after_what_was_loaded_ahead() -> None:
-    assert warm_up(workers=8, prefetch=4, steps=50, train_images=40_000) == 32
-    assert warm_up(workers=1, prefetch=2, steps=50, train_images=40_000) == MIN_WARMUP_STEPS
-    assert warm_up(workers=8, steps=50, warmup_epochs=0) == 0
-
-
-@pytest.mark.parametrize(("workers", "steps"), [(5, 10), (6, 20), (8, 20), (10, 20), (16, 32)])
-def test_a_warm_up_of_more_than_half_an_epoch_is_a_whole_one(workers: int, steps: int) -> None:
-    """Else images are read for the first time in what is measured, which no later epoch does."""
-    of_an_epoch = {"batch_size": 8, "train_images": 165, "steps": 16}
-    assert warm_up(workers=workers, prefetch=2, **of_an_epoch) == steps
-
-
 @pytest.mark.parametrize(
-    ("epochs", "images", "steps"), [(1, 32, 4), (2, 32, 8), (3, 32, 10), (1, 128, 10), (1, 4_000, 10)]
+    ("fields", "on_gpu", "on_cpu"),
+    [
+        ({}, SteadyWindow(window_s=3.3), SteadyWindow(window_s=2.5)),
+        ({"window": 7.0}, *[SteadyWindow(window_s=7.0)] * 2),
+        ({"steps": 50}, *[SteadyWindow(window_s=None, steps=50)] * 2),
+        ({"epochs": 1}, *[WholeEpochs(epochs=1, warmup_epochs=0)] * 2),
+        ({"epochs": 4, "warmup_epochs": 2}, *[WholeEpochs(epochs=4, warmup_epochs=2)] * 2),
+        (
+            {"until_top1": 60.0, "confirm_top1": True},
+            *[WholeEpochs(epochs=50, warmup_epochs=1, until_top1=60.0, confirm_top1=True)] * 2,
+        ),
+    ],
 )
-def test_a_window_of_a_further_round_warms_up_no_longer_than_the_first(
-    epochs: int, images: int, steps: int
-) -> None:
-    """Its images have all been read; a trial of epochs is measured in such windows in further rounds only."""
-    own = {"batch_size": 8, "epochs": 5, "warmup_epochs": epochs, "workers": 2, "prefetch": 2}
-    assert warm_up(train_images=images, **own) == steps
+def test_how_a_process_measures(fields: dict[str, Any], on_gpu: Protocol, on_cpu: Protocol) -> None:
+    assert (protocol(make(fields), "cuda"), protocol(make(fields), "cpu")) == (on_gpu, on_cpu)
 
 
 def test_the_order_comes_through_a_message_as_it_was() -> None:
-    asked = job(gpus=2, seed=3, repeat=2, variant="cached", until_top1=60.0, breakdown=True)
+    asked = job(gpus=2, seed=3, repeat=2, variant="cached", until_top1=60.0, breakdown=True, launch_cpu="one")
     found = resolve(asked, MACHINE, BIRDS, "cuda")
     data = data_spec(asked, found, BIRDS, Path("/decoded"))
     made = order(asked, found, data=data, log=Path("/x.log"), known_gmacs=None)
@@ -106,7 +94,8 @@ def test_the_order_comes_through_a_message_as_it_was() -> None:
     assert (made.seed, made.data.seed) == (5, 5), "seed + repeat"
     assert made.data.kind == "decoded"
     assert made.threads_per_rank == 3
-    assert (made.until_top1, made.breakdown) == (60.0, True)
+    assert made.protocol == WholeEpochs(epochs=50, warmup_epochs=1, until_top1=60.0)
+    assert (made.launch_cpu, made.breakdown) == ("one", True)
 
 
 @pytest.mark.parametrize(

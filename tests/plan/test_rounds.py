@@ -1,19 +1,16 @@
-"""Rounds: how they are asked for, which units each measures, in which order, and for how many steps."""
+"""Rounds: how they are asked for, which units each measures, and in which order."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import scripted
-from benches import sweep_of
 from fakes import record
 
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.experiment_file import parse, to_toml
-from gpubench.plan.further import further, window_steps
+from gpubench.plan.further import further
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.rounds import ONE, Rounds, rounds_of
@@ -225,63 +222,3 @@ def test_every_place_of_a_round_is_as_likely() -> None:
     rounds = {1: ended(units, "ok", "ok", "ok")}
     firsts = [order(units, number, rounds)[0] for number in range(2, 122, 2)]
     assert all(8 < firsts.count(batch) < 32 for batch in (1, 2, 4))
-
-
-# ---- for how many steps ----
-
-
-def steps(
-    tmp_path: Path,
-    *,
-    step_s: float = 0.01,
-    error_pct: float | None = 1.0,
-    steps: int = 2000,
-    epoch: dict[str, Any] | None = None,
-) -> int:
-    """The window of a trial that took 200 steady steps of so many seconds, in an epoch of so many."""
-    images = {"train_images": "32000", "batch_size": "16"}
-    asked = with_options(parse(BASE, "x"), Options(fields=images))
-    plan = expand(asked, device="cpu", sources=Disk())
-    (unit,) = plan.units
-    (resolved,) = sweep_of(plan, tmp_path / "out", scripted.computer()).bench.resolve(unit)
-    known = {"epoch": 1, "warmup": False, "epoch_time_s": step_s * steps}
-    known |= {"steps": steps, "steady_step_s": step_s, "steady_steps": 200} if epoch is None else epoch
-    first = record(epochs=[known | {"epoch": 0, "warmup": True, "steady_step_s": 9.0}, known],
-                   result={} if error_pct is None else {"step_error_pct": error_pct})  # fmt: skip
-    return window_steps(unit.jobs[0], resolved, first)
-
-
-@pytest.mark.parametrize(
-    ("error_pct", "expected"),
-    [
-        (1.0, 201),  # the 2 s that were seen tell enough: 200 steps, after the first
-        (2.0, 801),  # twice the error takes four times the steps
-        (0.2, 101),  # a second of them at least
-        (0.0, 101),
-        (6.0, 1001),  # and ten at most
-        (None, 1001),
-    ],
-)
-def test_a_window_is_as_long_as_the_steps_vary(
-    tmp_path: Path, error_pct: float | None, expected: int
-) -> None:
-    assert steps(tmp_path, error_pct=error_pct) == expected
-
-
-def test_a_window_is_no_longer_than_an_epoch_and_has_forty_steps_if_that_has(tmp_path: Path) -> None:
-    assert steps(tmp_path, steps=150) == 150
-    assert steps(tmp_path, step_s=0.5, error_pct=0.1) == 41, "a second would be two steps"
-    assert steps(tmp_path, step_s=0.5, error_pct=0.1, steps=12) == 12
-
-
-def test_a_trial_of_so_many_steps_keeps_them(tmp_path: Path) -> None:
-    asked = with_options(parse(BASE, "x"), Options(fields={"steps": "7"}))
-    plan = expand(asked, device="cpu", sources=Disk())
-    (unit,) = plan.units
-    (resolved,) = sweep_of(plan, tmp_path / "out", scripted.computer()).bench.resolve(unit)
-    assert window_steps(unit.jobs[0], resolved, record()) == 7
-
-
-def test_what_earlier_versions_stored_of_an_epoch_is_enough(tmp_path: Path) -> None:
-    """32,000 images in batches of 16 are 2,000 steps; 20 s are 0.01 s a step; of ten seconds' worth."""
-    assert steps(tmp_path, error_pct=None, epoch={"epoch_time_s": 20.0}) == 1001

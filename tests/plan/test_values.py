@@ -38,6 +38,8 @@ from gpubench.schema.trial_fields import FIELDS
         ("model", "lenet,nets.py:small", ["lenet", "nets.py:small"]),
         ("data", "procedural:64x32", ["procedural:64x32"]),
         ("batch_per_gpu", "64", [64]),
+        ("window", "3s,1m,2.5,auto", [3.0, 60.0, 2.5, None]),
+        ("window", "3:5:1", [3.0, 4.0, 5.0]),
     ],
 )
 def test_parse(field: str, text: str, found: list[object]) -> None:
@@ -69,6 +71,8 @@ def test_parse(field: str, text: str, found: list[object]) -> None:
         ("gpu_mem_cap_mib", "12 parsecs", "not a memory size"),
         ("gpu_mem_cap_mib", "1.2.3GiB", "is not a number"),
         ("strategy", " ", "a value is missing"),
+        ("window", "soon", "window: 'soon' is not a time; write 90s, 10m or 2h"),
+        ("window", "0s", "window: the time must be longer than 0"),
     ],
 )
 def test_wrong_text_is_refused_in_one_line(field: str, text: str, says: str) -> None:
@@ -104,7 +108,7 @@ def test_a_value_is_read_back_from_how_it_is_typed_and_from_toml(data: st.DataOb
     field = data.draw(st.sampled_from(sorted(FIELDS)))
     of_kind: dict[type, st.SearchStrategy[object]] = {
         int: st.integers(0, 10**9),
-        float: st.floats(0, 1e15),
+        float: st.floats(0.001 if field == "window" else 0, 1e15),
         bool: st.booleans(),
         str: st.sampled_from(["lenet", "birds/v1.0", "nets.py:small", "procedural:64x32"]),
         tuple: st.lists(st.integers(0, 99), min_size=1).map(tuple),

@@ -12,9 +12,11 @@ from gpubench.schema.watched import Watched, Window
 WINDOWS = (Window(10.0, 14.0, 0, False), Window(14.5, 18.5, 1, True), Window(19.0, 25.0, 2, True))
 
 
-def watched(samples: Samples, gpus: tuple[str, ...] = ("0",)) -> Watched:
+def watched(
+    samples: Samples, gpus: tuple[str, ...] = ("0",), windows: tuple[Window, ...] = WINDOWS
+) -> Watched:
     return Watched(
-        samples=samples, windows=WINDOWS, gpus=gpus, baseline_mib={}, cpus=4, cpu_metric=metrics.CPU_BUSY
+        samples=samples, windows=windows, gpus=gpus, baseline_mib={}, cpus=4, cpu_metric=metrics.CPU_BUSY
     )
 
 
@@ -134,28 +136,52 @@ def test_pauses_between_short_epochs_are_not_the_epochs() -> None:
     windows = tuple(Window(10 + 0.5 * k, 10.42 + 0.5 * k, k, True) for k in range(30))
     for k in range(30):
         samples.add(9 + k, metrics.ENERGY, 300.0 * (9 + k), "0")
-    seen = Watched(
-        samples=samples, windows=windows, gpus=("0",), baseline_mib={}, cpus=4, cpu_metric=metrics.CPU_BUSY
-    )
-    got = figures(seen)
+    got = figures(watched(samples, windows=windows))
     assert got.result["energy_source"] == "nvml-counter"
     assert got.result["energy_j"] == pytest.approx(300 * 0.42)
 
 
-def test_of_a_moment_nothing_is_said() -> None:
+@pytest.mark.parametrize(("seconds", "is_told"), [(0.2, False), (2.99, False), (3.0, True), (3.01, True)])
+def test_less_than_three_seconds_tell_no_energy(seconds: float, is_told: bool) -> None:
+    """Neither by the counter nor by the integral, whose figure stands by itself, as the power does."""
     samples = Samples()
     counter(samples, 300, stride=0.1)
-    moment = Watched(
-        samples=samples,
-        windows=(Window(14.5, 14.7, 0, True),),
-        gpus=("0",),
-        baseline_mib={},
-        cpus=4,
-        cpu_metric=metrics.CPU_BUSY,
-    )
-    got = figures(moment)
-    assert got.result["energy_j"] is None
-    assert got.energy_j_by_epoch == {0: None}, "nor of the epoch"
+    polled(samples, 300)
+    got = figures(watched(samples, windows=(WINDOWS[0], Window(15.0, 15.0 + seconds, 1, True))))
+    assert (got.result["energy_j"] is not None) is is_told
+    if not is_told:
+        assert got.missing["energy_j"] == got.missing["energy_source"]
+        assert got.missing["energy_j"] == (
+            f"{seconds:.2f} s were measured, and energy takes 3 s or more (--window)"
+        )
+    assert got.result["energy_sampled_j"] == pytest.approx(300 * seconds)
+    assert got.result["power_w"] == pytest.approx(300)
+
+
+def test_windows_reach_three_seconds_together() -> None:
+    samples = Samples()
+    polled(samples, 300)
+    windows = tuple(Window(10.0 + 2 * k, 11.5 + 2 * k, k, True) for k in range(2))
+    assert figures(watched(samples, windows=windows)).result["energy_j"] == pytest.approx(450)
+
+
+@pytest.mark.parametrize(
+    ("watts", "is_told"), [(284.9, False), (285.1, True), (300.0, True), (314.9, True), (315.1, False)]
+)
+def test_a_counter_and_an_integral_that_lie_more_than_5_pct_apart_tell_no_energy(
+    watts: float, is_told: bool
+) -> None:
+    samples = Samples()
+    counter(samples, 300)
+    polled(samples, watts)
+    got = figures(watched(samples))
+    assert got.result["energy_j"] == (pytest.approx(1500) if is_told else None)
+    if not is_told:
+        assert got.missing["energy_j"] == got.missing["energy_source"]
+        assert got.missing["energy_j"].startswith(
+            "the energy counter says 1,500 J an epoch, sampled power 1,"
+        )
+    assert got.result["power_w"] == pytest.approx(watts), "it was read all the same"
 
 
 @pytest.mark.parametrize(
@@ -175,15 +201,6 @@ def test_readings_must_lie_near_a_window_s_edges(seconds: float, away_s: float, 
     for t in (window.t0 - away_s, *between, window.t1 + away_s):
         samples.add(t, metrics.ENERGY, 300 * t, "0")
     polled(samples, 290, start=45, end=160)
-    got = figures(
-        Watched(
-            samples=samples,
-            windows=(window,),
-            gpus=("0",),
-            baseline_mib={},
-            cpus=4,
-            cpu_metric=metrics.CPU_BUSY,
-        )
-    )
+    got = figures(watched(samples, windows=(window,)))
     assert got.result["energy_source"] == ("nvml-counter" if counted else "nvml-power-integral")
     assert got.result["energy_j"] == pytest.approx((300 if counted else 290) * seconds)

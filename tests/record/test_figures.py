@@ -168,31 +168,6 @@ def test_the_busiest_second_is_the_peak_and_an_edge_s_sliver_is_not() -> None:
     assert got.result["cpu_util_pct"] == pytest.approx(100 * 5 / 16)
 
 
-def test_the_peak_is_not_below_a_mean_that_is_reckoned_to_a_whole_epoch() -> None:
-    """Half of an epoch's images in 4 of its 7 s: the rest of it has the CPU time of as many, in 3 s."""
-    samples = Samples()
-    for k in range(20):
-        samples.add(5.0 + k, metrics.CPU_BUSY, 2.0 * k)
-        samples.add(5.0 + k, metrics.CPU_TREE, 2.0 * k)
-    piece = Window(14.0, 18.0, 1, True, images=0.5, lacks_s=3.0)
-    got = figures(watched(samples, (piece,), ())).result
-    assert got["cpu_util_pct"] == pytest.approx(100 * 0.5 * 8 / 7)
-    assert got["cpu_util_max_pct"] == got["cpu_util_pct"]
-
-
-def test_a_peak_that_was_seen_stays_where_the_mean_of_an_epoch_can_t_be_reckoned() -> None:
-    """A tenth of an epoch's images took all of the CPUs: the rest of them can't have taken as much each."""
-    samples = Samples()
-    for k in range(20):
-        samples.add(5.0 + k, metrics.CPU_BUSY, 4.0 * k)
-        samples.add(5.0 + k, metrics.CPU_TREE, 4.0 * k)
-    piece = Window(14.0, 18.0, 1, True, images=0.1, lacks_s=3.0)
-    got = figures(watched(samples, (piece,), ()))
-    assert got.result["cpu_util_pct"] is None
-    assert "their start" in got.missing["cpu_util_pct"]
-    assert got.result["cpu_util_max_pct"] == pytest.approx(100)
-
-
 def test_stolen_time_is_nobody_s() -> None:
     samples = Samples()
     for t, busy, stolen in [(14.0, 0.0, 0.0), (24.0, 20.0, 20.0)]:

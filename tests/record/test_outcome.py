@@ -8,10 +8,8 @@ from typing import Any, Literal
 
 import pytest
 import scripted
-from whole_epochs import epoch_row
 
 from gpubench.node.launch.trial_log import TrialLog
-from gpubench.record.epochs import timing
 from gpubench.record.outcome import Outcome, ending, outcome
 from gpubench.record.training import Training
 from gpubench.schema.events import (
@@ -102,19 +100,17 @@ def told_by(order: TrialOrder) -> list[Event]:
     return [line for line in scripted.trains(order) if not isinstance(line, scripted.Until)]
 
 
-def told(
-    events: list[Event], forced: Any = None, ranks: int = 1, workers: int = 0, steps: int | None = None
-) -> Outcome:
-    return outcome(
-        events,
-        Training(
-            ranks=ranks, batch_size=16, workers=workers, prefetch=2, steps=steps, no_quality="no images"
-        ),
-        last_word=Result,
+def told(events: list[Event], forced: Any = None, ranks: int = 1, until_top1: float | None = None) -> Outcome:
+    training = Training(
         ranks=ranks,
-        forced=forced,
-        last_words="help",
+        batch_size=16,
+        is_stream=False,
+        block=1,
+        shared=None,
+        until_top1=until_top1,
+        no_quality="no images",
     )
+    return outcome(events, training, last_word=Result, ranks=ranks, forced=forced, last_words="help")
 
 
 def test_a_whole_trial() -> None:
@@ -155,12 +151,12 @@ def test_an_epochs_accuracy_stands_in_its_row() -> None:
     assert isinstance(result, Result)
     events.append(Evaluated(rank=0, epoch=1, top1_pct=61.5))
     assert [e.top1_pct for e in told([*events, settle, result]).epochs] == [None, 61.5, None]
-    found = told([*events, settle, replace(result, until_top1=60.0)])
+    found = told([*events, settle, result], until_top1=60.0)
     assert found.result["epochs_to_top1"] == 2
     assert found.result["time_to_top1_s"] == pytest.approx(2 * scripted.EPOCH_S)
 
 
-def test_what_each_gpus_allocator_held_and_the_drift_of_steps() -> None:
+def test_what_each_gpus_allocator_held_and_the_slowest_probe() -> None:
     held = [
         Held(peak=30.0, at_settle=20.0, allocated_peak=9.0), Held(peak=40.0, at_settle=40.0, allocated_peak=9.0)
     ]  # fmt: skip
@@ -172,25 +168,20 @@ def test_what_each_gpus_allocator_held_and_the_drift_of_steps() -> None:
         memory = AllocatorMemory(
             allocated_mib=9.0, reserved_mib=30.0 + rank, retries=1, devices={str(rank): held[rank]}
         )
-        return replace(event, step_drift_pct=7.0 if rank == 0 else 99.0, memory=memory)
+        return replace(event, cpu_probe_ms=7.0 - rank, memory=memory)
 
     events = [on_a_gpu(event) for event in told_by(scripted.order(ranks=2))]
     found = told(events, ranks=2)
     assert found.held == {"0": held[0], "1": held[1]}
     assert found.result["gpu_mem_reserved_mib"] == 31.0
     assert found.result["gpu_alloc_retries"] == 2
-    assert found.drift_pct == 7.0
-    bare = told(told_by(scripted.order()))
-    assert (bare.held, bare.drift_pct) == ({}, None)
+    assert found.result["cpu_probe_ms"] == 7.0
+    assert told(told_by(scripted.order())).held == {}
 
 
 def test_what_the_parent_forced_beats_what_the_child_said() -> None:
     found = told([OOM], forced=("timeout", "did not end within 1 s"))
     assert (found.status, found.reason, found.result) == ("timeout", "did not end within 1 s", {})
-
-
-def test_nothing_measured_gives_no_figures() -> None:
-    assert timing([epoch_row(warmup=True)], steps=None, steps_per_epoch=1, batch_size=1) == {}
 
 
 def test_last_words(tmp_path: Path) -> None:

@@ -6,27 +6,18 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from test_doubts import CASES, OF_STEPS, QUIET, case, in_a_group, piece
-from whole_epochs import epoch_rows_of
+from test_doubts import CASES, QUIET, case, in_a_group
 from whole_rows import row_with
 
 from gpubench.record.doubts import RULES, Evidence, doubts
 from gpubench.record.figures import Figures
 from gpubench.report.doubts import FIGURE
 from gpubench.report.doubts import doubts as told
-
-
-def took(seconds: float) -> Evidence:
-    """One measured epoch of so many seconds."""
-    return case(epochs=epoch_rows_of(2, epoch_time_s=seconds))
+from gpubench.schema.doubts import DOUBTS
 
 
 def of(**result: Any) -> Evidence:
     return case(result=result)
-
-
-def stepped(steps: int, workers: int = 32) -> Evidence:
-    return case(f"workers = {workers}\nsteps = {steps}", epochs=piece(steps, steady=0), result=OF_STEPS)
 
 
 def on(cpus: int, doubted: Evidence) -> Evidence:
@@ -84,19 +75,6 @@ PAIRS: dict[str, list[tuple[Evidence, Evidence, str]]] = {
         (clocked(1000, 1400), clocked(1200, 3000), "1200 of 3000 MHz"),
     ],
     "spread": [(of(epoch_time_iqr_s=0.6), of(epoch_time_iqr_s=1.6), "up to 16 %, at least 6 %")],
-    "short-epochs": [(took(0.9), took(0.015), "0.015 to 0.9 s"), (took(0.5), took(0.00001), "1e-05 to 0.5 s")],
-    "short-steps": [
-        (stepped(20), stepped(2), "2 to 20 steps"),
-        (stepped(20), stepped(1), "1 to 20 steps"),
-        (stepped(3, 2), stepped(9, 32), "from 9 steps"),
-    ],
-    "short-window": [(took(9.1), took(2.0), "2.0 to 9.1 s")],
-    "energy": [
-        (of(energy_sampled_j=4400.0), of(energy_sampled_j=2000.0), "power 2,000 to 4,400 J"),
-        (of(energy_sampled_j=3700.0), of(energy_sampled_j=6000.0), "power up to 6,000 J, at least 3,700 J"),
-        (of(energy_j=9000.0, energy_sampled_j=9900.0), of(energy_j=1000.0, energy_sampled_j=1500.0), "says 1,000 J"),
-        (of(energy_j=1000.0, energy_sampled_j=1100.0), of(energy_j=4000.0, energy_sampled_j=2000.0), "says 4,000 J"),
-    ],
     "near-limit": [
         (filled(11_700), filled(12_280), "up to 12,280, at least 11,700 of 12,288 MiB"),
         (filled(11_700), filled(7_999, 8_000), "7,999 of 8,000 MiB"),
@@ -114,7 +92,6 @@ PAIRS: dict[str, list[tuple[Evidence, Evidence, str]]] = {
         (crowded(12.5), crowded(95.0), "left 0.2 to 3.5 of 4 CPUs"),
         (crowded(50.0, 2), crowded(75.0, 8), "left 2.0 of 8 CPUs"),
     ],
-    "short-warmup": [(case(drift_pct=6.0), case(drift_pct=50.0), "up to 50 %, at least 6 %")],
     "gaps": [(gaps(12), gaps(60), "up to 60 %, at least 12 %")],
     "beyond-turns": [
         (together(2.8, 2), together(4.9, 2), "up to 4.90 times, at least 2.80 times"),
@@ -127,24 +104,56 @@ PAIRS: dict[str, list[tuple[Evidence, Evidence, str]]] = {
     "faster-together": [(of(slowdown=0.94), of(slowdown=0.41), "0.41 to 0.94 times")],
 }  # fmt: skip
 """Code -> a mild case, a severe one, and what is said of the two."""
+STEADY = "an epoch is extrapolated from {} steps, too few to tell how long one takes: use --steps {} or more"
+APART = "the counter says {} J, the integral of power {} J: use the counter's"
+EARLIER: dict[str, list[tuple[str, str, str]]] = {
+    "short-warmup": [
+        ("the first steps took 6 % longer than the last", "the first steps took 50 % longer than the last",
+         "up to 50 %, at least 6 %"),
+    ],
+    "short-epochs": [
+        ("over only 0.9 s; measure longer", "over only 0.015 s; measure longer", "0.015 to 0.9 s"),
+        ("over only 0.5 s; measure longer", "over only 1e-05 s; measure longer", "1e-05 to 0.5 s"),
+    ],
+    "short-steps": [
+        (STEADY.format(20, 64), STEADY.format(2, 64), "2 to 20 steps"),
+        (STEADY.format(3, 8), STEADY.format(9, 64), "from 9 steps"),
+    ],
+    "short-window": [("energy was measured over 9.1 s", "energy was measured over 2.0 s", "2.0 to 9.1 s")],
+    "energy": [
+        (APART.format("4,000", "4,400"), APART.format("4,000", "2,000"), "power 2,000 to 4,400 J"),
+        (APART.format("4,000", "3,700"), APART.format("4,000", "6,000"), "power up to 6,000 J, at least 3,700 J"),
+        (APART.format("9,000", "9,900"), APART.format("1,000", "1,500"), "says 1,000 J"),
+    ],
+}  # fmt: skip
+"""The same of sentences that only earlier versions stored."""
+SENTENCES = {
+    code: [(doubts(mild)[code], doubts(severe)[code], said) for mild, severe, said in some]
+    for code, some in PAIRS.items()
+} | EARLIER
 
 
 @pytest.mark.parametrize("severe_first", [False, True])
 @pytest.mark.parametrize(
     ("code", "mild", "severe", "said"),
-    [pytest.param(code, *pair, id=f"{code}-{n}") for code, some in PAIRS.items() for n, pair in enumerate(some)],
+    [pytest.param(code, *pair, id=f"{code}-{n}") for code, some in SENTENCES.items() for n, pair in enumerate(some)],
 )  # fmt: skip
 def test_the_severe_row_is_named_the_worst(
-    code: str, mild: Evidence, severe: Evidence, said: str, severe_first: bool
+    code: str, mild: str, severe: str, said: str, severe_first: bool
 ) -> None:
     rows = [
-        row_with(batch_size=batch, doubts=code, doubt_texts={code: doubts(one)[code]})
-        for batch, one in ((16, mild), (32, severe))
+        row_with(batch_size=batch, doubts=code, doubt_texts={code: sentence})
+        for batch, sentence in ((16, mild), (32, severe))
     ]
     _, note = told(rows[::-1] if severe_first else rows, ["batch_size"])
     assert said in note
     assert "worst" in note
     assert note.endswith(": batch_size=32)")
+
+
+def test_what_no_rule_raises_is_of_earlier_versions() -> None:
+    assert set(EARLIER) == {doubt.code for doubt in DOUBTS if doubt.raised_by == "earlier"}
+    assert not set(EARLIER) & set(RULES)
 
 
 @pytest.mark.parametrize("code", RULES)
@@ -153,7 +162,6 @@ def test_every_rule_with_a_figure_is_among_them(code: str) -> None:
 
 
 def test_a_number_of_one_has_no_plural() -> None:
-    assert "extrapolated from 1 step, too few" in doubts(stepped(1))["short-steps"]
     assert "free some 1 time, which" in doubts(of(gpu_alloc_retries=1))["retries"]
 
 

@@ -16,6 +16,7 @@ from gpubench.schema.columns import (
     ALLOCATION,
     BY_NAME,
     COLUMNS,
+    CPU_SPEED,
     DERIVED,
     ENVIRONMENT,
     EPOCH_COLUMNS,
@@ -68,11 +69,14 @@ round step_error_pct top1_crossing_s top1_crossing
 slurm_job slurm_node slurm_partition memory_limit_mib
 """,
     "latest": """
-nodes
+nodes window launch_cpu
+""",
+    "cpu_speed": """
+cpu_probe_ms cpu_speed_pct
 """,
 }
-"""All columns of trials.csv, in their order. A field of the trial is added at the very end, another column at the end
-of its part; none is renamed, moved or taken away."""
+"""All columns of trials.csv, in their order. Another one is added at the end of a part; none is renamed, moved or taken
+away."""
 EPOCHS_FOR_EVER = """
 trial_id attempt epoch warmup epoch_time_s steps images data_wait_s first_batch_s train_loss cpu_s
 energy_j top1_pct steady_step_s steady_steps tail_s round
@@ -90,6 +94,7 @@ def test_the_columns_are_these_for_ever() -> None:
         "rounds": ROUNDS,
         "allocation": ALLOCATION,
         "latest": LATEST,
+        "cpu_speed": CPU_SPEED,
     }
     for part, names in FOR_EVER.items():
         assert [column.name for column in parts[part]] == names.split(), part

@@ -26,10 +26,12 @@ OTHER: dict[str, Any] = {
     "cudnn_benchmark": True, "optimizer": "adam", "lr": 0.051, "accumulate": 2, "workers": 0, "prefetch": 3,
     "cpus": 2, "cpu_sharing": "pinned", "copies": 2, "gpu_mem_cap_mib": 12288, "epochs": 4, "warmup_epochs": 0,
     "steps": 50, "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1, "sync_every": 3,
-    "confirm_top1": True, "nodes": 2,
+    "confirm_top1": True, "nodes": 2, "window": 5.0, "launch_cpu": "one",
 }  # fmt: skip
 BY_CONTENT = ("variant", "data")
 """Fields whose name says nothing: their content enters the hash."""
+BESIDE: dict[str, dict[str, Any]] = {"warmup_epochs": {"epochs": 3}}
+"""Fields that mean something beside others only."""
 
 
 def ids(fields: dict[str, Any], fingerprint: str = "images-1", model: str = "") -> tuple[str, str]:
@@ -40,17 +42,45 @@ def ids(fields: dict[str, Any], fingerprint: str = "images-1", model: str = "") 
 
 def test_golden_ids() -> None:
     """Identity is for ever: where these change, every stored result is lost. Raise trial.SCHEMA instead."""
-    assert ids({}) == ("cf2809eff6afc", "tb1d6f68a29e0")
+    assert ids({}) == ("c80368fb8651b", "t99ab687d89e4")
     several = {
-        "model": "resnet50",
-        "gpus": 2,
-        "gpu_ids": (0, 2),
-        "lr": 0.1,
-        "width": 0.5,
-        "seed": 7,
-        "repeat": 1,
-    }
+        "model": "resnet50", "gpus": 2, "gpu_ids": (0, 2), "lr": 0.1, "width": 0.5, "seed": 7, "repeat": 1, "epochs": 3,
+        "warmup_epochs": 1,
+    }  # fmt: skip
     assert ids(several) == ("caa0e50b19e65", "t5e3ed89a9fb2")
+
+
+CROPPED = catalog.VARIANTS["crop-resize"].definition()
+STORED: list[tuple[dict[str, Any], Any, tuple[str, str]]] = [
+    (
+        {"train_images": 5120, "batch_size": 128, "precision": "bf16", "workers": 6, "cpus": 6, "epochs": 3},
+        CROPPED,
+        ("cf0aeacb4ad73", "t04a45ca9640f"),
+    ),
+    (
+        {"train_images": 5120, "batch_size": 16, "gpus": 1, "memory_format": "contiguous", "epochs": 2},
+        CROPPED,
+        ("c90f188c45e3c", "t18b7372a8039"),
+    ),
+    (
+        {
+            "variant": "gpu-augment", "batch_size": 128, "gpus": 1, "precision": "bf16", "epochs": 30,
+            "until_top1": 60.0,
+        },
+        catalog.VARIANTS["gpu-augment"].definition(),
+        ("c5a4674c7ac78", "t488965349fda"),
+    ),
+]  # fmt: skip
+"""Trials of results/ by what they were asked for, and the ids that version 0.1 gave them."""
+
+
+@pytest.mark.parametrize(("fields", "variant", "stored"), STORED)
+def test_whole_epochs_keep_the_ids_that_they_were_stored_under(
+    fields: dict[str, Any], variant: Any, stored: tuple[str, str]
+) -> None:
+    t = make(fields)
+    config = config_id(t, variant, "c1cb612aa3cda163")
+    assert (config, trial_id(config, t.seed, t.repeat)) == stored
 
 
 def test_every_field_has_another_value() -> None:
@@ -75,7 +105,8 @@ def test_a_new_schema_makes_new_ids(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", [name for name in FIELDS if name not in (*REPEAT_FIELDS, *BY_CONTENT)])
 def test_another_value_is_another_configuration(name: str) -> None:
-    assert ids({name: OTHER[name]})[0] != ids({})[0]
+    beside = BESIDE.get(name, {})
+    assert ids({**beside, name: OTHER[name]})[0] != ids(beside)[0]
 
 
 @pytest.mark.parametrize("name", REPEAT_FIELDS)
@@ -107,8 +138,8 @@ def test_a_users_model_goes_by_its_file() -> None:
 @pytest.mark.parametrize("name", [name for name in FIELDS if DEFAULTS[name] is None])
 def test_auto_is_not_the_value_that_it_may_get(name: str) -> None:
     """What the machine fills in stands in the record; the id says that it was left open."""
-    assert ids({name: None}) == ids({})
-    assert ids({name: OTHER[name]}) != ids({})
+    beside = BESIDE.get(name, {})
+    assert ids({**beside, name: None}) == ids(beside) != ids({**beside, name: OTHER[name]})
 
 
 @given(st.randoms(use_true_random=False))
@@ -160,9 +191,12 @@ def test_a_trial_read_back_from_json_is_the_same_trial(fields: dict[str, Any]) -
         ({"device": "cpu"}, {"gpus": 0, "strategy": "single"}),
         ({"optimizer": "adam"}, {"lr": 0.001}),
         ({"optimizer": "adam", "lr": 0.2}, {"lr": 0.2}),
-        ({"until_top1": 60.0}, {"epochs": 50}),
+        ({"until_top1": 60.0}, {"epochs": 50, "warmup_epochs": 1}),
         ({"until_top1": 60.0, "epochs": 7}, {"epochs": 7}),
-        ({"until_top1": None}, {"epochs": 3}),
+        ({}, {"epochs": None, "warmup_epochs": None, "window": None, "steps": None, "launch_cpu": "free"}),
+        ({"epochs": 2}, {"warmup_epochs": 1}),
+        ({"epochs": 1}, {"warmup_epochs": 0}),
+        ({"epochs": 5, "warmup_epochs": 3}, {"warmup_epochs": 3}),
         ({"strategy": "local", "ranks": 2}, {"sync_every": 8}),
         ({"strategy": "local", "ranks": 2, "sync_every": 3}, {"sync_every": 3}),
         ({"strategy": "ddp", "ranks": 2}, {"sync_every": None}),
@@ -180,7 +214,8 @@ def test_what_follows_from_other_fields(fields: dict[str, Any], filled: dict[str
         {"lr": 0.0}, {"lr": float("nan")}, {"lr": float("inf")}, {"width": 17.0}, {"precision": "fp8"},
         {"gpus": -1}, {"device": "tpu"}, {"batchsize": 16}, {"workers": -1},
         {"seed": -1}, {"seed": 1 << 32}, {"until_top1": 0.0}, {"until_top1": 100.0}, {"until_top1": float("nan")},
-        {"breakdown": 1},
+        {"breakdown": 1}, {"window": 0.0}, {"window": float("inf")}, {"window": "3s"}, {"steps": 0}, {"epochs": 0},
+        {"launch_cpu": "two"},
     ],
 )  # fmt: skip
 def test_wrong_values_are_refused(fields: dict[str, Any]) -> None:
@@ -198,7 +233,8 @@ def test_devices() -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"prefetch": 10**16}, {"epochs": 100_001}, {"gpu_ids": (10**10,)}, {"lr": 1e16}]
+    "fields",
+    [{"prefetch": 10**16}, {"epochs": 100_001}, {"gpu_ids": (10**10,)}, {"lr": 1e16}, {"window": 1e10}],
 )
 def test_what_no_record_could_hold_is_refused(fields: dict[str, Any]) -> None:
     """A row that was stored could not be read back."""

@@ -105,9 +105,9 @@ def test_a_new_field_changes_no_stored_table(name: str, extended: Path, tmp_path
 
 def test_entries_name_only_fields_and_columns_that_there_are() -> None:
     for name, about in ABOUT.items():
-        named = {about.rival, about.behind, *about.moves_with, *about.follows} - {""}
+        named = {*about.rivals, about.behind, *about.moves_with, *about.follows} - {""}
         assert named <= {*TYPES, *BY_NAME}, name
-        assert about.rival == "" or ABOUT[about.rival].rival == name
+        assert all(name in ABOUT[rival].rivals for rival in about.rivals), name
 
 
 def test_every_option_has_a_name_of_its_own() -> None:
