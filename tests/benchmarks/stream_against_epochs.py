@@ -13,6 +13,7 @@ Target: 0.98 to 1.02.
 from __future__ import annotations
 
 import argparse
+import functools
 import itertools
 import math
 import os
@@ -82,7 +83,8 @@ def _rank(
     optimizer = strategy.optimizer(lambda module: make_optimizer("sgd", 0.01, module, graph=False))
     precision = "bf16" if device.type == "cuda" else "fp32"
     step = Step(trained, optimizer, strategy, precision=precision, accumulate=1)
-    data = open_data(
+    opened = functools.partial(
+        open_data,
         _spec(variant, root, options.size),
         device=device,
         rank=rank,
@@ -94,12 +96,15 @@ def _rank(
         memory_format=torch.channels_last,
         seed=0,
     )
-    training = loop.Loop(data, step, strategy, step_clock(assignment), lambda _: None, lambda: None)
     numbers = itertools.count()
     ratios, rates = [], []
     for pair in range(options.pairs + 1):
-        epoch_s = _epoch(training, data, next(numbers), workers)
-        stream_s = _stream(training, data, numbers, workers, data.steps_per_epoch)
+        times = []
+        for measure in (_epoch, _stream):
+            data = opened()  # what was closed makes no further batch
+            training = loop.Loop(data, step, strategy, step_clock(assignment), lambda _: None, lambda: None)
+            times.append(measure(training, data, numbers, workers))
+        epoch_s, stream_s = times
         if pair:  # the first one warms up libraries and the page cache
             ratios.append(math.log(epoch_s / stream_s))
             rates.append((batch / stream_s, batch / epoch_s))
@@ -128,23 +133,24 @@ def _spec(variant: str, root: str, size: int) -> DataSpec:
     )
 
 
-def _epoch(training: loop.Loop, data: Data, number: int, workers: int) -> float:
+def _epoch(training: loop.Loop, data: Data, numbers: Iterator[int], workers: int) -> float:
     """Seconds of a step of an epoch, without its fill and its end."""
-    window = training.run(loop.Segment(number=number, steps=data.steps_per_epoch, measured=True))
+    window = training.run(loop.Segment(number=next(numbers), steps=data.steps_per_epoch, measured=True))
     data.close()
     wave, ahead = max(1, workers), workers * PREFETCH
     last = max(2 * wave, (data.steps_per_epoch - ahead) // wave * wave)
     return _mean(window.step_s[wave:last])
 
 
-def _stream(training: loop.Loop, data: Data, numbers: Iterator[int], workers: int, steps: int) -> float:
+def _stream(training: loop.Loop, data: Data, numbers: Iterator[int], workers: int) -> float:
     """Seconds of a step of a stream, in whole waves, after a warm-up."""
     block, _ = blocks(workers, None, breakdown=False)
     stream: Iterator[Any] | None = data.stream()
     warm = max(warm_up_steps(workers * PREFETCH), workers * PREFETCH + block)
     training.run(loop.Segment(number=next(numbers), steps=warm, measured=False), stream)
-    whole = math.ceil(steps / 2 / block) * block
+    whole = math.ceil(data.steps_per_epoch / 2 / block) * block
     window = training.run(loop.Segment(number=next(numbers), steps=whole, measured=True, seconds=1.0), stream)
+    data.close()
     del stream
     return window.seconds / whole
 

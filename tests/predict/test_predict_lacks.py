@@ -281,7 +281,7 @@ def test_a_model_whose_file_is_gone(tmp_path: Path, asked: Asked, monkeypatch: p
 def test_a_variant_of_another_meaning_is_another_one(tmp_path: Path, asked: Asked) -> None:
     (tmp_path / "file.toml").write_text(
         'name = "own"\n[fixed]\nmodel = "resnet34"\nprecision = "bf16"\nworkers = 4\n'
-        '[[group]]\njobs = [{batch_size = 16}, {batch_size = 32}]\n'
+        "[[group]]\njobs = [{batch_size = 16}, {batch_size = 32}]\n"
         '[variants.crop-resize]\ncpu = ["RandomHorizontalFlip"]\n'
     )
     with pytest.raises(
