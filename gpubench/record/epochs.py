@@ -50,7 +50,7 @@ class EpochRow(WorkWindow):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Segment:
+class FinishedSegment:
     """A span of training that every rank has finished and told of, all its times those of the slowest rank."""
 
     number: int
@@ -73,7 +73,7 @@ class Segment:
     top1_pct: float | None
 
 
-def segments(events: Sequence[Event], *, ranks: int) -> list[Segment]:
+def segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
     """Those that every rank has finished, in their order, with top-1 where it was told."""
     top1: dict[int, float] = {}
     ends: dict[int, list[End]] = {}
@@ -99,7 +99,7 @@ def segments(events: Sequence[Event], *, ranks: int) -> list[Segment]:
             for part, one in zip(parts, ended_us, strict=True)
         ]
         made.append(
-            Segment(
+            FinishedSegment(
                 number=number,
                 measured=parts[0].measured,
                 t0=min(part.t0 for part in parts),
@@ -188,7 +188,9 @@ def shared_span(events_by_job: Sequence[Sequence[Event]], ranks: Sequence[int]) 
     return max(job[0].t0 for job in measured), min(job[-1].t1 for job in measured)
 
 
-def _inside(measured: Sequence[Segment], block: int, begin: float, end: float) -> list[Segment]:
+def _inside(
+    measured: Sequence[FinishedSegment], block: int, begin: float, end: float
+) -> list[FinishedSegment]:
     """The whole blocks of these segments, which follow each other, between two times, as one segment.
 
     Of single steps where no whole block lies there; none where there are fewer than FEWEST_STEPS.
@@ -209,7 +211,7 @@ def _inside(measured: Sequence[Segment], block: int, begin: float, end: float) -
     whole_s = sum(sum(segment.starved_s) for segment in measured)
     share = sum(starved_s) / whole_s if whole_s else 0.0
     return [
-        Segment(
+        FinishedSegment(
             number=measured[0].number,
             measured=True,
             t0=edges[first],
@@ -229,7 +231,7 @@ def _inside(measured: Sequence[Segment], block: int, begin: float, end: float) -
 
 
 def _row(
-    parts: Sequence[Segment],
+    parts: Sequence[FinishedSegment],
     *,
     epoch: int,
     warmup: bool,

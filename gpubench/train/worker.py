@@ -158,7 +158,7 @@ class Rank:
         protocol = self.protocol(training, data, strategy, dtype)
         self._training_began = monotonic()
         trained.train()
-        protocol.train(OtherJobs(self, strategy) if order.jobs > 1 else None)
+        protocol.train(PeersByParent(self, strategy) if order.jobs > 1 else None)
         memory = self.settle(strategy)
         protocol.close()
         self.phase("close")
@@ -378,7 +378,7 @@ class Rank:
         self._mark = now
 
 
-class OtherJobs:
+class PeersByParent:
     """The other jobs of a rank's group, of which the parent knows."""
 
     def __init__(self, rank: Rank, strategy: Strategy) -> None:
