@@ -34,6 +34,9 @@ COUNTS = {"train_images": 0, "val_images": 0, "num_classes": 0}
 RESOLVED = {"device": "cuda", "data": {DATA: {**FACTS, **COUNTS}}}
 """What a stored plan keeps of the data that its trials' ids rest on."""
 
+EPOCHS = 3
+"""Part of the ids, as it was the default when they were given."""
+
 VARIANTS = {"v7": "crop-resize", "v11": "pre-resized"}
 INFERRED = ("resnet34-4gpu", "mobilenet_v2-4gpu", "mobilenet_v2-4gpu-together")
 """Tables on four GPUs, for which the log states neither variant nor strategy."""
@@ -115,7 +118,7 @@ def fields(line: Line) -> dict[str, Any]:
 
 def identity(line: Line) -> tuple[str, str]:
     """The trial's id and its configuration's id. Jobs of a group have ids of their own, with a j."""
-    made = trial.make(fields(line))
+    made = trial.make({**fields(line), "epochs": EPOCHS})
     config = trial.config_id(made, catalog.VARIANTS[made.variant].definition(), FINGERPRINT)
     if not line["colocated_with"]:
         return trial.trial_id(config, made.seed, made.repeat), config
