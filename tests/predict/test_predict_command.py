@@ -33,11 +33,11 @@ def test_two_jobs_on_one_gpu(tmp_path: Path, asked: Asked) -> None:
         "\n"
         "16 workers=4 & 32 workers=4\n"
         "\n"
-        "                                     alone  predicted    times\n"
-        "job                                      s          s  as long\n"
-        "-----------------------------------  -----  ---------  -------\n"
-        "1 of 2: mobilenet_v2 crop-resize 16   4.00       6.78     1.69\n"
-        "2 of 2: mobilenet_v2 crop-resize 32   4.00       6.78     1.69\n"
+        "                                 alone  predicted    times\n"
+        "job                                  s          s  as long\n"
+        "-------------------------------  -----  ---------  -------\n"
+        "1 of 2: resnet34 crop-resize 16   4.00       6.78     1.69\n"
+        "2 of 2: resnet34 crop-resize 32   4.00       6.78     1.69\n"
         "\n"
         "Predicted: partly parallel (overlap gain 0.18); jobs would wait for GPU time.\n"
         "One epoch of each job that uses it takes at least 6.00 s of GPU 0, and 2.00 s of the CPUs.\n"
@@ -84,9 +84,9 @@ def test_repeats_are_told_by_their_geometric_mean(tmp_path: Path, asked: Asked) 
 def test_other_gpus_will_do_and_other_workers_are_told(tmp_path: Path, asked: Asked) -> None:
     place = folder(tmp_path, alone(16), alone(32, workers=8, resolved={"workers": 8}))
     text = asked(place, jobs=["batch_size=16,workers=4,gpu_ids=1", "batch_size=32,workers=4,gpu_ids=1"])
-    assert "mobilenet_v2 crop-resize 16@1   4.00" in text
+    assert "resnet34 crop-resize 16@1   4.00" in text
     assert "6.00 s of GPU 1" in text
-    assert "mobilenet_v2 crop-resize 32@1: would have 4 workers, had 8 alone.\n" in text
+    assert "resnet34 crop-resize 32@1: would have 4 workers, had 8 alone.\n" in text
     assert "16@1: would" not in text
 
 
@@ -111,7 +111,7 @@ def test_an_allowance_of_other_cpus_is_no_repeat(tmp_path: Path, asked: Asked) -
 def test_doubtful_rows_make_doubtful_answers(tmp_path: Path, asked: Asked) -> None:
     place = folder(tmp_path, alone(16, doubts={"other-load": "Busy.", "short-epochs": "Short."}), alone(32))
     text = asked(place, jobs=TWO)
-    assert "mobilenet_v2 crop-resize 16: row alone has doubts (other-load, short-epochs).\n" in text
+    assert "resnet34 crop-resize 16: row alone has doubts (other-load, short-epochs).\n" in text
     assert "Predicted: perhaps partly parallel (overlap gain 0.18); by these rows jobs would wait for" in text
     assert "Somebody else's work" in text
 
@@ -154,7 +154,7 @@ def test_waiting_for_gradients_is_estimated_by_rows_of_one_gpu(tmp_path: Path, a
     single = wide(8, 1.5, gpus=1, strategy="single", resolved={"gpus": 1, "gpu_ids": [0]})
     text = asked(place, folder(tmp_path / "two", single), **ask)
     assert "at least 3.00 s of each of GPU 0 and GPU 1" in text
-    assert "left out: at least 50 % of the GPU time of 1 of 2: mobilenet_v2 crop-resize 16" in text
+    assert "left out: at least 50 % of the GPU time of 1 of 2: resnet34 crop-resize 16" in text
     assert "Predicted: parallel" in text
 
 
@@ -164,7 +164,7 @@ def test_waiting_for_gradients_is_estimated_by_rows_of_one_gpu(tmp_path: Path, a
 FILE = """
 name = "several"
 [fixed]
-model = "mobilenet_v2"
+model = "resnet34"
 data = "procedural:5120"
 workers = 4
 [axes]
@@ -182,7 +182,7 @@ jobs = [{batch_size = 16}, {batch_size = 64}]
 def test_every_group_of_a_file_is_answered_where_it_can(tmp_path: Path, asked: Asked) -> None:
     (tmp_path / "file.toml").write_text(FILE)
     place = folder(
-        tmp_path / "one", alone(16), alone(32), alone(16, precision="bf16"), alone(32, precision="bf16")
+        tmp_path / "one", alone(16), alone(32), alone(16, precision="fp32"), alone(32, precision="fp32")
     )
     text = asked(place, experiment=tmp_path / "file.toml")
     heads = [line for line in text.splitlines() if line.startswith(("small", "large"))]
@@ -190,7 +190,7 @@ def test_every_group_of_a_file_is_answered_where_it_can(tmp_path: Path, asked: A
         "small (precision=fp32)", "large (precision=fp32)", "small (precision=bf16)", "large (precision=bf16)"
     ]  # fmt: skip
     assert text.count("Predicted: partly parallel") == 2
-    assert text.count(", mobilenet_v2 crop-resize 64 was not measured alone on ") == 2
+    assert text.count(", resnet34 crop-resize 64 was not measured alone on ") == 2
     orders = [line for line in text.splitlines() if line.startswith("gpubench sweep ")]
     assert len(orders) == 2
     assert all(line.endswith(f" --out {place}") for line in orders)
@@ -207,14 +207,14 @@ def test_pairs_and_copies(tmp_path: Path, asked: Asked) -> None:
     assert [line for line in text.splitlines() if " & " in line] == ["16 & 32", "16 & 64", "32 & 64"]
     text = asked(place, copies="2,3", batch_size="16", workers="4")
     assert [line for line in text.splitlines() if "copies" in line][:2] == ["2 copies", "3 copies"]
-    assert "3 of 3: mobilenet_v2 crop-resize 16   4.00      10.17     2.54" in text
+    assert "3 of 3: resnet34 crop-resize 16   4.00      10.17     2.54" in text
 
 
 @pytest.mark.usefixtures("far")
 def test_markdown(tmp_path: Path, asked: Asked) -> None:
     text = asked(folder(tmp_path, alone(16), alone(32)), jobs=TWO, markdown=True)
     assert "\n\n**16 workers=4 & 32 workers=4**\n\n| job | alone s |" in text
-    assert "| 1 of 2: mobilenet_v2 crop-resize 16 | 4.00 | 6.78 | 1.69 |\n" in text
+    assert "| 1 of 2: resnet34 crop-resize 16 | 4.00 | 6.78 | 1.69 |\n" in text
 
 
 # ---------------------------------------------------------------- the command

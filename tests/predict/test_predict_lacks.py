@@ -73,18 +73,18 @@ def test_what_was_not_measured_alone_is_named_in_place_of_a_number(tmp_path: Pat
 
 @pytest.mark.usefixtures("far")
 def test_what_nobody_asked_for_is_as_in_the_rows_and_is_said(tmp_path: Path, asked: Asked) -> None:
-    """The folder holds resnet50 in bf16 alone: that is meant, not the built-in experiment's network."""
-    others = {"model": "resnet50", "precision": "bf16"}
+    """The folder holds resnet50 in fp32 alone: that is meant, not the built-in experiment's network."""
+    others = {"model": "resnet50", "precision": "fp32"}
     place = folder(tmp_path, alone(16, **others), alone(32, **others))
     said = asked(place, jobs=TWO)
-    assert "What was not asked for is as in these rows: model=resnet50, precision=bf16." in said
+    assert "What was not asked for is as in these rows: model=resnet50, precision=fp32." in said
     assert "1 of 2: resnet50 crop-resize 16" in said
     copies = asked(place, copies="2")
-    assert "model=resnet50, precision=bf16, batch_size=16,32." in copies
+    assert "model=resnet50, precision=fp32, batch_size=16,32." in copies
     assert "2 copies (batch_size=32)" in copies
     assert "2 copies (batch_size=64)" not in copies
-    with pytest.raises(UnusableError, match="mobilenet_v2 crop-resize 16 was not measured alone"):
-        asked(place, copies="2", model="mobilenet_v2", batch_size="16")
+    with pytest.raises(UnusableError, match="resnet34 crop-resize 16 was not measured alone"):
+        asked(place, copies="2", model="resnet34", batch_size="16")
 
 
 @pytest.mark.usefixtures("far")
@@ -127,7 +127,7 @@ def test_what_is_measured_by_the_advised_command_is_found_by_the_same_question(
     with pytest.raises(UnusableError) as raised:
         asked(place, jobs=["batch_size=16", "batch_size=32", "batch_size=64"], pairs=True, workers="4")
     assert (
-        f"by the rows in {place}, mobilenet_v2 crop-resize 32 was not measured alone on {SAID} (2 groups"
+        f"by the rows in {place}, resnet34 crop-resize 32 was not measured alone on {SAID} (2 groups"
         in str(raised.value)
     )
     order = str(raised.value).partition("; to measure: ")[2]
@@ -248,7 +248,9 @@ def test_rows_that_left_images_out_answer_for_those_images_and_for_no_others(
 def test_a_file_that_skips_bad_images_asks_about_what_is_left(
     tmp_path: Path, asked: Asked, damaged: Path
 ) -> None:
-    (tmp_path / "file.toml").write_text('name = "own"\n[run]\nbad_images = "skip"\n')
+    (tmp_path / "file.toml").write_text(
+        'name = "own"\n[fixed]\nmodel = "resnet34"\nprecision = "bf16"\n[run]\nbad_images = "skip"\n'
+    )
     place = folder(tmp_path / "one", *of_images(damaged, "skip"))
     text = asked(place, experiment=tmp_path / "file.toml", jobs=TWO, data=str(damaged))
     assert "Predicted: partly parallel" in text
@@ -278,7 +280,8 @@ def test_a_model_whose_file_is_gone(tmp_path: Path, asked: Asked, monkeypatch: p
 
 def test_a_variant_of_another_meaning_is_another_one(tmp_path: Path, asked: Asked) -> None:
     (tmp_path / "file.toml").write_text(
-        'name = "own"\n[fixed]\nworkers = 4\n[[group]]\njobs = [{batch_size = 16}, {batch_size = 32}]\n'
+        'name = "own"\n[fixed]\nmodel = "resnet34"\nprecision = "bf16"\nworkers = 4\n'
+        "[[group]]\njobs = [{batch_size = 16}, {batch_size = 32}]\n"
         '[variants.crop-resize]\ncpu = ["RandomHorizontalFlip"]\n'
     )
     with pytest.raises(

@@ -20,7 +20,13 @@ from gpubench.schema.record import AskedFields, Record, ResultColumns
 def test_the_published_log(asked: Asked) -> None:
     """Together each took 28.5 s."""
     jobs = ["batch_size=32,gpu_ids=0", "batch_size=64,gpu_ids=1", "batch_size=128,gpu_ids=2+3,strategy=dp"]
-    text = asked(committed.folder("titan-xp-2021"), jobs=jobs, data="unpublished", input_size="224")
+    text = asked(
+        committed.folder("titan-xp-2021"),
+        jobs=jobs,
+        model="mobilenet_v2",
+        data="unpublished",
+        input_size="224",
+    )
     assert [line.split()[-2] for line in text.splitlines() if " of 3: " in line] == [
         "31.85",
         "30.28",
@@ -38,7 +44,7 @@ def test_jobs_of_other_images_are_told_which_there_are(asked: Asked) -> None:
     """Of the built-in data the log knows nothing; unasked, its own are meant."""
     log = committed.folder("titan-xp-2021")
     with pytest.raises(UnusableError) as raised:
-        asked(log, jobs=[*LOG[:2], "batch_size=128,gpu_ids=2+3"], data="procedural")
+        asked(log, jobs=[*LOG[:2], "batch_size=128,gpu_ids=2+3"], model="mobilenet_v2", data="procedural")
     why = str(raised.value)
     assert why.count("(the nearest row has data=unpublished)") == 2
     assert "128@2+3 (the nearest row has data=unpublished and strategy=dp)" in why
@@ -46,7 +52,7 @@ def test_jobs_of_other_images_are_told_which_there_are(asked: Asked) -> None:
 
 def test_where_nobody_knows_how_many_cpus_there_were_none_are_too_many(asked: Asked) -> None:
     log = committed.folder("titan-xp-2021")
-    ask = {"data": "unpublished", "input_size": "224"}
+    ask = {"model": "mobilenet_v2", "data": "unpublished", "input_size": "224"}
     known = asked(log, jobs=LOG, **ask)
     said = "all jobs: would have 4 CPUs; row alone does not state how many it had.\n"
     assert "would have" not in known
