@@ -702,14 +702,17 @@ def test_a_gain_is_of_the_runs_that_its_interval_is_of():
 
 
 def test_an_interval_of_energy_is_of_the_rounds_that_its_figure_is_of():
-    """A further round measures no whole epochs, so what it tells of energy is not in the figure."""
+    """What a further round of an earlier version tells of energy is not in the figure; each process of now is."""
     rows = [
-        process(16, 10 + 0.01 * number, repeat, round=number, energy_j=joules)
+        process(16, 10 + 0.01 * number, 0, round=number, energy_j=joules,
+                epoch_time_source="measured" if number == 1 else "extrapolated")
         for number, joules in ((1, 100.0), (2, 140.0), (3, 141.0))
-        for repeat in range(1)
-    ]
+    ]  # fmt: skip
     (row,) = build("one", rows).rows
     assert (row.images_per_joule, row.images_per_joule_low) == (102.4, None)
+    (row,) = build("one", [changed(one, epoch_time_source="steady") for one in rows]).rows
+    assert row.images_per_joule == pytest.approx(10_240 / 140)
+    assert row.images_per_joule_low < 10_240 / 140 < row.images_per_joule_high
     repeated = [
         process(16, 10.0, number, energy_j=joules) for number, joules in enumerate((99.0, 100.0, 101.0))
     ]

@@ -84,6 +84,17 @@ def test_where_nothing_matches_what_differs_in_all_rows_is_set_aside_as_a_guess(
     assert found.set_aside == ("precision",)
 
 
+def test_rates_match_whatever_the_length_of_their_window_and_whole_epochs_by_their_number():
+    short, long = (
+        {"window": 3.0, "epoch_time_source": "steady"},
+        {"steps": 50, "epoch_time_source": "steady"},
+    )
+    found = matched([line(**short)], [line(**long)])
+    assert (len(found.pairs), found.set_aside) == (1, ())
+    three, five = ({"epochs": number, "epoch_time_source": "measured"} for number in (3, 5))
+    assert matched([line(**three)], [line(**five)]).set_aside == ("epochs",)
+
+
 def test_no_guess_takes_one_network_for_another_but_a_users_own_may_be_two_versions():
     assert not matched([line(model="lenet")], [line(model="resnet50")]).pairs
     found = matched([line(model="mine.py:old")], [line(model="mine.py:new")])
@@ -229,12 +240,19 @@ def test_top1_needs_three_seeds():
     assert (found.word, found.basis) == ("open", "too few seeds")
 
 
-def test_energy_is_of_the_repeats_of_the_first_round():
+def test_energy_is_of_the_processes_that_measured_all_figures():
     a = line((1.0,) * 3, energies=(100.0, 101.0, 99.0))
     b = line((1.0,) * 3, energies=(120.0, 121.0, 119.0))
     assert only(a, b, "energy").word == "more"
-    a, b = (line((1.0,) * 3, energies=e, rounds=True) for e in ((100.0,) * 3, (120.0,) * 3))
-    assert only(a, b, "energy").basis == "one process"
+    for source, basis in (
+        ("extrapolated", "one process"),
+        ("steady", "processes"),
+        ("measured", "processes"),
+    ):
+        a, b = (
+            line((1.0,) * 3, energies=(e,) * 3, rounds=True, epoch_time_source=source) for e in (100.0, 120.0)
+        )
+        assert only(a, b, "energy").basis == basis
 
 
 def test_all_claims_are_one_family():

@@ -13,7 +13,7 @@ from gpubench.schema.verdict import Verdict
 
 
 def repeats(*times, **more):
-    base = {"config_id": "c", "status": "ok"}
+    base = {"config_id": "c", "status": "ok", "epochs": 3}
     return [
         row_with(**base | {"trial_id": f"t{n}", "repeat": n, "epoch_time_s": time} | more)
         for n, time in enumerate(times)
@@ -37,6 +37,11 @@ def test_repeats_that_lie_apart_are_a_doubt(times, wide):
     (merged,) = merge_repeats(repeats(*times))
     assert ("spread" in (merged.doubts or "")) is wide
     assert merged.doubt_texts.get("spread") == ((SPREAD,) if wide else None)
+    rates = repeats(*times, epoch_time_source="steady")
+    assert "spread" not in (merge_repeats(rates)[0].doubts or ""), (
+        "their interval says how far they lie apart"
+    )
+    assert not [row.doubts for row in with_spread(rates) if row.doubts]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +72,34 @@ def test_a_rank_has_no_median_and_a_top1_that_one_repeat_missed_no_time():
     rows[0] = changed(rows[0], slowest_rank=0, time_to_top1_s=None)
     (merged,) = merge_repeats(rows)
     assert (merged.slowest_rank, merged.time_to_top1_s, merged.reached) == (None, None, 2)
+
+
+@pytest.mark.parametrize("source", ["steady", "measured"])
+def test_the_figures_of_rounds_are_medians_over_all_of_them(source):
+    """Versions before 0.2 measured a short window in further rounds: that tells of times alone."""
+    figures = {
+        "energy_j": (9.0, 1.0, 5.0),
+        "gpu_mem_mib": (700.0, 900.0, 800.0),
+        "step_time_ms_p50": (3.0, 4.0, 8.0),
+    }
+    rows = [
+        changed(row, repeat=0, round=n + 1, epoch_time_source=source, **{c: v[n] for c, v in figures.items()})
+        for n, row in enumerate(repeats(1.0, 2.0, 4.0, images_per_epoch=100))
+    ]
+    (row,) = merge_repeats(rows)
+    assert (row.epoch_time_s, row.images_per_s, row.epoch_time_source) == (
+        pytest.approx(2),
+        pytest.approx(50),
+        source,
+    )
+    assert (row.energy_j, row.gpu_mem_mib, row.step_time_ms_p50) == (5.0, 800.0, 4.0)
+    (row,) = merge_repeats(
+        [rows[0], *(changed(later, epoch_time_source="extrapolated") for later in rows[1:])]
+    )
+    assert (row.energy_j, row.gpu_mem_mib, row.step_time_ms_p50) == (9.0, 700.0, 4.0)
+    assert (row.epoch_time_s, row.epoch_time_source) == (pytest.approx(2), source)
+    (row,) = merge_repeats([rows[0], changed(rows[1], epoch_time_source="extrapolated"), rows[2]])
+    assert (row.energy_j, row.gpu_mem_mib, row.step_time_ms_p50) == (7.0, 750.0, 4.0)
 
 
 def test_other_doubts_stay_and_failed_repeats_show():

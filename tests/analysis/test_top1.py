@@ -157,7 +157,8 @@ def test_further_rounds_are_no_further_seeds() -> None:
         status="ok", trial_id="t", config_id="c", repeat=0, host="n1", top1_crossing_s=12.5,
         top1_crossing="confirmed", top1_pct=90.0, time_to_top1_s=3.0, energy_j=8.0,
     )  # fmt: skip
-    again = replace(one, round=2, host="n2", top1_pct=80.0, top1_crossing_s=None, energy_j=9.0)
+    again = replace(one, round=2, host="n2", epoch_time_source="extrapolated", top1_pct=80.0, top1_crossing_s=None,
+                    energy_j=9.0)  # fmt: skip
     (merged,) = merge_repeats([one, again])
     row = with_crossing(merged)
     assert row.repeats == 2

@@ -43,6 +43,7 @@ def test_equal_sentences_are_one_with_its_rows():
     [
         ("short-epochs", "times rest on {} s: measure longer", "0.9", "0.015", "0.015 to 0.9 s"),
         ("short-window", "measured over {} s: the counter moves every 0.1 s", "9.1", "2.0", "2.0 to 9.1 s"),
+        ("slow-cpu", "the CPU ran at {} % of its fastest", "84", "55", "55 to 84 %"),
         ("faster-together", "it took {} times as long as alone", "0.94", "0.41", "0.41 to 0.94 times"),
         ("low-clock", "the GPU ran at {} of 1980 MHz", "1500", "345", "345 to 1500 of 1980 MHz"),
         (

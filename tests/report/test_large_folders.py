@@ -25,21 +25,29 @@ from gpubench.report.reading import Reading, reading
 from gpubench.schema.row import TableRow
 
 FEW = 100
+TEXT = """
+name = "large"
+[fixed]
+model = "lenet"
+gpus = 1
+variant = "synthetic"
+train_images = 10240
+[run]
+epochs = 10
+"""
 
 
 def copies(trials: int) -> Plan:
     """So many trials alone, and as many groups of two copies of each."""
-    text = "name = 'large'\n[fixed]\nmodel = 'lenet'\ngpus = 1\nvariant = 'synthetic'\ntrain_images = 10240\n"
     axes = {"batch_size": f"1:{trials}:1", "copies": "2"}
     return expand(
-        with_options(parse(text, "large"), Options(fields=axes)), device="cuda", sources=Disk(), cpus=64
+        with_options(parse(TEXT, "large"), Options(fields=axes)), device="cuda", sources=Disk(), cpus=64
     )
 
 
 def sizes(trials: int) -> Plan:
     """So many batch sizes of one series."""
-    text = "name = 'large'\n[fixed]\nmodel = 'lenet'\ngpus = 1\nvariant = 'synthetic'\ntrain_images = 10240\n"
-    asked = with_options(parse(text, "large"), Options(fields={"batch_size": f"1:{trials}:1"}))
+    asked = with_options(parse(TEXT, "large"), Options(fields={"batch_size": f"1:{trials}:1"}))
     return expand(asked, device="cuda", sources=Disk(), cpus=64)
 
 

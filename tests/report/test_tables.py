@@ -312,7 +312,9 @@ def test_a_top1_to_reach_stands_beside_the_top1_even_where_no_row_got_there():
     earlier = row(64, round=3, epoch_time_source="extrapolated", **one)  # did not train until then
     for other in ({"repeat": 1}, {"round": 2}):
         table = shown([row(64, **one, **got), row(64, **one, **other), earlier])
-        assert "Top-1 of 60 % was not reached within 5 epochs in 1 of 2 processes (the only row)" in table.notes
+        assert (
+            "Top-1 of 60 % was not reached within 5 epochs in 1 of 2 processes (the only row)" in table.notes
+        )
 
 
 def test_rows_from_before_a_field_came_do_not_differ_in_it():
