@@ -93,6 +93,8 @@ def test_rates_match_whatever_the_length_of_their_window_and_whole_epochs_by_the
     assert (len(found.pairs), found.set_aside) == (1, ())
     three, five = ({"epochs": number, "epoch_time_source": "measured"} for number in (3, 5))
     assert matched([line(**three)], [line(**five)]).set_aside == ("epochs",)
+    both = matched([line(**short), line(**three)], [line(**three), line(**long)])
+    assert [(a.kind, b.kind) for a, b in both.pairs] == [(k, k) for k in ("steady rate", "whole epochs")]
 
 
 def test_no_guess_takes_one_network_for_another_but_a_users_own_may_be_two_versions():
