@@ -5,6 +5,7 @@ All else about a doubt is its entry in `schema/doubts.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from gpubench.analysis.slowdown import faster_together
 from gpubench.basics.words import many
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
+from gpubench.record.epochs import EpochRow
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.doubts import (
@@ -180,7 +182,11 @@ def _gaps(case: Evidence) -> str | None:
 
 
 def _diverged(case: Evidence) -> str | None:
-    if "finite" not in case.ended.missing.get("loss", ""):
+    # A rate has no loss on held-out images; that of its window tells.
+    is_rate_lost = any(
+        isinstance(row, EpochRow) and not math.isfinite(row.train_loss) for row in case.ended.counted
+    )
+    if "finite" not in case.ended.missing.get("loss", "") and not is_rate_lost:
         return None
     return "training diverged: its speed is that of a network that learnt nothing; use a smaller --set lr"
 

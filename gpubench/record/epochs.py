@@ -193,16 +193,16 @@ def _inside(
 ) -> list[FinishedSegment]:
     """The whole blocks of these segments, which follow each other, between two times, as one segment.
 
-    Of single steps where no whole block lies there; none where there are fewer than FEWEST_STEPS.
+    Of single steps where whole blocks hold too few; none where there are fewer than FEWEST_STEPS.
     """
     if not measured:
         return []
     edges = [measured[0].t0, *(end_s for segment in measured for end_s in segment.ends_s)]
     for size in (block, 1):
         places = [place for place in range(0, len(edges), size) if begin <= edges[place] <= end]
-        if len(places) > 1:
+        if places and places[-1] - places[0] >= FEWEST_STEPS:
             break
-    if not places or places[-1] - places[0] < FEWEST_STEPS:
+    else:
         return []
     first, last = places[0], places[-1]
     step_s = tuple(after - before for before, after in pairwise(edges[first : last + 1]))

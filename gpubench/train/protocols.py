@@ -1,7 +1,7 @@
 """How a process measures: the steady rate of a continuous stream of batches, or whole epochs.
 
 A protocol trains from the first step to the last, through a `Loop`. What it asks of the other jobs of a group, where
-there are any, it asks through `Neighbours`.
+there are any, it asks through `Peers`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Quality = tuple[float, float]
 Evaluate = Callable[[], Quality | None]
 
 
-class Neighbours(Protocol):
+class Peers(Protocol):
     """The other jobs of a group, as one rank deals with them."""
 
     def wait_until_warm(self) -> None:
@@ -78,7 +78,7 @@ class Steady:
         self._stream: Iterator[Any] | None = data.stream()
         self._number = itertools.count()
 
-    def train(self, neighbours: Neighbours | None) -> None:
+    def train(self, neighbours: Peers | None) -> None:
         """The whole training. `neighbours`: None for a trial alone."""
         step_s = self._warm_up()
         asked_s = self._order.window_s
@@ -149,7 +149,7 @@ class Epochs:
         self._is_judged = True
         self._quality: Quality | None = None
 
-    def train(self, neighbours: Neighbours | None) -> None:
+    def train(self, neighbours: Peers | None) -> None:
         """The whole training. `neighbours`: None for a trial alone."""
         order = self._order
         segments = [

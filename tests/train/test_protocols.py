@@ -20,7 +20,7 @@ from gpubench.schema.order import SteadyWindow, WholeEpochs
 from gpubench.train import loop
 from gpubench.train.data.opened import OnDevice
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.protocols import Epochs, Neighbours, Steady
+from gpubench.train.protocols import Epochs, Peers, Steady
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.strategies.ddp import DistributedDataParallel
 from gpubench.train.strategies.single import Single
@@ -94,7 +94,7 @@ class Bench:
         """A step that only notes its batch."""
         self.happened.append(tuple(images.tolist()))
 
-    def steady(self, order: SteadyWindow, neighbours: Neighbours | None = None, **how: Any) -> None:
+    def steady(self, order: SteadyWindow, neighbours: Peers | None = None, **how: Any) -> None:
         settings = {"workers": 0, "prefetch": 2, "sync_every": None, "breakdown": False, **how}
         Steady(order, self.loop, self.data, self.strategy, **settings).train(neighbours)
 

@@ -26,7 +26,7 @@ def _generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-class Passes(Sampler[list[int]]):
+class ShuffledPasses(Sampler[list[int]]):
     """Full batches of one rank, without end: pass after pass over its images, each in a new random order.
 
     What does not fill a batch is dropped at the end of each pass, so that no batch straddles two.
@@ -101,7 +101,7 @@ class TrainLoaders:
 
     def stream(self) -> Iterator[Batch]:
         """The batches of pass after pass, without end."""
-        return iter(self._loader(batch_sampler=Passes(self._order, self._batch_size)))
+        return iter(self._loader(batch_sampler=ShuffledPasses(self._order, self._batch_size)))
 
     def close(self) -> None:
         """Ends the workers of epochs, and those of a stream as soon as it goes: none makes its batch to the end."""
