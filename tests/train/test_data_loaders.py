@@ -20,10 +20,11 @@ from hypothesis import strategies as st
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder
 from gpubench.schema import catalog
-from gpubench.schema.order import DataSpec
+from gpubench.schema.order import DataSpec, SteadyWindow
 from gpubench.train.data.folder_source import FolderSource, read
 from gpubench.train.data.loaders import TrainLoaders
 from gpubench.train.failure import classify
+from gpubench.train.protocols import Steady
 
 CROP_RESIZE = catalog.VARIANTS["crop-resize"].definition()["cpu"]
 
@@ -162,13 +163,13 @@ def test_a_stream_that_is_closed_ends_its_workers_in_the_midst_of_their_batches(
     monkeypatch.setattr(FolderSource, "image", slowly)
     before = set(psutil.Process().children())
     data = opened(squares, batch_size=12, workers=2, device=torch.device(device))
-    stream = data.stream()
-    next(stream)
+    how = {"workers": 2, "prefetch": 2, "sync_every": None, "breakdown": False}
+    protocol = Steady(SteadyWindow(window_s=1.0), None, data, None, **how)
+    next(protocol._stream)
     workers = set(psutil.Process().children()) - before
     assert len(workers) == 2
     began = time.monotonic()
-    data.close()
-    del stream
+    protocol.close()
     assert time.monotonic() - began < 1, "a batch takes 2.4 s"
     assert not workers & set(psutil.Process().children())
 

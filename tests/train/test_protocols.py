@@ -155,6 +155,11 @@ def sixteenths(number: int) -> float:
     return 0.0625 if number else 60.0
 
 
+def slowing(number: int) -> float:
+    """The pace is that of steps 9 to 16: (1/16 + 7/8) / 8 s."""
+    return sixteenths(number) if number < 10 else 0.125
+
+
 # ---------------------------------------------------------------- a stream
 
 
@@ -163,6 +168,7 @@ def sixteenths(number: int) -> float:
     [
         (SteadyWindow(window_s=3.0), eighths, {}, [(10, False), (24, True)]),
         (SteadyWindow(window_s=3.0), sixteenths, {}, [(10, False), (7, False), (48, True)]),
+        (SteadyWindow(window_s=3.0), slowing, {}, [(10, False), (7, False), (26, True)]),
         (SteadyWindow(window_s=None, steps=7), sixteenths, {}, [(10, False), (7, False), (7, True)]),
         (SteadyWindow(window_s=1.0), eighths, {"workers": 3}, [(10, False), (3, False), (9, True)]),
         (
@@ -174,7 +180,7 @@ def sixteenths(number: int) -> float:
         (SteadyWindow(window_s=1.0), eighths, {"sync_every": 5}, [(10, False), (10, True)]),
         (SteadyWindow(window_s=1.125), eighths, {"breakdown": True}, [(10, False), (10, True)]),
     ],
-    ids=["seconds", "short steps", "steps", "waves", "held ready", "averaged", "broken down"],
+    ids=["seconds", "short steps", "slowing", "steps", "waves", "held ready", "averaged", "broken down"],
 )
 def test_a_stream_goes_on_from_its_warm_up_into_its_window(
     order: SteadyWindow,
