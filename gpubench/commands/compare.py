@@ -136,7 +136,7 @@ def _sides(folders: Sequence[Path], field: str | None) -> tuple[Side, Side, str,
 
 REMEDY: dict[Kind, str] = {
     "published log": "measure both sides",
-    "whole epochs": "measure the trials of the other side with --epochs 3, as these were",
+    "whole epochs": "measure the trials of the other side with --epochs {epochs}, as these were",
 }
 """Kind of epoch time -> how to have both sides alike, where it is the first of these that one of them has."""
 
@@ -147,7 +147,8 @@ def _check_kinds(a: Sequence[TableRow], b: Sequence[TableRow]) -> None:
     if mine and others and mine.keys().isdisjoint(others):
         remedy = next(words for kind, words in REMEDY.items() if kind in {**mine, **others})
         raise UnusableError(
-            f"A holds times of {' and '.join(mine)}, B of {' and '.join(others)}, which are never compared: {remedy}"
+            f"A holds times of {' and '.join(mine)}, B of {' and '.join(others)}, which are never compared: "
+            + remedy.format(epochs=max((row.epochs or 0 for row in (*a, *b)), default=0) or 3)
         )
 
 
