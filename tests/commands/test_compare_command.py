@@ -292,7 +292,7 @@ def test_unlike_kinds_of_time_are_not_compared(compare: Compare, home: Path) -> 
     assert (ended.returncode, ended.stdout) == (4, "")
     assert ended.stderr == (
         "gpubench: A holds times of whole epochs, B of steady rate, which are never compared: measure the trials of "
-        "the other side with --epochs 3, as these were\n"
+        "the other side with --epochs 2, as these were\n"
     )
     assert compare("rate", "x").returncode == 4
     ended = compare(committed.folder("titan-xp-2021"), committed.folder("h200x4-2026"))
