@@ -213,9 +213,7 @@ class Rank:
     def settle_in(self) -> DeviceAssignment:
         """Threads, visible devices, seeds: before CUDA starts."""
         order = self.order
-        if (
-            order.launch_cpu == "one"
-        ):  # before torch, CUDA and autograd start threads, which stay where this one is
+        if order.launch_cpu == "one":  # before torch and CUDA start threads, which stay where this one is
             os.sched_setaffinity(0, launch_cpus(order)[self.rank : self.rank + 1])
         torch.set_num_threads(order.threads_per_rank)
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
