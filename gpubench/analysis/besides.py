@@ -84,7 +84,9 @@ def steady_s(row: Row) -> float | None:
     if (found := steady(row)) is not None:
         # The geometric mean, about which the intervals lie.
         return statistics.geometric_mean(found.values)
-    return row.steady_step_s / row.batch_size if row.steady_step_s and row.repeats < 2 else None
+    if row.steady_step_s is None or row.repeats > 1 or row.kind == "steady rate":
+        return None
+    return row.steady_step_s / row.batch_size
 
 
 def allocated(row: Row) -> float | None:

@@ -252,7 +252,10 @@ def _nothing_in_common(a: Sequence[Identity], b: Sequence[Identity]) -> tuple[st
 
 def _keys(rows: Sequence[TableRow], own: Sequence[Identity], apart: Collection[str]) -> list[Hashable]:
     """Equal in rows of one trial. Of a job of a group: of one job beside the same neighbours."""
-    alone = [tuple((name, value) for name, value in one.items() if name not in apart) for one in own]
+    alone = [
+        (row.kind, *((name, value) for name, value in one.items() if name not in apart))
+        for row, one in zip(rows, own, strict=True)
+    ]
     beside: dict[Hashable, list[str]] = {}
     for row, key in zip(rows, alone, strict=True):
         if row.group:

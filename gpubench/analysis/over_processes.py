@@ -97,6 +97,8 @@ def per_image(row: Row) -> Sample | None:
 def steady(row: Row) -> Sample | None:
     """Steady steps of a row's processes by their images, in s."""
     batch = row.batch_size
+    if row.kind == "steady rate":  # it is the rate itself
+        return None
     return _over(figures(row, lambda run: run.steady_step_s), batch) if batch else None
 
 

@@ -174,7 +174,7 @@ def answer(of: Ladder, words: Sequence[str], leap_holds: bool, family: int, how:
     if apart:
         parts[0] = _apart(said)
     steps = ""
-    if steady_steps and not apart and any(row.kind != "steady rate" for row in of.weighed):
+    if steady_steps and not apart:
         steps = "; times are of steady steps, without the fill of each epoch"
     elif not steady_steps and any(steady(move.before) and steady(move.after) for move in of.moves):
         without = listed([str(row.batch_size) for row in of.weighed if not steady(row)])

@@ -81,13 +81,16 @@ def sweep(
     node = this_machine()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     results = Results(results_folder(out, experiment))
-    begun_by = {} if experiment.says_how_long else whole_epochs_before(results, experiment.name)
-    if begun_by:
-        experiment = dataclasses.replace(experiment, fixed={**experiment.fixed, **begun_by})
     sources = Disk(
         experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=mode == "quiet")
     )
     whole = make_plan(experiment, node.machine, sources, order)
+    begun_by = {} if experiment.says_how_long else whole_epochs_before(results, experiment.name)
+    if begun_by:
+        by_epochs = dataclasses.replace(experiment, fixed={**begun_by, **experiment.fixed})
+        earlier = make_plan(by_epochs, node.machine, sources, order)
+        if any(results.next_attempt(unit.unit_id) > 1 for unit in earlier.units):
+            whole = earlier
     plan = whole if own is None else shards.part(whole, own, sources)
     chosen_retry = frozenset(retry.split(",")) if retry else frozenset()
     for name in chosen_retry:
@@ -112,7 +115,7 @@ def sweep(
         view.say(shards.words(whole, plan, own))
         if not plan.units:
             return 0
-    if begun_by:
+    if begun_by and whole.jobs[0].trial.epochs is not None:
         view.say(
             f"{results.folder} was begun by whole epochs and goes on by them (--epochs {begun_by['epochs']}); in "
             "another folder (--out) the steady rate is measured"

@@ -213,6 +213,8 @@ def _launch_cpu(case: Combination) -> str | None:
         return "launch_cpu one is for what launches kernels on a GPU: leave it out on a CPU"
     if not catalog.STRATEGIES[t.strategy].process_per_device and t.devices > 1:
         return f"launch_cpu one does not work with strategy {t.strategy}, whose process launches for all GPUs at once"
+    if case.together > 1 and t.cpu_sharing != "pinned":
+        return "launch_cpu one gives each rank a CPU of its own: jobs together need cpu_sharing pinned for it"
     if t.cpus is not None and t.cpus < 2 * t.devices:
         return f"launch_cpu one takes two CPUs for each GPU, one of them for loaders: {t.cpus} are too few"
     return None

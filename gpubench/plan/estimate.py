@@ -13,7 +13,7 @@ from gpubench.plan.resolve import Resolved
 from gpubench.schema.catalog import SMALL_MODELS
 from gpubench.schema.row import Row
 from gpubench.schema.trial import Trial
-from gpubench.schema.window import FEWEST_STEPS, WARM_UP_S, WINDOW_S, warm_up_steps
+from gpubench.schema.window import WARM_UP_S, WINDOW_S, blocks, warm_up_steps, window_steps
 
 START_S = {"cuda": 4.0, "cpu": 1.0}
 """Process, context, first step, end: seen on an H200 host (mobilenet_v2 takes more, resnet34 less) and on two cores."""
@@ -59,21 +59,20 @@ def _estimate(t: Trial, resolved: Resolved, known: _Known) -> Estimate:
     if t.epochs is not None:
         steps = resolved.train_images // t.batch_size * t.epochs
         return Estimate(start_s + steps * step_s, rate is not None)
-    window_s = _window_s(t.window, t.steps, step_s, resolved.device)
-    if row is not None and row.took_s is not None and row.kind == "steady rate":
-        # Whatever else it did took as long: it started, prepared its kernels, warmed up, and ended.
-        own_s = _window_s(row.value("window"), row.steps, step_s, resolved.device)
-        return Estimate(max(window_s, row.took_s - own_s + window_s), True)
-    ahead = resolved.workers // resolved.processes * t.prefetch
-    warm_s = max(WARM_UP_S, warm_up_steps(ahead) * step_s)
-    return Estimate(start_s + warm_s + window_s, rate is not None)
+    wave = resolved.workers // resolved.processes
+    block, plain = blocks(wave, t.sync_every, breakdown=t.breakdown)
 
+    def measuring_s(window: float | None, steps: int | None, step_s: float) -> float:
+        """Seconds of warm-up and window. `window`, `steps`: as asked for."""
+        count = steps or window_steps(window or WINDOW_S[resolved.device], step_s, block, plain)
+        return max(WARM_UP_S, warm_up_steps(wave * t.prefetch) * step_s) + count * step_s
 
-def _window_s(window: float | None, steps: int | None, step_s: float, device: str) -> float:
-    """Seconds of a window. `window`, `steps`: as asked for."""
-    if steps is not None:
-        return steps * step_s
-    return max(window or WINDOW_S[device], FEWEST_STEPS * step_s)
+    mine_s = measuring_s(t.window, t.steps, step_s)
+    if row is not None and rate and row.batch_size and row.took_s is not None and row.kind == "steady rate":
+        # Whatever else it did took as long: it started, prepared its kernels, and ended.
+        its_s = measuring_s(row.value("window"), row.steps, row.batch_size / rate)
+        return Estimate(max(mine_s, row.took_s - its_s + mine_s), True)
+    return Estimate(start_s + mine_s, rate is not None)
 
 
 def _guessed_step_s(t: Trial, resolved: Resolved) -> float:

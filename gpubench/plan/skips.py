@@ -108,10 +108,14 @@ def skip_reason(unit: Unit, oom: OutOfMemory, room: Room | None, device: str) ->
         return reason
     if room is None:
         return None
-    for job in unit.jobs:
-        if lacks := _lacks(job.trial, room, device):
+    trials = [job.trial for job in unit.jobs]
+    for t in trials:
+        if lacks := _lacks(t, room, device):
             return lacks
     first = unit.jobs[0].trial
+    each = room.cpus // len(unit.jobs)  # jobs together have their CPUs pinned then
+    if any(t.launch_cpu == "one" and (t.cpus or each) < 2 * (t.devices // t.nodes) for t in trials):
+        return f"{NEEDS}two CPUs for each GPU with launch_cpu one, {room.cpus} may be used"
     wanted = sum(job.trial.cpus or 1 for job in unit.jobs)
     if unit.is_group and first.cpu_sharing == "pinned" and wanted > room.cpus:
         return f"{NEEDS}{wanted} CPUs for jobs pinned to their own, {room.cpus} may be used"
@@ -129,6 +133,4 @@ def _lacks(t: Trial, room: Room, device: str) -> str | None:
     cpus = None if t.cpus is None else t.cpus // t.nodes
     if cpus is not None and cpus > room.cpus:
         return f"{NEEDS}{cpus} CPUs{each}, {room.cpus} may be used"
-    if t.launch_cpu == "one" and room.cpus < 2 * (t.devices // t.nodes):
-        return f"{NEEDS}two CPUs for each GPU with launch_cpu one, {room.cpus} may be used"
     return None

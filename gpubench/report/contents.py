@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from dataclasses import replace as other
 from typing import Any
 
-from gpubench.analysis.cpu_speed import with_cpu_speed
+from gpubench.analysis.cpu_speed import Place, fastest_probes_ms, with_cpu_speed
 from gpubench.analysis.repeats import with_spread
 from gpubench.analysis.stored_groups import with_verdicts
 from gpubench.analysis.varied import solo
@@ -79,7 +79,7 @@ def contents(
     """
     skips = skips or {}
     chosen = counting(records)
-    rows = _measured_rows(chosen)
+    rows = _measured_rows(chosen, fastest_probes_ms(records))
     known_ids = {trial_id for trial_id, *_ in chosen}
     firstless = without_first_round(records)
     axes: dict[str, list[tuple[str, ...]]] = {}
@@ -140,17 +140,17 @@ def table_of(plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) ->
     chosen = counting(one for one in records if one.trial_id in ids)
     known = {trial_id for trial_id, *_ in chosen}
     name = plan.experiment.name
-    rows = [replace(row, experiment=name) for row in _measured_rows(chosen)]
+    rows = [replace(row, experiment=name) for row in _measured_rows(chosen, fastest_probes_ms(records))]
     rows += [_planned_row(job, name, skips.get(one)) for one, job in ids.items() if one not in known]
     axes, question = {name: plan.experiment.varied}, {name: plan.experiment.question}
     made = tables(rows, axes=axes, questions=question, members={name: list(ids)})
     return made[0] if made else None
 
 
-def _measured_rows(chosen: Mapping[Counts, Record]) -> list[Row]:
-    """A row for each of these records, in their order, with the verdicts that follow from rows of trials alone."""
+def _measured_rows(chosen: Mapping[Counts, Record], fastest_ms: Mapping[Place, float]) -> list[Row]:
+    """A row for each of these records, in their order, with what follows from others: verdicts, the CPU's speed."""
     measured = [row_of(record, key[-1]) for key, record in chosen.items()]
-    return with_cpu_speed(with_verdicts(measured, solo(measured)))
+    return with_cpu_speed(with_verdicts(measured, solo(measured)), fastest_ms)
 
 
 def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:
@@ -158,13 +158,15 @@ def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, R
 
     `records`: all jobs of any group, and of no trial two attempts. `held`: what else is stored.
     """
+    held = list(held)
+    fastest_ms = fastest_probes_ms([*records, *held])
     # Of a thousand rows few bear on these: their repeats, and the trials alone that they are compared with.
     configs = {record.config_id for record in records}
     solos = {record.result.solo_id for record in records}
     chosen = counting(one for one in held if one.config_id in configs or one.trial_id in solos)
     mine = as_counting(records)  # one that ended badly after a better one counts nowhere else
     chosen |= mine
-    rows = zip(chosen, with_spread(_measured_rows(chosen)), strict=True)
+    rows = zip(chosen, with_spread(_measured_rows(chosen, fastest_ms)), strict=True)
     return {row.trial_id: row for key, row in rows if key in mine}
 
 

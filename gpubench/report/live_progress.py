@@ -53,6 +53,8 @@ class LiveProgress:
     """Whether nobody knows yet how much more than `left_s` it may be."""
     at_most: bool = False
     """Whether it may end earlier, when no question of the table is open any more."""
+    is_late: bool = False
+    """Whether the running trial takes longer than planned."""
     note: str = ""
     """What else there is to say: "warm-up", "evaluating", "waiting for the other jobs"."""
 
@@ -108,7 +110,7 @@ def _vitals(progress: LiveProgress, width: int) -> str:
 def _left(progress: LiveProgress) -> str:
     if progress.left_s is None:
         return ""
-    if not progress.left_s and not progress.until:
+    if progress.is_late:
         return "longer than planned"
     about = "at least " if progress.at_least else "at most " if progress.at_most else "~"
     return f"{about}{clock(progress.left_s)} left{f' {progress.until}' if progress.until else ''}"

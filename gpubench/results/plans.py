@@ -145,25 +145,21 @@ def is_newest(results: Results, name: str, plan_id: str) -> bool:
 
 
 def whole_epochs_before(results: Results, name: str) -> dict[str, Any]:
-    """`epochs` and `warmup_epochs` of the newest plan of an experiment, where a version before 0.2 stored it, or a
-    later one that went on by them.
+    """`epochs`, and `warmup_epochs` if given, of the newest plan of an experiment that a version before 0.2 stored.
 
-    Empty where there is none, or it is another. Plans that can't be read are left out.
+    Empty where there is none, or its epochs vary. Plans that can't be read are left out.
     """
     stamps = {path: one for path, one in _stamps(results).items() if path.stem.rpartition("-")[0] == name}
     for path in sorted(stamps, key=lambda path: stamps[path].number, reverse=True):
         try:
             text = _text(path)
-            experiment = experiment_file.parse(text, "its experiment")
+            fixed = experiment_file.parse(text, "its experiment").fixed
         except (OSError, UsageError, ValueError):
             continue
-        if experiment_file.PROTOCOL in _resolved(text):
-            return {}
-        return {field: experiment.fixed[field] for field in LENGTHS if field in experiment.fixed}
+        if experiment_file.PROTOCOL not in _resolved(text):
+            names = ("epochs", "warmup_epochs")
+            return {field: fixed[field] for field in names if field in fixed} if "epochs" in fixed else {}
     return {}
-
-
-LENGTHS = ("epochs", "warmup_epochs")
 
 
 def last_use(results: Results) -> str:

@@ -281,27 +281,22 @@ def _asked(experiment: str, group: str | None, trial: Mapping[str, object]) -> s
 def _left_s(
     turns: Mapping[int, Sequence[Planned]], rounds: Mapping[int, Mapping[str, Record]]
 ) -> float | None:
-    """What is left, by how long the same took in another further round, else by the mean of what has run."""
+    """What is left, by how long the same took in another round, else by the mean of what has run."""
     took = {
         number: {trial_id: s for trial_id, one in here.items() if (s := _took(one)) is not None}
         for number, here in rounds.items()
     }
-    means = {
-        is_first: statistics.fmean(known)
-        for is_first in (True, False)
-        if (known := [s for number, here in took.items() if (number == 1) is is_first for s in here.values()])
-    }
+    known = [s for here in took.values() for s in here.values()]
     total = 0.0
-    for number, items in turns.items():
+    for items in turns.values():
         for item in items:
             if item.state != "run":
                 continue
             own = item.unit.jobs[0].trial_id
-            again = [here[own] for other, here in took.items() if other > 1 and own in here]
-            mean = means.get(number == 1, means.get(True))
-            if mean is None:
+            again = [here[own] for here in took.values() if own in here]
+            if not known:
                 return None
-            total += again[-1] if number > 1 and again else mean
+            total += again[-1] if again else statistics.fmean(known)
     return total
 
 

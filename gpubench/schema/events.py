@@ -7,7 +7,9 @@ ones are the parent's own, and no message.
 
 from __future__ import annotations
 
+import math
 import re
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -147,6 +149,16 @@ class StepTimes:
 
     p50: Number
     p95: Number
+
+    @classmethod
+    def from_seconds(cls, times_s: Sequence[float]) -> StepTimes | None:
+        """Of the steps that took so long; None for no steps."""
+        if not times_s:
+            return None
+        ordered = sorted(times_s)
+        return cls(
+            p50=1e3 * statistics.median(ordered), p95=1e3 * ordered[math.ceil(0.95 * len(ordered)) - 1]
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -62,6 +62,7 @@ def progress_of(
         evaluated=own.evaluated,
         top1_pct=own.top1_pct,
         top1_target=job.trial.until_top1,
+        is_late=epochs is None and spent_s > estimated_s,
         note=_note(unit, job, progress, own),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpubench.plan import experiment_file
 from gpubench.plan.plan import Plan, plan_id
 from gpubench.plan.shards import Shard, joined
-from gpubench.results.plans import AskedOfPlan, asked_before, is_newest, next_stamp, whole_epochs_before
+from gpubench.results.plans import AskedOfPlan, asked_before, is_newest, next_stamp
 from gpubench.sweep.sweep import Sweep
 
 
@@ -46,9 +46,6 @@ def _store_plan(work: Sweep, plan: Plan, shard: Shard | None) -> None:
         bench.sources.model(job.trial.model)
     machine, stamp = bench.node.machine, next_stamp(bench.results)
     of_parts = {"shards": ",".join(map(str, parts)), "order": plan.order} if parts else {}
-    is_steady = plan.jobs[0].trial.epochs is None
-    # A folder that an earlier version began goes on by whole epochs for ever, so its plans stay without the key.
-    goes_on = not is_steady and whole_epochs_before(bench.results, name)
     facts = {
         "stored_at": stamp.stored_at,
         "number": stamp.number,
@@ -56,7 +53,7 @@ def _store_plan(work: Sweep, plan: Plan, shard: Shard | None) -> None:
         "gpus": len(machine.gpus),
         "cpus": machine.cpu_count,
         "rounds": rounds.most,
-        **({} if goes_on else {experiment_file.PROTOCOL: "steady" if is_steady else "epochs"}),
+        experiment_file.PROTOCOL: "steady" if plan.jobs[0].trial.epochs is None else "epochs",
         **of_parts,
         **bench.sources.stored(),
     }

@@ -7,6 +7,7 @@ there are any, it asks through `Peers`.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -16,7 +17,15 @@ from gpubench.basics.errors import UsageError
 from gpubench.basics.finite import finite
 from gpubench.schema.events import Evaluated, Told
 from gpubench.schema.order import SteadyWindow, WholeEpochs
-from gpubench.schema.window import SHORT, blocks, late_step_s, warm_up_left, warm_up_steps, window_steps
+from gpubench.schema.window import (
+    FEWEST_STEPS,
+    SHORT,
+    blocks,
+    late_step_s,
+    warm_up_left,
+    warm_up_steps,
+    window_steps,
+)
 from gpubench.train.data import Data
 from gpubench.train.loop import Loop, Segment
 from gpubench.train.strategies.contract import Strategy
@@ -84,14 +93,18 @@ class Steady:
         asked_s = self._order.window_s
         steps = self._order.steps or window_steps(asked_s or 0.0, step_s, self._block, self._plain)
         if neighbours is not None:
+            # Its window may begin before its neighbours' do, and end after theirs: one step at either end is cut.
+            steps = max(steps, math.ceil((FEWEST_STEPS + 2) / self._plain) * self._plain)
             neighbours.wait_until_warm()
+            if self._wave:  # meanwhile loaders have made all the batches that they hold ready
+                self._run(self._ahead + self._wave, measured=False)
         seconds = self._segment(steps, step_s)
         if asked_s is not None and largest(self._strategy, [seconds])[0] < SHORT * asked_s:
             seconds += self._segment(steps, step_s)
         if neighbours is not None:
             # It goes on measuring: figures of a group are of the time in which all of its jobs ran.
             neighbours.tell_measured()
-            steps = window_steps(LOOK_S, step_s, self._block, self._plain)
+            steps = math.ceil(LOOK_S / max(step_s, 1e-6) / self._plain) * self._plain
             while not neighbours.have_measured():
                 self._segment(steps, step_s)
 
@@ -106,7 +119,8 @@ class Steady:
         )
         if left:
             times += self._run(round(left), measured=False)
-            (step_s,) = largest(self._strategy, [late_step_s(times, self._wave)])
+            # Without the batches that loaders had made before the first step.
+            (step_s,) = largest(self._strategy, [late_step_s(times[self._ahead :] or times, self._wave)])
         return step_s
 
     def _segment(self, steps: int, step_s: float) -> float:
@@ -174,7 +188,7 @@ class Epochs:
         more = (self._data.train_epoch(number) for number in itertools.count(order.epochs))
         self._training.fill(
             itertools.chain.from_iterable(more),
-            window_steps(LOOK_S, step_s, 1, 1),
+            math.ceil(LOOK_S / max(step_s, 1e-6)),
             is_over=neighbours.have_measured,
         )
 

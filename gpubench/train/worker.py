@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import math
 import os
 import random
 import statistics
@@ -142,7 +141,7 @@ class Rank:
         self.cap.rehearse(trained, order.input_size, order.channels, dtype)
         training_step = self.build_step(trained, strategy, breakdown)
         self.phase("build")
-        probes_ms = [cpu_probe_ms()]
+        probes_ms = [self.probe_cpu(strategy)]
         data = self.open_data(strategy)
         self.phase("data")
 
@@ -162,7 +161,7 @@ class Rank:
         memory = self.settle(strategy)
         protocol.close()
         self.phase("close")
-        probes_ms.append(cpu_probe_ms())
+        probes_ms.append(self.probe_cpu(strategy))
         quality = protocol.quality()
         self._mark = monotonic()
         facts = self.model_facts(strategy.model) if strategy.assignment.rank == 0 else ModelFacts()
@@ -174,7 +173,7 @@ class Rank:
             Result(
                 rank=self.rank,
                 steps_per_epoch=data.steps_per_epoch,
-                step_ms=percentiles(training.measured_step_s),
+                step_ms=StepTimes.from_seconds(training.measured_step_s),
                 breakdown=BreakdownTimes(**breakdown.figures()) if breakdown else None,
                 no_exchange=figures.no_exchange,
                 exchange_mib=figures.exchanged_bytes / MIB if figures.exchanged_bytes else None,
@@ -303,6 +302,13 @@ class Rank:
             loader_cpus=sorted({*order.cpu_ids} - {*launch_cpus(order)}) if order.launch_cpu == "one" else (),
         )
 
+    def probe_cpu(self, strategy: Strategy) -> float:
+        """CPU milliseconds of fixed work on the first rank, while the others wait; 0 on these."""
+        strategy.barrier()
+        spent_ms = cpu_probe_ms() if strategy.assignment.rank == 0 else 0.0
+        strategy.barrier()
+        return spent_ms
+
     def settle(self, strategy: Strategy) -> AllocatorMemory | None:
         """All ranks hold still while the parent reads their memory. Returns the allocator's figures of that moment."""
         self._mark = monotonic()
@@ -412,12 +418,3 @@ def launch_cpus(order: TrialOrder) -> tuple[int, ...]:
 
 
 MEMORY_FORMAT = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}
-
-
-def percentiles(seconds: list[float]) -> StepTimes | None:
-    """Median and 95th percentile in milliseconds; None for no steps."""
-    if not seconds:
-        return None
-    ordered = sorted(seconds)
-    p95 = ordered[math.ceil(0.95 * len(ordered)) - 1]
-    return StepTimes(p50=1e3 * statistics.median(ordered), p95=1e3 * p95)

@@ -93,7 +93,7 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (
         ["sweep", "--window", "3s", "--set", "warmup_epochs=1"],
         2,
-        "warmup_epochs are of whole epochs: give their ",
+        "--set warmup_epochs is given beside --window",
     ),
     (["sweep", "--window", "soon"], 2, "--window: 'soon' is not a time; write 90s, 10m or 2h"),
     (

@@ -70,7 +70,7 @@ def test_images_of_one_size_give_their_size() -> None:
 @pytest.mark.parametrize(
     ("fields", "on_gpu", "on_cpu"),
     [
-        ({}, SteadyWindow(window_s=3.6), SteadyWindow(window_s=2.5)),
+        ({}, SteadyWindow(window_s=3.75), SteadyWindow(window_s=2.5)),
         ({"window": 7.0}, *[SteadyWindow(window_s=7.0)] * 2),
         ({"steps": 50}, *[SteadyWindow(window_s=None, steps=50)] * 2),
         ({"epochs": 1}, *[WholeEpochs(epochs=1, warmup_epochs=0)] * 2),

@@ -76,7 +76,7 @@ class _Rank:
                 self._most_steps = max(
                     steps or 0,
                     warm_up_steps(order.workers * order.prefetch),
-                    math.ceil(STEPS_A_SECOND * max(window_s or 0.0, WARM_UP_S)),
+                    math.ceil(STEPS_A_SECOND * max(window_s or 0.0, WARM_UP_S)) + 2 * (order.sync_every or 0),
                 )
         self._free_from = clock()
         """Until when the rank is accounted for: its next window can't have begun earlier."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from scripted import Line, Scripted, at, epoch, hangs, hello, order, result
+from scripted import Line, Scripted, epoch, hangs, hello, order, result
 
 from gpubench.node import environment
 from gpubench.node.launch import running_job
-from gpubench.node.launch.attempt import VIEW_PERIOD_S, attempt
+from gpubench.node.launch.attempt import attempt
 from gpubench.node.launch.running_job import Task
 from gpubench.node.launch.trial_log import HEAD_BYTES, TAIL_BYTES
 from gpubench.node.watch.watcher import Watcher
@@ -52,26 +51,6 @@ def test_the_counters_are_read_as_the_first_measured_window_begins_whichever_ran
     tried(late_rank_0, watcher)
     warmed_up, first, second = watcher.seen[::2]
     assert (warmed_up, first, second) == (False, True, False)
-
-
-def test_steps_are_counted_over_all_measured_windows() -> None:
-    seen: list[JobProgress] = []
-
-    def trains(order: TrialOrder) -> Iterator[Line]:
-        yield from hello(order)
-        for number in range(4):
-            yield from epoch(order, number)
-        yield at(time.monotonic() + 2 * VIEW_PERIOD_S)
-        yield from result(order)
-
-    def look(progress: Sequence[JobProgress]) -> None:
-        seen.extend(progress)
-
-    asked = order(batch_size=4, epochs=4, warmup_epochs=2, train_images=20)
-    task = Task(order=asked, watcher=Edges())
-    launcher = Scripted(lambda _: trains)  # type: ignore[arg-type,return-value]
-    attempt([task], launcher, timeout_s=10, should_stop=lambda: False, look=look)
-    assert (seen[-1].epoch, seen[-1].before) == (3, 5), "the warm-up's do not count"
 
 
 def test_a_window_of_which_nothing_is_told_is_as_far_as_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
