@@ -35,6 +35,7 @@ def process(batch: int, time: float, number: int, memory: float | None = 1000.0,
         "device": "cuda",
         "gpu_name": "H",
         "epochs_measured": 3,
+        "epoch_time_source": "measured",
         "epoch_time_iqr_s": 0.0,
     }
     return row_with(**values | others)
