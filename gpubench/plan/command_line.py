@@ -28,8 +28,10 @@ def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Ex
         base = experiment_file.parse(
             resources.files("gpubench.builtin").joinpath(name).read_text("utf-8"), name
         )
-        if "data" in options.fields:  # other images have a size of their own
-            base = replace(base, fixed={k: v for k, v in base.fixed.items() if k != "input_size"})
+        # Who names images, or trains on them, wants them read; and other images have a size of their own.
+        without = {"variant"} if {"data", "epochs", "until_top1"} & options.fields.keys() else set()
+        without |= {"input_size"} if "data" in options.fields else set()
+        base = replace(base, fixed={k: v for k, v in base.fixed.items() if k not in without})
     asked = with_options(base, options)
     # Other axes ask another question than the built-in one, and so do jobs that run together. Its name stays: with it
     # the results folder, where rows of trials alone may be that jobs can be compared with.

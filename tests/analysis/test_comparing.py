@@ -97,6 +97,12 @@ def test_rates_match_whatever_the_length_of_their_window_and_whole_epochs_by_the
     assert [(a.kind, b.kind) for a, b in both.pairs] == [(k, k) for k in ("steady rate", "whole epochs")]
 
 
+def test_no_guess_takes_a_rate_for_whole_epochs():
+    rate = line(epoch_time_source="steady")
+    found = matched([rate, line(epochs=1, batch_size=64)], [line(epochs=3, epoch_time_source="measured")])
+    assert [(a.kind, b.kind) for a, b in found.pairs] == []
+
+
 def test_no_guess_takes_one_network_for_another_but_a_users_own_may_be_two_versions():
     assert not matched([line(model="lenet")], [line(model="resnet50")]).pairs
     found = matched([line(model="mine.py:old")], [line(model="mine.py:new")])

@@ -139,6 +139,8 @@ def test_every_rule_is_tested() -> None:
         ({"until_top1": 60.0}, "leave top-1 to the trial alone"),
         ({"breakdown": True}, "are timed alone"),
         ({"nodes": 2}, "jobs that run together run on one node"),
+        ({"launch_cpu": "one"}, "jobs together need cpu_sharing pinned for it"),
+        ({"launch_cpu": "one", "cpu_sharing": "pinned"}, None),
         ({}, None),
     ],
 )

@@ -355,6 +355,18 @@ def test_more_cpus_than_there_are() -> None:
 @pytest.mark.parametrize(
     ("gpus", "cpus", "needs"), [(1, 1, True), (1, 2, False), (2, 3, True), (2, 4, False)]
 )
+def test_jobs_with_pinned_cpus_have_two_each_for_it(gpus: int, cpus: int, needs: bool) -> None:
+    """Of two jobs each has half of the CPUs."""
+    fields = {"launch_cpu": "one", "gpus": gpus, "copies": 2, "cpu_sharing": "pinned"}
+    unit = expand(experiment(fields), device="cuda", sources=PLAIN, cpus=2 * cpus).units[-1]
+    assert unit.is_group
+    reason = skip_reason(unit, OutOfMemory(), Room(gpus=4, cpus=2 * cpus), "cuda")
+    assert (reason is not None) is needs
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cpus", "needs"), [(1, 1, True), (1, 2, False), (2, 3, True), (2, 4, False)]
+)
 def test_a_launch_cpu_takes_a_second_one_for_loaders(gpus: int, cpus: int, needs: bool) -> None:
     (unit,) = plan(experiment({"launch_cpu": "one", "gpus": gpus})).units
     reason = skip_reason(unit, OutOfMemory(), Room(gpus=4, cpus=cpus), "cuda")

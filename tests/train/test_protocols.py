@@ -245,6 +245,27 @@ def test_a_job_of_a_group_measures_until_the_others_have_their_windows() -> None
     assert bench.trained == first_batches(10 + 24 + 2 * 8)
 
 
+def test_what_loaders_made_while_a_job_waited_is_used_up_before_its_window() -> None:
+    """Three workers hold six batches ready: behind the wait come as many unmeasured steps, and a wave."""
+    bench = Bench(MadeUpTimes(eighths))
+    bench.steady(SteadyWindow(window_s=3.0), Others(bench.happened, asked=1), workers=3)
+    assert bench.windows[:3] == [(10, False), (3, False), (9, False)]
+    assert bench.windows[3] == (24, True)
+    assert (
+        bench.happened.index("waits")
+        < [place for place, what in enumerate(bench.happened) if isinstance(what, Begin)][2]
+    )
+
+
+def test_a_job_of_slow_steps_has_three_whole_ones_between_two_that_are_cut() -> None:
+    bench = Bench(MadeUpTimes(lambda _: 2.0))
+    bench.steady(SteadyWindow(window_s=3.0), Others(bench.happened, asked=2))
+    assert bench.windows == [(10, False), (5, True), (1, True)], "and looks after every step of two seconds"
+    alone = Bench(MadeUpTimes(lambda _: 2.0))
+    alone.steady(SteadyWindow(window_s=3.0))
+    assert alone.windows == [(10, False), (3, True)]
+
+
 # ---------------------------------------------------------------- whole epochs
 
 
