@@ -66,7 +66,7 @@ def facts_of(results: Results, records: list[Record]) -> tuple[AuditedFolder, li
             for unit_id, number in sorted(results.damaged(records))
         ),
         traces=frozenset(traces(results.folder)),
-        planned=frozenset(t.title for t in found.tables if t.name in found.planned),
+        planned=frozenset(t.title for t in found.tables if t.experiment in found.planned),
         further=further_rounds(status_by(results, records, found.plans)),
         parts=tuple(dict.fromkeys(str(part) for stored in found.plans for part in stored.parts)),
         tries=sum(record.trial_id in tried for record in records),

@@ -110,10 +110,11 @@ def _vitals(progress: LiveProgress, width: int) -> str:
 def _left(progress: LiveProgress) -> str:
     if progress.left_s is None:
         return ""
-    if progress.is_late:
+    if progress.is_late and not progress.left_s:
         return "longer than planned"
     about = "at least " if progress.at_least else "at most " if progress.at_most else "~"
-    return f"{about}{clock(progress.left_s)} left{f' {progress.until}' if progress.until else ''}"
+    left = f"{about}{clock(progress.left_s)} left{f' {progress.until}' if progress.until else ''}"
+    return f"longer than planned, {left}" if progress.is_late else left
 
 
 def rounds_bar(number: int, rounds: Rounds, done: int, total: int, width: int) -> Text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import replace as other
 from types import NoneType
 from typing import Any
 
@@ -90,7 +91,7 @@ class Table:
     """One experiment's table. All cells are final text; `columns` and `rows` are what they were made from."""
 
     name: str
-    """The experiment's."""
+    """The experiment's, with the kind of time where the folder holds two."""
     title: str
     """What stands over it: the name, or what was swept."""
     question: str
@@ -127,6 +128,8 @@ class Table:
     """Into which the rows are parted, in their order; empty: they are not."""
     whole: int | None = None
     """How many rows there are, where it was chosen which are shown: all else is told of these."""
+    experiment: str = ""
+    """The experiment's own name."""
     folder: str = ""
     """What its results folder is called; empty where the table was not read from one."""
 
@@ -171,7 +174,8 @@ def tables(
             alike = [row for row in mine if row.kind == kind]
             called = f"{name}, {kind}" if len(kinds) > 1 else name
             question = questions.get(name, "")
-            made.append(build(called, alike, axes=axes.get(name, ()), question=question, choice=choice))
+            table = build(called, alike, axes=axes.get(name, ()), question=question, choice=choice)
+            made.append(other(table, experiment=name))
     return made
 
 

@@ -130,7 +130,7 @@ def test_past_its_time_it_is_said_to_take_longer_than_planned() -> None:
     assert "~0:01 left" in told(99.0, after_s=0.0)
     assert "longer than planned" not in told(100.0, after_s=0.0)
     assert "longer than planned" in told(100.1, after_s=0.0)
-    assert "longer than planned" in told(130.0), "however long those after it take"
+    assert "longer than planned, ~0:07 left" in told(130.0), "for those after it"
 
 
 def test_between_two_epochs_it_evaluates_where_an_accuracy_is_asked_for() -> None:
