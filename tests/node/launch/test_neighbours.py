@@ -13,7 +13,8 @@ MODELS = "tests/train/user_models.py:"
 def test_two_ddp_trials_at_once_do_not_meet(train, server, own_server):
     """Each rank finds its own peers: the losses are those of the same trials one after the other."""
     ddp = {"ranks": 2, "cpus": 2, "workers": 2, "epochs": 3, "model": MODELS + "tiny"}
-    alone = [train(**ddp, seed=seed) for seed in (1, 2)]
+    # By the same servers, which have imported all then: so both can start at one moment.
+    alone = [train(**ddp, seed=seed, launcher=one) for seed, one in ((1, server), (2, own_server))]
     both_start = threading.Barrier(2)
 
     def run(launcher, seed):
