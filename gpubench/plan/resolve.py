@@ -22,7 +22,7 @@ from gpubench.schema.order import (
     transforms,
 )
 from gpubench.schema.trial import Trial
-from gpubench.schema.window import WINDOW_S
+from gpubench.schema.window import asked_s
 
 DEFAULT_SIZE = 224
 CHANNELS = 3
@@ -137,7 +137,7 @@ def protocol(t: Trial, device: str) -> Protocol:
         )
     if t.steps is not None:
         return SteadyWindow(window_s=None, steps=t.steps)
-    return SteadyWindow(window_s=t.window or WINDOW_S[device])
+    return SteadyWindow(window_s=asked_s(t.window, device))
 
 
 def data_spec(job: Job, resolved: Resolved, facts: DataFacts, root: Path | None) -> DataSpec:

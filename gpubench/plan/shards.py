@@ -24,7 +24,7 @@ from gpubench.plan.plan import Job, Plan, Sources, Unit
 from gpubench.plan.shares import device_of
 from gpubench.plan.skips import chain_key
 from gpubench.schema.trial import Trial
-from gpubench.schema.window import WINDOW_S
+from gpubench.schema.window import asked_s
 
 MOST = 100_000
 """Shards: as many as a plan may have combinations."""
@@ -169,7 +169,7 @@ def _seconds_of(job: Job, device: str, sources: Sources) -> float:
     t = job.trial
     kind = device_of(t, device)
     if t.epochs is None and t.steps is None:
-        return START_S[kind] + (t.window or WINDOW_S[kind])
+        return START_S[kind] + asked_s(t.window, kind)
     images = t.batch_size * t.steps if t.steps else _images(job, sources) * (t.epochs or 0)
     if kind == "cuda":
         rate = GPU_IMAGES_PER_S * max(1, t.gpus or len(t.gpu_ids or ()))

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 from gpubench.node.watch import metrics
+from gpubench.schema.doubts import ENERGY_APART_PCT
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import Figure, Watched, Window
 
@@ -15,7 +16,7 @@ POLLED_GAP_S = 1.0
 """Longest stretch without a polled power reading that still counts as covered."""
 SHORTEST_S = 3.0
 """The counter moves every 0.1 s, and its sensor sees a part of the time: over less than this both figures are rough."""
-APART = 0.05
+APART = ENERGY_APART_PCT / 100
 """How far the counter and the integral of power may differ, as a share of the counter's."""
 MIN_COUNTED_S = 0.5
 """Of a single window, for epochs.csv: over less than this the counter's figure would be more than a fifth off."""

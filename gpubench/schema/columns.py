@@ -47,8 +47,8 @@ class Column:
     digits: int | None = None
     """Digits after the point in a table for people; None: as it is."""
     every_round: bool = False
-    """Whether further rounds measure it as well as the first: then a row of several rounds shows what they have
-    together, else what the first found."""
+    """Whether further rounds of versions before 0.2 measured it as well as the first: then a row of such rounds shows
+    what they have together, else what the first found."""
     holds: Any = None
     """What a stored value must be, for pydantic. None for columns that only tables have."""
 

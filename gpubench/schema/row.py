@@ -153,7 +153,7 @@ class Row(
 
     @property
     def is_whole(self) -> bool:
-        """Whether it measured all that there is of its trial. Further rounds measure how long it takes."""
+        """Whether it is of the sweep's first round."""
         return self.round == 1
 
     @property

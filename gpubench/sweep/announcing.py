@@ -18,7 +18,7 @@ from gpubench.plan.shares import device_of
 from gpubench.plan.state import Planned
 from gpubench.report.heading import title
 from gpubench.schema.trial import Trial
-from gpubench.schema.window import WINDOW_S
+from gpubench.schema.window import asked_s
 from gpubench.sweep.sweep import Sweep
 
 
@@ -153,7 +153,7 @@ def training_line(plan: Plan) -> str:
 
 def _length(t: Trial, device: str) -> str:
     if t.epochs is None:
-        return f"a window of {many(t.steps, 'step') if t.steps else f'{t.window or WINDOW_S[device]:g} s'}"
+        return f"a window of {many(t.steps, 'step') if t.steps else f'{asked_s(t.window, device):g} s'}"
     warm_up = f", {t.warmup_epochs} of them to warm up" if t.warmup_epochs else ""
     if t.until_top1 is not None:
         return f"until top-1 {t.until_top1:g} %, at most {many(t.epochs, 'epoch')}{warm_up}"

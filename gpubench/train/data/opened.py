@@ -178,16 +178,12 @@ class Loaded:
         return iter(loaders.val_loader(self._spec, source, **self._validation)) if len(source) else None
 
 
-class Unread:
-    """What a rank sees that reads no images."""
+class Repeated:
+    """One batch that lies on the device already, again and again."""
 
-    def __init__(self, spec: DataSpec, whole_batch: int, device: torch.device) -> None:
-        """`whole_batch`: images of a batch over all ranks."""
-        self._spec = spec
-        shape = (0, spec.channels, spec.input_size, spec.input_size)
-        self._batch = torch.empty(shape, device=device), torch.empty(0, dtype=torch.int64, device=device)
-        images = synthetic_images(spec) if spec.kind == "none" else len(open_source(spec, "train"))
-        self.steps_per_epoch = images // whole_batch
+    def __init__(self, batch: OnDevice, steps_per_epoch: int) -> None:
+        self._batch = batch
+        self.steps_per_epoch = steps_per_epoch
 
     def train_epoch(self, epoch: int) -> Iterator[OnDevice]:  # noqa: ARG002
         return itertools.repeat(self._batch, self.steps_per_epoch)
@@ -201,6 +197,18 @@ class Unread:
     def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
         return batch
 
+
+class Unread(Repeated):
+    """What a rank sees that reads no images."""
+
+    def __init__(self, spec: DataSpec, whole_batch: int, device: torch.device) -> None:
+        """`whole_batch`: images of a batch over all ranks."""
+        self._spec = spec
+        shape = (0, spec.channels, spec.input_size, spec.input_size)
+        empty = torch.empty(shape, device=device), torch.empty(0, dtype=torch.int64, device=device)
+        images = synthetic_images(spec) if spec.kind == "none" else len(open_source(spec, "train"))
+        super().__init__(empty, images // whole_batch)
+
     def validation(self) -> Iterator[OnDevice] | None:
         has_images = self._spec.kind != "none" and len(open_source(self._spec, "val"))
         return iter(()) if has_images else None
@@ -211,8 +219,8 @@ def synthetic_images(spec: DataSpec) -> int:
     return spec.train_images or resident.IMAGES
 
 
-class Synthetic:
-    """One batch that stays on the device."""
+class Synthetic(Repeated):
+    """A random batch that stays on the device."""
 
     def __init__(
         self,
@@ -225,7 +233,7 @@ class Synthetic:
         memory_format: torch.memory_format,
         seed: int,
     ) -> None:
-        self._batch = resident.batch(
+        batch = resident.batch(
             shape=(batch_size, spec.channels, spec.input_size, spec.input_size),
             num_classes=spec.num_classes,
             device=device,
@@ -233,19 +241,7 @@ class Synthetic:
             memory_format=memory_format,
             seed=seed,
         )
-        self.steps_per_epoch = synthetic_images(spec) // (batch_size * world)
-
-    def train_epoch(self, epoch: int) -> Iterator[OnDevice]:  # noqa: ARG002
-        return itertools.repeat(self._batch, self.steps_per_epoch)
-
-    def stream(self) -> Iterator[OnDevice]:
-        return itertools.repeat(self._batch)
-
-    def close(self) -> None:
-        pass
-
-    def to_device(self, batch: OnDevice, *, augment: bool = True) -> OnDevice:  # noqa: ARG002
-        return batch
+        super().__init__(batch, synthetic_images(spec) // (batch_size * world))
 
     def validation(self) -> None:
         return None
