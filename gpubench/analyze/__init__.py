@@ -1,0 +1,1 @@
+"""Frames in, claims and findings out. Pure, without English about results."""

@@ -1,0 +1,1 @@
+"""The nouns of results: claims, findings, reports. No English about results."""

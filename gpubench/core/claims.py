@@ -1,0 +1,142 @@
+"""What is claimed of two rows of a table, how sure it is, and what a question's claims come to.
+
+Three steps, each without the next: `analyze` makes claims out of frames, `stats.decisions.decide` gives each its
+verdict, `analyze` again puts decided claims together to a finding. `render.words` alone says it in English.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Word = Literal["sure", "likely", "unknown"]
+"""sure: decided inside its question. likely: alone at 5 %, or one process and an effect beyond all that processes of
+such rows were seen to differ by. unknown: neither."""
+
+Design = Literal["ordered", "paired", "above", "below", "equal"]
+"""How a claim is tested.
+
+- ordered: a step along an ordered axis: the steps of one series are tested in a fixed order from both ends.
+- paired: one of several unordered claims of its question: two-sided, Holm inside the question.
+- above, below: that a figure lies above or below a limit: one-sided, a word that excludes its neighbours, no correction.
+- equal: that a figure lies within a margin on both sides: two one-sided tests.
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StudentEstimate:
+    """A mean, or a sum of means, with its standard error and the degrees of freedom of that."""
+
+    center: float
+    error: float
+    degrees: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """What processes tell of an effect. The unit is the logarithm of a ratio, or the difference of percentages."""
+
+    center: float
+    """The estimate that is printed."""
+    processes: tuple[int, ...]
+    """How many processes each side has."""
+    pairs: StudentEstimate | None = None
+    """By rounds that both sides have in common; None under two of them."""
+    welch: StudentEstimate | None = None
+    """By both sides' own scatter; None where a side has one process."""
+    noise: float | None = None
+    """Where no test is possible: the largest effect that two processes of such rows were seen to differ by, in the same
+    unit. None: not known, so nothing is likely."""
+    is_log: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Verdict:
+    """How sure a claim is."""
+
+    word: Word
+    direction: Literal["more", "less", "same"]
+    """Of the candidate against the baseline (or of the figure against the limit); what is claimed where it is sure or
+    likely, what was measured where it is unknown."""
+    p: float | None
+    """The claim's own p-value, before any correction; None for one process."""
+    low: float | None
+    high: float | None
+    """The 95 % interval that the test leaves, in the unit of the figure (a ratio, a difference). For `above` only
+    `low` is known, for `below` only `high`. None for one process."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """That a row differs from another one in a metric."""
+
+    metric: str
+    """A column, or `memory_time`: GPU memory times the time of an image."""
+    candidate: int
+    baseline: int
+    """Labels of rows of the summary."""
+    evidence: Evidence
+    design: Design
+    family: str = ""
+    """Claims of one family share its 5 %: a question has one."""
+    series: str = ""
+    """For ordered claims: whose steps these are; in their order in the list of claims."""
+    limit: float = 0.0
+    """For `above`, `below`: what the figure is held against; for `equal`: the margin. In the evidence's unit."""
+    verdict: Verdict | None = None
+    """None until it is decided."""
+
+    @property
+    def decided(self) -> Verdict:
+        """The verdict of a claim that was decided. Raises ValueError before."""
+        if self.verdict is None:
+            raise ValueError("a claim is decided before it is read")
+        return self.verdict
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Remedy:
+    """What would settle what is open: a power analysis at 80 % power."""
+
+    rounds: int
+    """Of the whole sweep."""
+    minutes: float | None
+    """What the further ones take; None where no record tells."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """The row that is recommended, and what it can cost to be wrong."""
+
+    row: int
+    """A label of the summary."""
+    bound: float | None
+    """No other row of its series is more than this much faster, 95 % for all of them together (0.15: 15 %). None for
+    one process."""
+    within: Mapping[int, float] = field(default_factory=dict)
+    """Other rows of its series -> how much faster each may be at most, where that is above 0; the same bound."""
+    series: tuple[int, ...] = ()
+    """All rows that it was chosen from, in the order of the axis."""
+    is_firm: bool = False
+    """Whether the bound is 25 % or less."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """What a question's claims come to."""
+
+    question: str
+    """A key of `analyze.questions.QUESTIONS`."""
+    word: Word
+    """How sure its answer is: of several parts the least sure that the answer names."""
+    choice: Choice | None = None
+    claims: tuple[Claim, ...] = ()
+    """All of its family, decided."""
+    rows: tuple[int, ...] = ()
+    """Labels of the summary that it is about."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """Figures that the question's words need and that no claim holds; documented at the question."""
+    warnings: tuple[str, ...] = ()
+    """Codes of the warnings that touch it."""
+    remedy: Remedy | None = None

@@ -1,0 +1,1 @@
+"""Estimates, decisions, power: how sure figures are. The only new room that asks scipy. Pure, without English."""
