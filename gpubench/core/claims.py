@@ -19,7 +19,7 @@ Design = Literal["ordered", "paired", "above", "below", "equal"]
 
 - ordered: a step along an ordered axis: the steps of one series are tested in a fixed order from both ends.
 - paired: one of several unordered claims of its question: two-sided, Holm inside the question.
-- above, below: that a figure lies above or below a limit: one-sided, a word that excludes its neighbours, no correction.
+- above, below: that a figure lies above or below a limit: one-sided, of words that exclude each other: no correction.
 - equal: that a figure lies within a margin on both sides: two one-sided tests.
 """
 
