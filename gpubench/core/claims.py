@@ -1,14 +1,13 @@
-"""What is claimed of two rows of a table, how sure it is, and what a question's claims come to.
+"""What is claimed of two rows of a table, and how sure it is.
 
 Three steps, each without the next: `analyze` makes claims out of frames, `stats.decisions.decide` gives each its
-verdict, `analyze` again puts decided claims together to a finding. `render.words` alone says it in English.
+verdict, `analyze` again puts decided claims together to findings (`core.findings`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 Word = Literal["sure", "likely", "unknown"]
 """sure: decided inside its question. likely: alone at 5 %, or one process and an effect beyond all that processes of
@@ -93,50 +92,3 @@ class Claim:
         if self.verdict is None:
             raise ValueError("a claim is decided before it is read")
         return self.verdict
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Remedy:
-    """What would settle what is open: a power analysis at 80 % power."""
-
-    rounds: int
-    """Of the whole sweep."""
-    minutes: float | None
-    """What the further ones take; None where no record tells."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Choice:
-    """The row that is recommended, and what it can cost to be wrong."""
-
-    row: int
-    """A label of the summary."""
-    bound: float | None
-    """No other row of its series is more than this much faster, 95 % for all of them together (0.15: 15 %). None for
-    one process."""
-    within: Mapping[int, float] = field(default_factory=dict)
-    """Other rows of its series -> how much faster each may be at most, where that is above 0; the same bound."""
-    series: tuple[int, ...] = ()
-    """All rows that it was chosen from, in the order of the axis."""
-    is_firm: bool = False
-    """Whether the bound is 25 % or less."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
-    """What a question's claims come to."""
-
-    question: str
-    """A key of `analyze.questions.QUESTIONS`."""
-    word: Word
-    """How sure its answer is: of several parts the least sure that the answer names."""
-    choice: Choice | None = None
-    claims: tuple[Claim, ...] = ()
-    """All of its family, decided."""
-    rows: tuple[int, ...] = ()
-    """Labels of the summary that it is about."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """Figures that the question's words need and that no claim holds; documented at the question."""
-    warnings: tuple[str, ...] = ()
-    """Codes of the warnings that touch it."""
-    remedy: Remedy | None = None

@@ -1,0 +1,122 @@
+"""A report: all that a renderer knows of one table, in typed values. No renderer asks for anything else.
+
+`analyze.report` builds it from a folder; `render` says it on a terminal, in Markdown, LaTeX, CSV, JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpubench.core.claims import Word
+from gpubench.core.findings import Finding
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Facts:
+    """What stands above a table: what was the same in all rows, and on what it was measured."""
+
+    fixed: Mapping[str, Any]
+    """Fields that are equal in all rows and differ from what nobody needs to be told."""
+    machines: tuple[str, ...]
+    """`4 × NVIDIA H200, 64 CPUs`: what could be used."""
+    images: int | None
+    """Images of an epoch's training; None where rows differ in it."""
+    processes: tuple[int, int]
+    """The fewest and the most processes of a row."""
+    is_published: bool
+    """Whether the figures are a published log's."""
+    time_kind: str
+    """`steady rate`, `whole epochs` or `published log`."""
+    target_pct: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cell:
+    """One value of a table."""
+
+    value: Any
+    """None: empty, with a reason in the row's `missing`."""
+    low: float | None = None
+    high: float | None = None
+    bar: float | None = None
+    """0 to 1: its share of the largest of its column, where it has a bar."""
+    word: Word | None = None
+    """How sure the comparison in it is, where it holds one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportColumn:
+    """A column of a table."""
+
+    name: str
+    """As in table.csv; `growth` columns stand behind the column that they are of."""
+    is_number: bool
+    series: Mapping[str, Any] = field(default_factory=dict)
+    """Fields of the series that the column is of, where series stand side by side."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReportRow:
+    """A line of a table: one configuration, or several sizes that did not run for the same reason."""
+
+    labels: tuple[int, ...]
+    """Of the summary."""
+    cells: tuple[Cell, ...]
+    """One a column."""
+    status: str = "ok"
+    reason: str | None = None
+    skipped: tuple[Any, ...] = ()
+    """Values of the axis that were skipped for the same reason (`512 ran out of memory; 1024, 2048 skipped`)."""
+    is_answer: bool = False
+    warnings: tuple[str, ...] = ()
+    """Codes of warnings that touch this row's figures."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowGroup:
+    """Rows under a head of their own."""
+
+    head: Mapping[str, Any]
+    """Fields that are equal in them and differ between groups; empty for the only group."""
+    rows: tuple[ReportRow, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Warned:
+    """A kind of warning in the rows of a report."""
+
+    code: str
+    """A key of `schema.doubts.DOUBTS`, or of the report's further warnings in `render.words`."""
+    rows: tuple[int, ...]
+    worst: int | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
+    """What its sentence names, as the largest difference that such rows were seen to have (`noise`: 0.4)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """A table with its findings."""
+
+    name: str
+    """The experiment's."""
+    question: str
+    """The experiment's own question in words; empty where it has none."""
+    facts: Facts
+    columns: tuple[ReportColumn, ...]
+    groups: tuple[RowGroup, ...]
+    findings: tuple[Finding, ...]
+    """The question that the plan asks comes first."""
+    warnings: tuple[Warned, ...]
+    labels: Mapping[int, Mapping[str, Any]]
+    """Row of the summary -> its varied fields, by which words name it."""
+    figures: Mapping[int, Mapping[str, Any]]
+    """Row of the summary -> its figures that words need (images_per_s, epoch_time_s, gpu_mem_mib, time_to_top1_s …)."""
+    axis: str | None = None
+    """The field that is ordered along the rows."""
+
+    @property
+    def rows(self) -> Sequence[ReportRow]:
+        """All lines, whatever group they stand in."""
+        return [row for group in self.groups for row in group.rows]
