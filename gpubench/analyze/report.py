@@ -1,0 +1,188 @@
+"""From a table of a folder to its report: the questions that it answers, and what must be known to believe them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from gpubench.analyze.grid import (
+    build_groups,
+    build_network_groups,
+    build_sharing_groups,
+    choose_columns,
+    describe_columns,
+    lay_out,
+    plain,
+    split_codes,
+)
+from gpubench.analyze.view import View
+from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
+from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
+from gpubench.schema.doubts import DOUBTS
+from gpubench.schema.field import in_order
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS
+
+FIRST: Mapping[str, int] = {
+    "target": 0, "sharing": 1, "network_size": 2, "versus": 3, "batch_size": 4, "devices": 5, "top1": 6,
+}  # fmt: skip
+"""Which question comes first where a plan asks several."""
+TOLD_ABOUT: Mapping[str, tuple[str, ...]] = {
+    "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "versus", "work"),
+    "energy": ("energy_j", "energy_to_top1_j", "images_per_joule", "edp_js"),
+    "memory": ("gpu_mem_mib", "gpu_mem_growth_pct"),
+    "accuracy": ("top1_pct", "epochs_to_top1", "time_to_top1_s"),
+    "comparison": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "versus", "work"),
+}
+"""What a warning is about -> the columns that it touches."""
+FIRST_BATCH_PCT = 10.0
+"""A first batch that is more of the epoch than this decides more than chance does."""
+NAMED = ("images_per_s", "epoch_time_s", "gpu_mem_mib", "epochs_to_top1", "time_to_top1_s", "energy_to_top1_j",
+         "gmacs_per_image", "top1_pct", "cpu_s_per_epoch")  # fmt: skip
+"""Figures that words name."""
+
+
+def order_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings, that of the question that the plan asks first.
+
+    A target is asked for by `--until-top1`, sharing by groups, network sizes by several models; then the way of working
+    where one varies; then the batch size where it varies by itself; then devices.
+    """
+    return tuple(sorted(findings, key=lambda finding: FIRST[finding.question]))
+
+
+def build_report(view: View, findings: Sequence[Finding], wanted: Collection[str] = ()) -> Report:
+    """The report of one table. `wanted`: columns that were asked for, in place of those that its question has."""
+    ordered = order_findings(findings)
+    question = ordered[0].question if ordered else "batch_size" if view.table.axis == "batch_size" else "devices"
+    columns, groups = build_table(view, ordered, question, wanted)
+    shown = [column.name for column in columns]
+    return Report(
+        name=view.table.name,
+        question=view.table.question,
+        facts=collect_facts(view),
+        columns=columns,
+        groups=groups,
+        findings=ordered,
+        warnings=tuple(collect_warnings(view, shown)),
+        labels={
+            int(label): {field: plain(row[field]) for field in view.table.varied}
+            for label, row in zip(view.summary.index, view.summary.to_dict("records"), strict=True)
+        },
+        figures={
+            int(label): {name: plain(row.get(name)) for name in NAMED}
+            for label, row in zip(view.summary.index, view.summary.to_dict("records"), strict=True)
+        },
+        axis=view.table.axis,
+    )
+
+
+def build_table(
+    view: View, findings: Sequence[Finding], question: str, wanted: Collection[str]
+) -> tuple[tuple[ReportColumn, ...], tuple[RowGroup, ...]]:
+    """Columns and lines: a line a group of jobs, a network, or a row."""
+    first = findings[0] if findings else None
+    if isinstance(first, SharingFinding) and not wanted:
+        names = ("jobs", "solo_epoch_time_s", "epoch_time_s", "slowdown", "work", "sharing")
+        columns = tuple(ReportColumn(name=name, is_number=name not in ("jobs", "sharing")) for name in names)
+        return columns, build_sharing_groups(view.summary, first)
+    if isinstance(first, NetworkSizeFinding) and not wanted:
+        names = ("network", "gmacs_per_image", "baseline_epoch_time_s", "epoch_time_s", "speedup")
+        columns = tuple(ReportColumn(name=name, is_number=name != "network") for name in names)
+        return columns, build_network_groups(view.summary, first)
+    alone = view.summary[view.summary["group"].isna()] if not wanted else view.summary
+    layout = lay_out(view.table.varied, view.table.axis, view.table.tied)
+    names = choose_columns(alone, question, tuple(wanted))
+    columns = describe_columns(alone, layout.labels, names)
+    return columns, build_groups(alone, layout, names, findings)
+
+
+def collect_facts(view: View) -> Facts:
+    """What stands above the table."""
+    summary = view.summary
+    ended = summary[summary["repeats"] > 0]
+    machines = dict.fromkeys(
+        describe_machine(row)
+        for row in summary.drop_duplicates(["gpu_name", "gpu_count", "cpu_name", "cpu_count"]).to_dict(
+            "records"
+        )
+    )
+    images = ended["images_per_epoch"].dropna().unique()
+    targets = summary["until_top1"].dropna().unique()
+    return Facts(
+        fixed=select_fixed(view.table.fixed, view.table.varied),
+        machines=tuple(name for name in machines if name),
+        images=int(images[0]) if len(images) == 1 else None,
+        processes=(int(ended["repeats"].min()), int(ended["repeats"].max())) if len(ended) else (0, 0),
+        is_published=bool((ended["source"] != "measured").all()) if len(ended) else False,
+        time_kind=view.table.kind,
+        target_pct=float(targets[0]) if len(targets) == 1 else None,
+    )
+
+
+def select_fixed(fixed: Mapping[str, Any], varied: Collection[str]) -> dict[str, Any]:
+    """The fields that are worth telling: not those of which the value goes without saying."""
+    told = {}
+    for field in in_order(FIELDS, {name: ABOUT[name].said_behind for name in FIELDS}):
+        about = ABOUT[field]
+        unsaid = DEFAULTS[field] if about.added else about.unsaid
+        if about.said and field in fixed and field not in varied and fixed[field] != unsaid:
+            told[field] = fixed[field]
+    return told
+
+
+def describe_machine(row: Mapping[str, Any]) -> str:
+    """`4 × NVIDIA H200, 64 CPUs`; a CPU by its name where no GPU was there."""
+    gpu, gpus, cpu, cpus = (
+        plain(row.get(name)) for name in ("gpu_name", "gpu_count", "cpu_name", "cpu_count")
+    )
+    parts = [f"{gpus} × {gpu}" if gpus else str(gpu)] if gpu else [str(cpu)] if cpu else []
+    return ", ".join([*parts, *([f"{cpus} CPUs"] if cpus else [])])
+
+
+def collect_warnings(view: View, shown: Collection[str]) -> list[Warned]:
+    """A kind of warning each, with the rows that have it: only what touches a column that is shown."""
+    rows: dict[str, list[int]] = {}
+    for label, codes in zip(view.summary.index, view.summary["doubts"], strict=True):
+        for code in split_codes(codes):
+            rows.setdefault(code, []).append(int(label))
+    warnings = [
+        Warned(code=code, rows=tuple(labels)) for code, labels in rows.items() if is_touching(code, shown)
+    ]
+    return [*warn_of_evidence(view), *warnings]
+
+
+def is_touching(code: str, shown: Collection[str]) -> bool:
+    """Whether a warning weakens a figure that is shown."""
+    doubt = DOUBTS.get(code)
+    if doubt is None:
+        return True
+    return doubt.serious and any(set(TOLD_ABOUT[about]) & set(shown) for about in doubt.about)
+
+
+def warn_of_evidence(view: View) -> list[Warned]:
+    """What weakens all answers: one process a row, a log's one figure a row, a first batch that is much of an epoch."""
+    ended = view.summary[view.summary["repeats"] > 0]
+    warnings: list[Warned] = []
+    if not len(ended):
+        return warnings
+    labels = tuple(int(label) for label in ended.index)
+    if view.table.kind == "published log":
+        warnings.append(Warned(code="published", rows=labels))
+    elif (ended["repeats"] == 1).all():
+        noise = float(ended["noise_pct"].max()) if "noise_pct" in ended else None
+        figures = {} if noise is None else {"noise_pct": noise}
+        is_target = bool(ended["until_top1"].notna().any())
+        warnings.append(Warned(code="one-seed" if is_target else "one-process", rows=labels, figures=figures))
+    if view.table.kind == "whole epochs":
+        share = 100 * ended["first_batch_s"].astype("float64") / ended["epoch_time_s"].astype("float64")
+        large = share[share > FIRST_BATCH_PCT]
+        if len(large) and ended["batch_size"].nunique() > 1:
+            warnings.append(
+                Warned(
+                    code="first-batch",
+                    rows=tuple(int(label) for label in large.index),
+                    figures={"low_pct": float(large.min()), "high_pct": float(large.max())},
+                )
+            )
+    return warnings
+
