@@ -17,11 +17,12 @@ from gpubench.analyze.grid import plain
 from gpubench.analyze.noise import borrow_noise
 from gpubench.analyze.series import Fields
 from gpubench.analyze.view import Samples, View
-from gpubench.core.claims import Claim, Word
+from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
 from gpubench.stats.choice import choose
 from gpubench.stats.decisions import decide
 from gpubench.stats.estimates import compare_rounds
+from gpubench.stats.power import find_rounds_for_choice
 
 FEWEST_SIZES = 3
 """A series of fewer is not chosen from where another has as many."""
@@ -63,7 +64,7 @@ def find_series(view: View) -> list[Series]:
     fields = Fields.of(alone)
     numbers, _ = fields.series("batch_size", view.table.tied)
     told = [name for name in view.table.varied if name != "batch_size" and name not in view.table.tied]
-    noise = borrow_noise(view)
+    noise = {row: math.log1p(part) for row, part in borrow_noise(view.summary).items()}
     series = []
     for number in dict.fromkeys(numbers.tolist()):
         members = alone[numbers == number].sort_values("batch_size", kind="stable")
@@ -81,11 +82,12 @@ def find_series(view: View) -> list[Series]:
     return series
 
 
-def answer(view: View) -> BatchSizeFinding | None:
-    """The finding of a table; None where the batch size does not vary by itself."""
+def answer(view: View) -> list[BatchSizeFinding]:
+    """The finding of a table; none where the batch size does not vary by itself."""
     series = find_series(view)
     claims = decide(make_claims(series, view))
-    return make_finding(series, view, claims, view.round_minutes)
+    finding = make_finding(series, view, claims, view.round_minutes)
+    return [finding] if finding else []
 
 
 def make_claims(series: Sequence[Series], processes: Processes) -> list[Claim]:
@@ -130,15 +132,21 @@ def make_finding(
     if not named:
         return None
     chosen = find_fastest_series(named, processes)
-    choice, rounds = choose(
-        {row: processes.image_s[row] for row in chosen.rows},
-        {row: _middle(processes.memory_mib[row]) for row in chosen.rows if row in processes.memory_mib},
-    )
+    image_s, memory = processes.image_s, processes.memory_mib
+    rates = {row: 1 / find_mean(image_s[row]) for row in chosen.rows}
+    sizes = {row: find_mean(memory[row]) if row in memory else None for row in chosen.rows}
+
+    def compare(row: int, other: int) -> Evidence:
+        """Of the rate of a row by that of another: of the times the other way round."""
+        noise = [chosen.noise[each] for each in (row, other) if each in chosen.noise]
+        return compare_rounds(image_s[other], image_s[row], noise=max(noise, default=None))
+
+    choice = choose(rates, sizes, compare)
     pick = choice.row
-    rates = {row: 1 / _middle(processes.image_s[row]) for row in chosen.rows}
+    others = {row: compare(row, pick) for row in chosen.rows if row != pick}
     fastest = max(rates, key=rates.__getitem__)
-    as_fast, slower = sort_by_rate(chosen, processes, choice)
-    memory = processes.memory_mib
+    as_fast, slower = sort_by_rate(others, choice)
+    pick_size, fastest_size = sizes[pick], sizes[fastest]
     is_several = choice.bound is not None
     return BatchSizeFinding(
         word="sure" if choice.is_firm else "unknown" if is_several else "likely",
@@ -148,44 +156,35 @@ def make_finding(
         label=chosen.label,
         fastest=fastest if fastest != pick else None,
         speed_gain=rates[fastest] / rates[pick] - 1 if fastest != pick else None,
-        memory_ratio=_middle(memory[fastest]) / _middle(memory[pick])
-        if fastest != pick and fastest in memory and pick in memory
-        else None,
+        memory_ratio=fastest_size / pick_size if fastest != pick and fastest_size and pick_size else None,
         as_fast=as_fast,
         slower=slower,
         out_of_memory=next(iter(chosen.out_of_memory), None),
         interrupted=chosen.interrupted,
         least_cost=tuple(find_least_costs(named, processes, claims)),
-        remedy=find_remedy(rounds, processes, round_minutes) if is_several and not choice.is_firm else None,
+        remedy=find_remedy(others, round_minutes) if is_several and not choice.is_firm else None,
     )
 
 
 def find_fastest_series(series: Sequence[Series], processes: Processes) -> Series:
     """The series with the best rate, among those of at least FEWEST_SIZES where there are such."""
     large = [members for members in series if len(members.rows) >= FEWEST_SIZES] or series
-    return min(large, key=lambda members: min(_middle(processes.image_s[row]) for row in members.rows))
+    return min(large, key=lambda members: min(find_mean(processes.image_s[row]) for row in members.rows))
 
 
-def sort_by_rate(
-    series: Series, processes: Processes, choice: Choice
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def sort_by_rate(others: Mapping[int, Evidence], choice: Choice) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The other rows of a series: those that may be as fast as the chosen one, and those that are slower.
 
     Of several processes by the bound of the choice; of one by the noise of such rows.
     """
-    others = [row for row in series.rows if row != choice.row]
-    if choice.bound is not None:
-        return (
-            tuple(row for row in others if row in choice.gains),
-            tuple(row for row in others if row not in choice.gains),
-        )
-    pick = processes.image_s[choice.row]
-    slower = []
-    for row in others:
-        noise = max((series.noise[one] for one in (row, choice.row) if one in series.noise), default=math.inf)
-        if compare_rounds(processes.image_s[row], pick).center > noise:
-            slower.append(row)
-    return tuple(row for row in others if row not in slower), tuple(slower)
+
+    def is_slower(row: int) -> bool:
+        evidence = others[row]
+        if choice.bound is not None:
+            return row not in choice.gains
+        return evidence.noise is not None and evidence.center < -evidence.noise
+
+    return tuple(row for row in others if not is_slower(row)), tuple(row for row in others if is_slower(row))
 
 
 def find_least_costs(
@@ -197,7 +196,7 @@ def find_least_costs(
         steps = [claim for claim in claims if claim.series == str(number)]
         if len(steps) + 1 != len(members.rows) or not steps:
             continue  # a row without memory parts the series
-        costs = {row: _middle(find_cost(processes, row)) for row in members.rows}
+        costs = {row: find_mean(find_cost(processes, row)) for row in members.rows}
         for word in ("sure", "likely"):
             low, high = find_range(members.rows, steps, word)
             if (low, high) != (members.rows[0], members.rows[-1]):
@@ -228,17 +227,18 @@ def find_range(rows: Sequence[int], steps: Sequence[Claim], word: str) -> tuple[
     return rows[falling], rows[len(rows) - 1 - rising]
 
 
-def find_remedy(rounds: int | None, processes: Processes, round_minutes: float | None) -> Remedy | None:
-    """The rounds that would settle a choice; None where they take longer than anybody would wait."""
+def find_remedy(others: Mapping[int, Evidence], round_minutes: float | None) -> Remedy | None:
+    """The rounds that would make a choice firm; None where they take longer than anybody would wait."""
+    rounds = find_rounds_for_choice(list(others.values()))
     if rounds is None:
         return None
-    present = max(len(samples) for samples in processes.image_s.values())
+    present = max(max(evidence.processes) for evidence in others.values())
     minutes = None if round_minutes is None else (rounds - present) * round_minutes
     if rounds <= present or (minutes is not None and minutes > LONGEST_ADVICE_MIN):
         return None
     return Remedy(rounds=rounds, minutes=minutes)
 
 
-def _middle(samples: Samples) -> float:
+def find_mean(samples: Samples) -> float:
     """The geometric mean, about which intervals of the logarithms lie."""
     return math.exp(math.fsum(map(math.log, samples.values())) / len(samples))

@@ -18,7 +18,7 @@ from gpubench.analyze.grid import (
 from gpubench.analyze.view import View
 from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
-from gpubench.schema.doubts import DOUBTS
+from gpubench.schema.doubts import doubt_of
 from gpubench.schema.field import in_order
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS
 
@@ -53,7 +53,9 @@ def order_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 def build_report(view: View, findings: Sequence[Finding], wanted: Collection[str] = ()) -> Report:
     """The report of one table. `wanted`: columns that were asked for, in place of those that its question has."""
     ordered = order_findings(findings)
-    question = ordered[0].question if ordered else "batch_size" if view.table.axis == "batch_size" else "devices"
+    question = (
+        ordered[0].question if ordered else "batch_size" if view.table.axis == "batch_size" else "devices"
+    )
     columns, groups = build_table(view, ordered, question, wanted)
     shown = [column.name for column in columns]
     return Report(
@@ -152,11 +154,14 @@ def collect_warnings(view: View, shown: Collection[str]) -> list[Warned]:
 
 
 def is_touching(code: str, shown: Collection[str]) -> bool:
-    """Whether a warning weakens a figure that is shown."""
-    doubt = DOUBTS.get(code)
-    if doubt is None:
-        return True
-    return doubt.serious and any(set(TOLD_ABOUT[about]) & set(shown) for about in doubt.about)
+    """Whether a warning weakens a figure that is shown, and nothing else that is shown tells it.
+
+    How far processes lie apart is what intervals tell; what only earlier versions raised came from how they measured.
+    """
+    doubt = doubt_of(code)
+    if code == "spread" or doubt.raised_by == "earlier" or not doubt.serious:
+        return False
+    return any(set(TOLD_ABOUT[about]) & set(shown) for about in doubt.about)
 
 
 def warn_of_evidence(view: View) -> list[Warned]:
@@ -185,4 +190,3 @@ def warn_of_evidence(view: View) -> list[Warned]:
                 )
             )
     return warnings
-

@@ -21,9 +21,7 @@ class Measured:
     memory_mib: Mapping[int, Mapping[int, float]]
 
 
-def measure(
-    rates: Sequence[float], memory: Sequence[float], scatter: Sequence[float] = (0.0,)
-) -> Measured:
+def measure(rates: Sequence[float], memory: Sequence[float], scatter: Sequence[float] = (0.0,)) -> Measured:
     """Rows 0, 1, … with these rates (images/s) and memory (MiB); a process for each relative deviation in `scatter`.
 
     Deviations alternate between rows, so that pairs of rounds vary, too.
@@ -37,9 +35,7 @@ def measure(
             row: {number: deviate(row, number) / rate for number in range(len(scatter))}
             for row, rate in enumerate(rates)
         },
-        memory_mib={
-            row: dict.fromkeys(range(len(scatter)), size) for row, size in enumerate(memory)
-        },
+        memory_mib={row: dict.fromkeys(range(len(scatter)), size) for row, size in enumerate(memory)},
     )
 
 
