@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from gpubench.analyze.grid import plain
 from gpubench.analyze.noise import borrow_noise
-from gpubench.analyze.series import Fields
+from gpubench.analyze.series import DEVICES, Fields, combine
 from gpubench.analyze.view import Samples, View
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
@@ -58,12 +58,20 @@ class Processes(Protocol):
 
 def find_series(view: View) -> list[Series]:
     """The series along the batch size, of what ran alone; none where it does not vary by itself."""
-    if view.table.axis != "batch_size" or view.table.is_of_tries or view.table.has_only_baselines:
+    table = view.table
+    is_target = bool(view.summary["until_top1"].notna().any())  # who trains to a target asks for that
+    if table.axis != "batch_size" or table.is_of_tries or table.has_only_baselines or is_target:
         return []
     alone = view.alone
     fields = Fields.of(alone)
-    numbers, _ = fields.series("batch_size", view.table.tied)
-    told = [name for name in view.table.varied if name != "batch_size" and name not in view.table.tied]
+    series_codes, _ = fields.series("batch_size", table.tied)
+    devices = [
+        fields.codes[name] for name in DEVICES if name in table.tied
+    ]  # more of them are another question
+    numbers = combine(len(alone), [series_codes, *devices])
+    told = [
+        name for name in table.varied if name != "batch_size" and (name in DEVICES or name not in table.tied)
+    ]
     noise = {row: math.log1p(part) for row, part in borrow_noise(view.summary).items()}
     series = []
     for number in dict.fromkeys(numbers.tolist()):
@@ -202,7 +210,7 @@ def find_least_costs(
             if (low, high) != (members.rows[0], members.rows[-1]):
                 break
         is_open = (low, high) == (members.rows[0], members.rows[-1])
-        verdict: Word = "unknown" if is_open else word  # type: ignore[assignment]  # of a literal tuple
+        verdict: Word = "unknown" if is_open else word
         least.append(
             LeastCost(
                 label=members.label,

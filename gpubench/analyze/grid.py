@@ -49,11 +49,12 @@ class Layout:
 
 
 def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ()) -> Layout:
-    """With an ordered axis the other fields that vary stand over groups of rows, without one they are columns."""
-    others = tuple(field for field in varied if field != axis and field not in tied)
+    """With an ordered axis the fields that vary beside it stand over groups of rows, without one they are columns."""
     if axis is None:
-        return Layout(axis=None, heads=others[:-1] if len(others) > 2 else (), labels=others)
-    return Layout(axis=axis, heads=others, labels=(axis,))
+        return Layout(axis=None, heads=(), labels=tuple(varied))
+    along = tuple(field for field in varied if field in tied)
+    others = tuple(field for field in varied if field != axis and field not in tied)
+    return Layout(axis=axis, heads=others, labels=(axis, *along))
 
 
 def choose_columns(summary: pd.DataFrame, question: str, wanted: Collection[str] = ()) -> tuple[str, ...]:
@@ -87,13 +88,13 @@ def build_groups(
     parts = summary.groupby(heads, sort=False, dropna=False) if heads else [((), summary)]
     for key, members in parts:
         lines: list[ReportRow] = []
-        for label, row in zip(members.index, members.to_dict("records"), strict=True):
+        for label, row in list_rows(members):
             reason = row.get("reason")
             if row["status"] in NEVER_RAN and lines and is_continued(lines[-1], row):
                 last = lines[-1]
                 value = row[layout.axis] if layout.axis else label
                 lines[-1] = ReportRow(
-                    labels=(*last.labels, int(label)),
+                    labels=(*last.labels, label),
                     cells=last.cells,
                     status=last.status,
                     reason=last.reason,
@@ -102,12 +103,10 @@ def build_groups(
                 )
                 continue
             cells = [Cell(value=plain(row.get(field))) for field in layout.labels]
-            cells += [
-                build_cell(row, name, words.get((name, int(label))), largest.get(name)) for name in columns
-            ]
+            cells += [build_cell(row, name, words.get((name, label)), largest.get(name)) for name in columns]
             lines.append(
                 ReportRow(
-                    labels=(int(label),),
+                    labels=(label,),
                     cells=tuple(cells),
                     status=str(row["status"]) if not row["repeats"] else "ok",
                     reason=reason if isinstance(reason, str) else None,
@@ -167,7 +166,7 @@ def build_network_groups(summary: pd.DataFrame, finding: NetworkSizeFinding) -> 
     """A line a network: its size, its time on few devices and on more, and how many times as fast that is."""
     lines = []
     for claim in finding.claims:
-        row, baseline = summary.loc[claim.candidate], summary.loc[claim.baseline]
+        (_, baseline), (_, row) = list_rows(summary.loc[[claim.baseline, claim.candidate]])
         verdict = claim.decided
         lines.append(
             ReportRow(
@@ -232,7 +231,7 @@ def describe_columns(
     )
 
 
-def name_network(row: Mapping[str, Any] | pd.Series[Any]) -> str:
+def name_network(row: Mapping[str, Any]) -> str:
     """`lenet x4`: a network, and how many times as wide."""
     width = plain(row.get("width"))
     return f"{row['model']} x{width:g}" if width not in (None, 1) else str(row["model"])
@@ -241,6 +240,15 @@ def name_network(row: Mapping[str, Any] | pd.Series[Any]) -> str:
 def split_codes(codes: Any) -> tuple[str, ...]:
     """The codes of a cell of the column `doubts`."""
     return tuple(codes.split("+")) if isinstance(codes, str) and codes else ()
+
+
+def list_rows(frame: pd.DataFrame) -> list[tuple[int, dict[str, Any]]]:
+    """Each row's label and values, by column, as Python's own."""
+    columns = list(map(str, frame.columns))
+    return [
+        (int(label), dict(zip(columns, map(plain, values), strict=True)))
+        for label, *values in frame.itertuples()
+    ]
 
 
 def plain(value: Any) -> Any:

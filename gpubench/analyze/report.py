@@ -12,9 +12,11 @@ from gpubench.analyze.grid import (
     choose_columns,
     describe_columns,
     lay_out,
+    list_rows,
     plain,
     split_codes,
 )
+from gpubench.analyze.noise import borrow_noise
 from gpubench.analyze.view import View
 from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
@@ -58,6 +60,7 @@ def build_report(view: View, findings: Sequence[Finding], wanted: Collection[str
     )
     columns, groups = build_table(view, ordered, question, wanted)
     shown = [column.name for column in columns]
+    rows = list_rows(view.summary)
     return Report(
         name=view.table.name,
         question=view.table.question,
@@ -66,14 +69,8 @@ def build_report(view: View, findings: Sequence[Finding], wanted: Collection[str
         groups=groups,
         findings=ordered,
         warnings=tuple(collect_warnings(view, shown)),
-        labels={
-            int(label): {field: plain(row[field]) for field in view.table.varied}
-            for label, row in zip(view.summary.index, view.summary.to_dict("records"), strict=True)
-        },
-        figures={
-            int(label): {name: plain(row.get(name)) for name in NAMED}
-            for label, row in zip(view.summary.index, view.summary.to_dict("records"), strict=True)
-        },
+        labels={label: {field: plain(row[field]) for field in view.table.varied} for label, row in rows},
+        figures={label: {name: plain(row.get(name)) for name in NAMED} for label, row in rows},
         axis=view.table.axis,
     )
 
@@ -84,7 +81,7 @@ def build_table(
     """Columns and lines: a line a group of jobs, a network, or a row."""
     first = findings[0] if findings else None
     if isinstance(first, SharingFinding) and not wanted:
-        names = ("jobs", "solo_epoch_time_s", "epoch_time_s", "slowdown", "work", "sharing")
+        names: tuple[str, ...] = ("jobs", "solo_epoch_time_s", "epoch_time_s", "slowdown", "work", "sharing")
         columns = tuple(ReportColumn(name=name, is_number=name not in ("jobs", "sharing")) for name in names)
         return columns, build_sharing_groups(view.summary, first)
     if isinstance(first, NetworkSizeFinding) and not wanted:
@@ -104,9 +101,7 @@ def collect_facts(view: View) -> Facts:
     ended = summary[summary["repeats"] > 0]
     machines = dict.fromkeys(
         describe_machine(row)
-        for row in summary.drop_duplicates(["gpu_name", "gpu_count", "cpu_name", "cpu_count"]).to_dict(
-            "records"
-        )
+        for _, row in list_rows(summary.drop_duplicates(["gpu_name", "gpu_count", "cpu_name", "cpu_count"]))
     )
     images = ended["images_per_epoch"].dropna().unique()
     targets = summary["until_top1"].dropna().unique()
@@ -174,10 +169,15 @@ def warn_of_evidence(view: View) -> list[Warned]:
     if view.table.kind == "published log":
         warnings.append(Warned(code="published", rows=labels))
     elif (ended["repeats"] == 1).all():
-        noise = float(ended["noise_pct"].max()) if "noise_pct" in ended else None
-        figures = {} if noise is None else {"noise_pct": noise}
+        noise = borrow_noise(view.summary)
         is_target = bool(ended["until_top1"].notna().any())
-        warnings.append(Warned(code="one-seed" if is_target else "one-process", rows=labels, figures=figures))
+        warnings.append(
+            Warned(
+                code="one-seed" if is_target else "one-process",
+                rows=labels,
+                figures={} if is_target else {"noise_pct": 100 * max(noise[label] for label in labels)},
+            )
+        )
     if view.table.kind == "whole epochs":
         share = 100 * ended["first_batch_s"].astype("float64") / ended["epoch_time_s"].astype("float64")
         large = share[share > FIRST_BATCH_PCT]

@@ -59,7 +59,7 @@ class View:
             if pd.notna(value) and value > 0:
                 node = first(host) if isinstance(host, str) else ""
                 values.setdefault(int(row), {})[number, repeat, node] = float(value)
-        return values
+        return {**values}
 
     @cached_property
     def image_s(self) -> dict[int, Samples]:
