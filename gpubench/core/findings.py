@@ -162,6 +162,8 @@ class SharingGroup:
     """Whether sharing gains (work above the border of none); None: unknown."""
     spoilt_by: int | None = None
     """A job that was faster together than alone, so that its time alone is not reliable."""
+    predicted_work: float | None = None
+    """The work that was predicted before the group ran; None where there was no prediction."""
 
 
 @dataclass(frozen=True, kw_only=True)
