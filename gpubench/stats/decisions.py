@@ -146,10 +146,14 @@ def list_tests(claim: Claim) -> list[tuple[StudentEstimate, float]]:
 
 
 def list_joint_tests(evidence: Evidence) -> list[tuple[StudentEstimate, float]]:
-    """Welch's test and that of pairs, sharing the level; one alone where there is only that."""
-    both = [(evidence.welch, WELCH), (evidence.pairs, PAIRS)]
-    known = [(estimate, share) for estimate, share in both if estimate is not None]
-    return known if len(known) > 1 else [(estimate, 1.0) for estimate, _ in known]
+    """Welch's test and that of pairs, sharing the level; one alone where there is only that.
+
+    Together both reject less than their shares add up to, which is room enough for what Welch's degrees of freedom err
+    by: 2 to 5 % of questions in which rows' noises are 1:1 to 1:30. Alone it needs its floors.
+    """
+    if evidence.welch is None or evidence.pairs is None:
+        return [(estimate, 1.0) for estimate in (evidence.welch, evidence.pairs) if estimate is not None]
+    return [(replace(evidence.welch, floors=()), WELCH), (evidence.pairs, PAIRS)]
 
 
 def evaluate_claim(claim: Claim) -> Outcome | None:
