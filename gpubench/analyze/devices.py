@@ -1,4 +1,4 @@
-"""What more devices bring: each row against the same work on fewer devices, by the same batch or the same batch a device.
+"""What more devices bring: each row against the same work on fewer, by the same batch or the same batch a device.
 
 A strategy is a question of its own. Which row is the baseline the summary tells: `single` on one device where that was
 measured, else the fewest devices under the same strategy.
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import TableRows, find_label, find_word, list_rows
+from gpubench.analyze.table_rows import TableRows, find_label, find_remedy, find_word, list_open, list_rows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import DevicesFinding, SpeedUp
 
@@ -20,8 +20,8 @@ BASELINES = {"strong": "strong_baseline", "weak": "weak_baseline"}
 
 
 def make_claims(rows: TableRows) -> list[Claim]:
-    """The speed-ups of a table, those by the same batch first."""
-    alone = rows.alone
+    """The speed-ups of a table, those by the same batch first; none where rows are there for their groups alone."""
+    alone = rows.alone[:0] if rows.has_only_baselines else rows.alone
     return [
         Claim(
             metric="images_per_s",
@@ -29,31 +29,36 @@ def make_claims(rows: TableRows) -> list[Claim]:
             baseline=baseline,
             evidence=rows.compare(rows.rates, row, baseline),
             design="paired",
-            family=f"devices:{alone.at[row, 'strategy']}",
+            family=f"devices:{rows.get(row, 'strategy')}",
             series=kind,
         )
         for kind, column in BASELINES.items()
         for row in alone.index
-        if (baseline := find_label(alone.at[row, column])) is not None
+        if (baseline := find_label(rows.get(row, column))) is not None
         and baseline != row
         and baseline in rows.rates
     ]
 
 
-def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[DevicesFinding]:
+def make_findings(
+    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
+) -> list[DevicesFinding]:
     """What the decided claims come to: a finding a strategy, that with the best rate first."""
     families: dict[str, list[Claim]] = {}
     for claim in claims:
         families.setdefault(claim.family, []).append(claim)
     devices = count_devices(rows.summary)
-    findings = []
-    for members in families.values():
-        speed_ups = tuple(_describe(claim, devices) for claim in members)
-        findings.append(
-            DevicesFinding(
-                word=find_word(members), claims=tuple(members), rows=list_rows(members), speed_ups=speed_ups
-            )
+    findings = [
+        DevicesFinding(
+            word=find_word(members),
+            claims=tuple(members),
+            rows=list_rows(members),
+            remedy=find_remedy(list_open(members), members, round_minutes),
+            strategy=str(rows.get(members[0].candidate, "strategy")),
+            speed_ups=tuple(_describe(claim, devices) for claim in members),
         )
+        for members in families.values()
+    ]
     rates = rows.summary["images_per_s"].fillna(0)
     return sorted(
         findings, key=lambda finding: -max(rates[each.claim.candidate] for each in finding.speed_ups)

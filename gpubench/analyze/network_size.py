@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gpubench.analyze import devices
-from gpubench.analyze.table_rows import TableRows, find_word, list_rows
+from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, list_open, list_rows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import NetworkSizeFinding
 
@@ -33,7 +33,11 @@ def make_claims(rows: TableRows) -> list[Claim]:
     series: dict[tuple[object, ...], list[Claim]] = {}
     for claim in devices.make_claims(rows):
         if gmacs[claim.candidate] > 0:
-            place = (claim.series, *summary.loc[claim.candidate, list(same)], summary.at[claim.baseline, "devices"])
+            place = (
+                claim.series,
+                *summary.loc[claim.candidate, list(same)],
+                summary.at[claim.baseline, "devices"],
+            )
             series.setdefault(place, []).append(claim)
     claims = []
     for place, members in series.items():
@@ -55,7 +59,9 @@ def make_claims(rows: TableRows) -> list[Claim]:
     return claims
 
 
-def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[NetworkSizeFinding]:
+def make_findings(
+    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
+) -> list[NetworkSizeFinding]:
     """What the decided claims come to, a finding a series."""
     findings = []
     counts = devices.count_devices(rows.summary)
@@ -68,10 +74,11 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[NetworkSizeF
                 word=find_word(faster or steps),
                 claims=tuple(steps),
                 rows=list_rows(steps),
+                remedy=find_remedy(list_open(steps), steps, round_minutes),
                 devices=int(counts[steps[0].candidate]),
-                strategy=str(rows.summary.at[steps[0].candidate, "strategy"]),
+                strategy=str(rows.get(steps[0].candidate, "strategy")),
                 first_faster=first,
-                gmacs=None if first is None else float(rows.summary.at[first, "gmacs_per_image"]),
+                gmacs=None if first is None else float(rows.get(first, "gmacs_per_image")),
             )
         )
     return findings

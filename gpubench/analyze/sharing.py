@@ -11,13 +11,13 @@ is compared with it.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import Figures, TableRows, find_label, find_word, list_rows
+from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word
 from gpubench.core.claims import Claim, Design
 from gpubench.core.findings import SharingFinding, SharingGroup
 from gpubench.stats.estimates import add_work
@@ -45,30 +45,30 @@ def make_claims(rows: TableRows) -> list[Claim]:
     Claims of work have the group's first job as candidate and as baseline, and the border in `limit`; those of
     `slowdown` the job and its trial alone.
     """
-    times = find_times(rows)
+    times, alone = find_times(rows), find_alone(rows)
+    baselines = find_baselines(rows, times, alone)
     claims = []
-    for group in list_groups(rows.summary, rows.runs):
-        alone = {row: find_label(rows.summary.at[row, "alone"]) for row in group.rows}
+    for group in list_groups(rows.summary):
         claims += [
             Claim(
                 metric=SLOWDOWN,
                 candidate=row,
-                baseline=baseline,
-                evidence=rows.compare(times, row, baseline),
+                baseline=alone[row],
+                # By all processes: as in work, a group and a trial alone have nothing in common but the machine.
+                evidence=replace(rows.compare(times, row, alone[row]), pairs=None),
                 design="paired",
                 family=f"sharing:{row}",
             )
-            for row, baseline in alone.items()
-            if baseline in times and row in times
+            for row in group.rows
+            if row in alone and row in times
         ]
-        baselines = find_baselines(rows, group, times)
         together = list_common_runs(group, times)
-        if len(group.rows) < group.jobs or baselines is None or not together[0]:
+        if len(group.rows) < group.jobs or not together[0] or not all(row in baselines for row in group.rows):
             continue
         evidence = add_work(
-            {name: samples for name, samples in baselines.values()},
+            dict(baselines[row] for row in group.rows),
             [(baselines[row][0], samples) for row, samples in zip(group.rows, together, strict=True)],
-            noise=rows.find_noise(*group.rows, *(label for label in alone.values() if label is not None)),
+            noise=rows.find_noise(*group.rows, *(alone[row] for row in group.rows if row in alone)),
         )
         designs: tuple[Design, Design] = ("above", "below")
         claims += [
@@ -87,28 +87,39 @@ def make_claims(rows: TableRows) -> list[Claim]:
     return claims
 
 
-def make_finding(rows: TableRows, claims: Sequence[Claim]) -> SharingFinding | None:
+def make_finding(
+    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
+) -> SharingFinding | None:
     """What the decided claims come to; None without a group."""
+    about: dict[int, list[Claim]] = {}
+    for claim in claims:
+        if claim.metric == WORK:
+            about.setdefault(claim.candidate, []).append(claim)
     spoilt = {
         claim.baseline: claim.candidate
         for claim in claims
-        if claim.metric == SLOWDOWN
-        and claim.decided.word != UNKNOWN
-        and claim.decided.direction == "less"
+        if claim.metric == SLOWDOWN and claim.decided.word != UNKNOWN and claim.decided.direction == "less"
     }
+    alone = find_alone(rows)
     groups = []
-    for group in list_groups(rows.summary, rows.runs):
-        alone = [find_label(rows.summary.at[row, "alone"]) for row in group.rows]
-        spoilt_by = next((spoilt[label] for label in alone if label in spoilt), None)
-        about = [claim for claim in claims if claim.metric == WORK and claim.candidate == group.rows[0]]
-        groups.append(_judge(group, about, spoilt_by, rows.summary))
+    for group in list_groups(rows.summary):
+        spoilt_by = next((spoilt[alone[row]] for row in group.rows if alone.get(row) in spoilt), None)
+        groups.append(_judge(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
     if not groups:
         return None
+    unsettled = [
+        claim
+        for group in groups
+        if group.gains is None and group.spoilt_by is None
+        for claim in about.get(group.rows[0], [])[:2]
+        if claim.decided.direction == ("more" if claim.design == "above" else "less")
+    ]
     words = {group.word for group in groups} - {UNKNOWN}
     return SharingFinding(
         word="likely" if "likely" in words else "sure" if words else "unknown",
         claims=tuple(claims),
         rows=tuple(row for group in groups for row in group.rows),
+        remedy=find_remedy(unsettled, claims, round_minutes),
         groups=tuple(groups),
     )
 
@@ -131,22 +142,17 @@ def find_borders(jobs: int) -> tuple[float, float]:
     return 1 + NO_OVERLAP * (jobs - 1), 1 + FULL_OVERLAP * (jobs - 1)
 
 
-def list_groups(summary: pd.DataFrame, runs: pd.DataFrame) -> list[Group]:
-    """The groups of jobs of a table, in its order. Those without an id are told apart by their name alone."""
+def list_groups(summary: pd.DataFrame) -> list[Group]:
+    """The groups of jobs of a table, in its order."""
     jobs = summary[summary["group"].notna()]
-    units = jobs["unit"].astype(object).where(jobs["unit"].notna(), jobs["group"])
-    groups = []
-    for _, members in jobs.groupby(units, sort=False):
-        facts = runs.loc[runs["row"].isin(members.index), "together"]
-        counts = [fact.jobs for fact in facts if fact is not None and fact.jobs]
-        groups.append(
-            Group(
-                name=str(members["group"].iloc[0]),
-                rows=tuple(map(int, members.index)),
-                jobs=max([len(members), *counts]),
-            )
+    return [
+        Group(
+            name=str(members["group"].iloc[0]),
+            rows=tuple(map(int, members.index)),
+            jobs=max(len(members), int(members["jobs_of_group"].fillna(0).max())),
         )
-    return groups
+        for _, members in jobs.groupby("unit", sort=False)
+    ]
 
 
 def find_times(rows: TableRows) -> Figures:
@@ -154,26 +160,30 @@ def find_times(rows: TableRows) -> Figures:
     return rows.collect(rows.ended["epoch_time_s"].astype("float64"))
 
 
+def find_alone(rows: TableRows) -> dict[int, int]:
+    """Of each job the row of the same trial alone on the same machine, where there is one that ended ok."""
+    solos = rows.ended[rows.ended["group"].isna()].drop_duplicates(["trial_id", "machine"])
+    labels = dict(zip(zip(solos["trial_id"], solos["machine"], strict=True), solos["row"], strict=True))
+    jobs = rows.summary[rows.summary["group"].notna()]
+    keys = zip(jobs.index, zip(jobs["solo_id"], jobs["machine"], strict=True), strict=True)
+    return {row: labels[key] for row, key in keys if key in labels}
+
+
 def find_baselines(
-    rows: TableRows, group: Group, times: Figures
-) -> dict[int, tuple[Hashable, list[float]]] | None:
-    """Of each job the name of its trial alone, and the times of that; None where one is not known.
+    rows: TableRows, times: Figures, alone: Mapping[int, int]
+) -> dict[int, tuple[Hashable, list[float]]]:
+    """Of each job the name of its trial alone and the times of that; a job of which they are not known is left out.
 
     Where no row is of the trial alone, these are the times that the group's own runs were compared with.
     """
-    told = rows.runs.dropna(subset=["solo_epoch_time_s"]).drop_duplicates(["row", "solo_epoch_time_s"])
-    told = told.groupby("row")["solo_epoch_time_s"].agg(list)
-    baselines: dict[int, tuple[Hashable, list[float]]] = {}
-    for row in group.rows:
-        label = find_label(rows.summary.at[row, "alone"])
-        if label in times:
-            baselines[row] = label, list(times[label].values())
-        elif row in told.index:
-            name = rows.summary.at[row, "solo_id"]
-            baselines[row] = (row if pd.isna(name) else name), told[row]
-        else:
-            return None
-    return baselines
+    stored = rows.ended.dropna(subset=["solo_epoch_time_s"]).drop_duplicates(["row", "solo_epoch_time_s"])
+    times_of: dict[int, list[float]] = stored.groupby("row")["solo_epoch_time_s"].agg(list).to_dict()  # type: ignore[assignment]
+    baselines: dict[int, tuple[Hashable, list[float]]] = {
+        row: (name if isinstance(name := rows.get(row, "solo_id"), str) else row, members)
+        for row, members in times_of.items()
+    }
+    known = {row: label for row, label in alone.items() if label in times}
+    return baselines | {row: (label, list(times[label].values())) for row, label in known.items()}
 
 
 def list_common_runs(group: Group, times: Figures) -> list[list[float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,14 +12,23 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 
+from gpubench.analyze.folder import Folder, Table
+from gpubench.analyze.series import Axes
 from gpubench.core.claims import Claim, Evidence, Word
+from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import first as first_host
 from gpubench.stats.estimates import compare_rounds
+from gpubench.stats.noise import NOISE, find_bottleneck
+from gpubench.stats.power import find_rounds
 
 Samples: TypeAlias = Mapping[Hashable, float]
 """A figure of each process of a row, by its round, repeat and node: what two rows have in common there makes a pair."""
 Figures: TypeAlias = Mapping[int, dict[Hashable, float]]
 """Row -> its samples; a row without any is left out."""
+WAITING_PCT = 20.0
+"""Of an epoch, from which on loaders set the pace of a row."""
+LONGEST_ADVICE_MIN = 60.0
+"""What would take longer to settle is not advised."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +42,10 @@ class TableRows:
     noise: Mapping[int, float] = field(default_factory=dict)
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
     varied: tuple[str, ...] = ()
-    axes: tuple[tuple[str, ...], ...] = ()
+    axes: Axes = ()
     """As the experiment asked for them."""
+    has_only_baselines: bool = False
+    """Whether all trials alone are there because jobs are compared with them."""
 
     @cached_property
     def ended(self) -> pd.DataFrame:
@@ -48,10 +60,19 @@ class TableRows:
 
     @cached_property
     def rates(self) -> Figures:
-        """Images a second; epochs a second where a row does not know its images."""
-        times = self.ended["epoch_time_s"].astype("float64")
+        """Images a second; epochs a second where any row does not know its images."""
+        return self.collect(self.images / self.ended["epoch_time_s"].astype("float64"))
+
+    @cached_property
+    def images(self) -> pd.Series[float]:
+        """Images of an epoch, of each process that ended ok; 1 where any of the table does not know them."""
         images = self.ended["images_per_epoch"].astype("float64")
-        return self.collect((1.0 if images[times.notna()].isna().any() else images) / times)
+        is_timed = self.ended["epoch_time_s"].notna()
+        return images if images[is_timed].notna().all() else pd.Series(1.0, index=images.index)
+
+    def get(self, row: int, column: str) -> Any:
+        """A value of the summary."""
+        return self.summary.at[row, column]
 
     def collect(self, values: pd.Series[Any]) -> Figures:
         """A figure of processes that ended ok, a line each, by row; those that are not known or 0 are left out."""
@@ -78,13 +99,80 @@ class TableRows:
         """
         over, under = figures[candidate], figures[baseline]
         evidence = compare_rounds(over, under, noise=self.find_noise(candidate, baseline))
-        return evidence if _list_nodes(over) == _list_nodes(under) else replace(evidence, welch=None, noise=None)
+        return (
+            evidence if _list_nodes(over) == _list_nodes(under) else replace(evidence, welch=None, noise=None)
+        )
+
+
+def collect_rows(folder: Folder, table: Table) -> TableRows:
+    """The rows of a table of a folder."""
+    summary = folder.table_frame(table)
+    members = folder.members[folder.members["row"].isin(table.rows)]
+    return TableRows(
+        summary=summary,
+        runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
+        noise=borrow_noise(summary),
+        varied=table.varied,
+        axes=table.axes,
+        has_only_baselines=table.has_only_baselines,
+    )
+
+
+def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
+    """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
+    step_s = summary["batch_size"].astype("float64") / summary["images_per_s"]
+    before = summary["before"].astype("float64")
+    is_half = summary["batch_size"].astype("float64") == 2 * before.map(
+        summary["batch_size"].astype("float64")
+    )
+    facts = pd.DataFrame(
+        {
+            "gpus": summary["gpus"].fillna(0).astype("int64"),
+            "utilization_pct": summary["gpu_util_pct"],
+            "step_growth": (step_s / before.map(step_s)).where(is_half),
+            "is_loader_bound": summary["data_wait_pct"].astype("float64") >= WAITING_PCT,
+            "is_shared": summary["group"].notna(),
+            "strategy": summary["strategy"],
+        }
+    ).astype(object)
+    known: list[dict[str, Any]] = facts.where(facts.notna(), None).to_dict("records")  # type: ignore[assignment]
+    noise = (math.log1p(NOISE[find_bottleneck(**each)]) for each in known)
+    return dict(zip(map(int, summary.index), noise, strict=True))
 
 
 def find_word(claims: Iterable[Claim]) -> Word:
     """How sure several claims are together: the least sure word of those that are decided; unknown where none is."""
     words = {claim.decided.word for claim in claims} - {"unknown"}
     return "likely" if "likely" in words else "sure" if words else "unknown"
+
+
+def find_remedy(
+    open_claims: Iterable[Claim], claims: Sequence[Claim], round_minutes: float | None
+) -> Remedy | None:
+    """The rounds that would settle these of all claims; None where they take too many or too long, or nobody knows.
+
+    `round_minutes`: what a further round of the whole sweep takes; None: not known.
+    """
+    unsettled = list(open_claims)
+    families: dict[str, list[Claim]] = {}
+    for claim in claims:
+        families.setdefault(claim.family, []).append(claim)
+    rounds = [find_rounds(claim, families[claim.family]) for claim in unsettled]
+    known = [count for count in rounds if count is not None]
+    if not known or len(known) < len(rounds):
+        return None
+    present = min(min(claim.evidence.processes) for claim in unsettled)
+    minutes = None if round_minutes is None else (max(known) - present) * round_minutes
+    return (
+        None
+        if minutes is not None and minutes > LONGEST_ADVICE_MIN
+        else Remedy(rounds=max(known), minutes=minutes)
+    )
+
+
+def list_open(claims: Iterable[Claim]) -> list[Claim]:
+    """Those that are not sure."""
+    return [claim for claim in claims if claim.decided.word != "sure"]
 
 
 def list_rows(claims: Sequence[Claim]) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import Figures, TableRows, find_word
+from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, list_open
 from gpubench.core.claims import Claim, Evidence
 from gpubench.core.findings import TargetFinding
 
@@ -51,7 +51,9 @@ def make_claims(rows: TableRows) -> list[Claim]:
     return claims
 
 
-def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[TargetFinding]:
+def make_findings(
+    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
+) -> list[TargetFinding]:
     """What the decided claims come to, a finding a target."""
     findings = []
     for number, members in enumerate(list_tasks(rows.summary)):
@@ -66,6 +68,7 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[TargetFindin
                 word=find_word(first),
                 claims=tuple(about),
                 rows=tuple(map(int, members.index)),
+                remedy=find_remedy(list_open(first), about, round_minutes),
                 target_pct=float(members["until_top1"].iloc[0]),
                 order=tuple(order),
                 as_fast=tuple(claim.baseline for claim in first if claim.decided.word == "unknown"),
@@ -84,7 +87,8 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[TargetFindin
 
 def list_tasks(summary: pd.DataFrame) -> list[pd.DataFrame]:
     """The rows of trials alone that trained until a top-1, by target."""
-    members = summary[summary["group"].isna() & summary["until_top1"].notna()]
+    is_asked = summary["until_top1"].notna() & summary["machine"].notna()
+    members = summary[summary["group"].isna() & is_asked]
     return [part for _, part in members.groupby(list(TASK), sort=False, dropna=False)]
 
 
@@ -92,7 +96,9 @@ def find_figures(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures
     """A figure of each process of the rows all of whose processes reached the target: the lucky ones would flatter."""
     figures = rows.collect(rows.ended[metric].astype("float64"))
     return {
-        row: figures[row] for row in members.index if len(figures.get(row, ())) == members.at[row, "repeats"] > 0
+        row: figures[row]
+        for row in members.index
+        if row in figures and len(figures[row]) == rows.get(row, "repeats")
     }
 
 

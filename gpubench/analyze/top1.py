@@ -62,12 +62,13 @@ def make_claims(rows: TableRows) -> list[Claim]:
 def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[Top1Finding]:
     """What the decided claims come to: a finding a field, along words one for each two values."""
     seeds = find_seeds(rows)
+    fields = Fields.of(rows.summary)
     sides: dict[tuple[str, object, object], list[Claim]] = {}
     for claim in claims:
         field = claim.family.split(":")[1]
-        values = [rows.summary.at[row, field] for row in (claim.candidate, claim.baseline)]
-        is_ordered = Fields.of(rows.summary).is_numeric(field)
-        sides.setdefault((field, None, None) if is_ordered else (field, *values), []).append(claim)
+        values = [rows.get(row, field) for row in (claim.candidate, claim.baseline)]
+        key = (field, None, None) if fields.is_numeric(field) else (field, *values)
+        sides.setdefault(key, []).append(claim)
     findings = []
     for (field, value, baseline), members in sides.items():
         pairs: dict[tuple[int, int], list[Word]] = {}
@@ -101,7 +102,8 @@ def find_seeds(rows: TableRows) -> dict[int, list[float]]:
     """The top-1 of each of a row's repeats, which differ in their seed, in per cent; of several rounds the first."""
     ended = rows.ended.dropna(subset=["top1_pct"]).sort_values("round", kind="stable")
     first = ended.drop_duplicates(["row", "repeat"])
-    return {int(row): list(values) for row, values in first.groupby("row")["top1_pct"].agg(list).items()}
+    seeds: dict[int, list[float]] = first.groupby("row")["top1_pct"].agg(list).to_dict()  # type: ignore[assignment]
+    return seeds
 
 
 def list_pairs(rows: TableRows, judged: pd.DataFrame, field: str) -> list[tuple[int, int]]:

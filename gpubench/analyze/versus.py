@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.series import CANDIDATES, FOLLOWS, Codes, Fields, combine, encode
-from gpubench.analyze.table_rows import Figures, TableRows, find_word, list_rows
+from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, list_open, list_rows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import VersusFinding
 from gpubench.schema import catalog
@@ -36,9 +36,8 @@ def make_claims(rows: TableRows) -> list[Claim]:
     Claims are of `images_per_s`, and of variants of `cpu_s_per_epoch`, which is taken by image. The candidate has the
     value that is faster by the mean of the estimates.
     """
-    ended = rows.ended
-    seconds = rows.collect(ended[CPU].astype("float64") / ended["images_per_epoch"].astype("float64"))
     claims = []
+    seconds = find_cpu_times(rows)
     for field in (name for name in FIELDS if name in rows.varied):
         for pairs in list_pairs(rows, field):
             centers = [rows.compare(rows.rates, *pair).center for pair in pairs]
@@ -50,12 +49,14 @@ def make_claims(rows: TableRows) -> list[Claim]:
     return claims
 
 
-def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[VersusFinding]:
+def make_findings(
+    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
+) -> list[VersusFinding]:
     """What the decided claims come to: a finding for each two values of a field that stand beside each other."""
     sides: dict[tuple[str, object, object], list[Claim]] = {}
     for claim in claims:
         field = claim.family.split(":")[1]
-        values = (rows.summary.at[row, field] for row in (claim.candidate, claim.baseline))
+        values = (rows.get(row, field) for row in (claim.candidate, claim.baseline))
         sides.setdefault((field, *values), []).append(claim)
     findings = []
     for (field, value, baseline), members in sides.items():
@@ -66,12 +67,21 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[VersusFindin
                 claims=tuple(rates),
                 cpu_claims=tuple(claim for claim in members if claim.metric == CPU),
                 rows=list_rows(rates),
+                remedy=find_remedy(list_open(rates), claims, round_minutes),
                 field=field,
                 value=value,
                 baseline=baseline,
             )
         )
     return findings
+
+
+def find_cpu_times(rows: TableRows) -> Figures:
+    """CPU seconds an image; where nobody counted them, as in a published log, the share of all CPUs times the time."""
+    seconds, shares, times = (
+        rows.ended[name].astype("float64") for name in (CPU, "cpu_util_pct", "epoch_time_s")
+    )
+    return rows.collect((seconds if seconds.notna().any() else shares * times) / rows.images)
 
 
 def list_pairs(rows: TableRows, field: str) -> Iterator[list[tuple[int, int]]]:

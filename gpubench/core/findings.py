@@ -111,6 +111,8 @@ class DevicesFinding(Finding):
     """What more devices bring."""
 
     question: ClassVar[str] = "devices"
+    strategy: str = ""
+    """Of the rows on more devices."""
     speed_ups: tuple[SpeedUp, ...] = ()
 
 
