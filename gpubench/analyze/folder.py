@@ -21,8 +21,8 @@ from gpubench.plan.plan import Job
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
 from gpubench.results.counting import counting, newest, without_first_round
-from gpubench.results.csv_text import csv_text
 from gpubench.results.csv_tables import epochs_csv as epochs_text
+from gpubench.results.csv_text import csv_text
 from gpubench.results.home import results_home, results_in
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import row_of

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from gpubench.analyze.folder import Table
 from gpubench.analyze.grid import (
     build_groups,
     build_network_groups,
@@ -16,18 +18,13 @@ from gpubench.analyze.grid import (
     plain,
     split_codes,
 )
-from gpubench.analyze.noise import borrow_noise
-from gpubench.analyze.view import View
+from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
 from gpubench.schema.doubts import doubt_of
 from gpubench.schema.field import in_order
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS
 
-FIRST: Mapping[str, int] = {
-    "target": 0, "sharing": 1, "network_size": 2, "versus": 3, "batch_size": 4, "devices": 5, "top1": 6,
-}  # fmt: skip
-"""Which question comes first where a plan asks several."""
 TOLD_ABOUT: Mapping[str, tuple[str, ...]] = {
     "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "versus", "work"),
     "energy": ("energy_j", "energy_to_top1_j", "images_per_joule", "edp_js"),
@@ -43,61 +40,51 @@ NAMED = ("images_per_s", "epoch_time_s", "gpu_mem_mib", "epochs_to_top1", "time_
 """Figures that words name."""
 
 
-def order_findings(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings, that of the question that the plan asks first.
-
-    A target is asked for by `--until-top1`, sharing by groups, network sizes by several models; then the way of working
-    where one varies; then the batch size where it varies by itself; then devices.
-    """
-    return tuple(sorted(findings, key=lambda finding: FIRST[finding.question]))
-
-
-def build_report(view: View, findings: Sequence[Finding], wanted: Collection[str] = ()) -> Report:
+def build_report(
+    table: Table, rows: TableRows, findings: Sequence[Finding], wanted: Collection[str] = ()
+) -> Report:
     """The report of one table. `wanted`: columns that were asked for, in place of those that its question has."""
-    ordered = order_findings(findings)
-    question = (
-        ordered[0].question if ordered else "batch_size" if view.table.axis == "batch_size" else "devices"
-    )
-    columns, groups = build_table(view, ordered, question, wanted)
+    question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
+    columns, groups = build_table(table, rows, findings, question, wanted)
     shown = [column.name for column in columns]
-    rows = list_rows(view.summary)
+    lines = list_rows(rows.summary)
     return Report(
-        name=view.table.name,
-        question=view.table.question,
-        facts=collect_facts(view),
+        name=table.name,
+        question=table.question,
+        facts=collect_facts(table, rows),
         columns=columns,
         groups=groups,
-        findings=ordered,
-        warnings=tuple(collect_warnings(view, shown)),
-        labels={label: {field: plain(row[field]) for field in view.table.varied} for label, row in rows},
-        figures={label: {name: plain(row.get(name)) for name in NAMED} for label, row in rows},
-        axis=view.table.axis,
+        findings=tuple(findings),
+        warnings=tuple(collect_warnings(table, rows, shown)),
+        labels={label: {field: plain(row[field]) for field in table.varied} for label, row in lines},
+        figures={label: {name: plain(row.get(name)) for name in NAMED} for label, row in lines},
+        axis=table.axis,
     )
 
 
 def build_table(
-    view: View, findings: Sequence[Finding], question: str, wanted: Collection[str]
+    table: Table, rows: TableRows, findings: Sequence[Finding], question: str, wanted: Collection[str]
 ) -> tuple[tuple[ReportColumn, ...], tuple[RowGroup, ...]]:
     """Columns and lines: a line a group of jobs, a network, or a row."""
     first = findings[0] if findings else None
     if isinstance(first, SharingFinding) and not wanted:
         names: tuple[str, ...] = ("jobs", "solo_epoch_time_s", "epoch_time_s", "slowdown", "work", "sharing")
         columns = tuple(ReportColumn(name=name, is_number=name not in ("jobs", "sharing")) for name in names)
-        return columns, build_sharing_groups(view.summary, first)
+        return columns, build_sharing_groups(rows.summary, first)
     if isinstance(first, NetworkSizeFinding) and not wanted:
         names = ("network", "gmacs_per_image", "baseline_epoch_time_s", "epoch_time_s", "speedup")
         columns = tuple(ReportColumn(name=name, is_number=name != "network") for name in names)
-        return columns, build_network_groups(view.summary, first)
-    alone = view.summary[view.summary["group"].isna()] if not wanted else view.summary
-    layout = lay_out(view.table.varied, view.table.axis, view.table.tied)
+        return columns, build_network_groups(rows.summary, first)
+    alone = rows.summary[rows.summary["group"].isna()] if not wanted else rows.summary
+    layout = lay_out(table.varied, table.axis, table.tied)
     names = choose_columns(alone, question, tuple(wanted))
     columns = describe_columns(alone, layout.labels, names)
     return columns, build_groups(alone, layout, names, findings)
 
 
-def collect_facts(view: View) -> Facts:
+def collect_facts(table: Table, rows: TableRows) -> Facts:
     """What stands above the table."""
-    summary = view.summary
+    summary = rows.summary
     ended = summary[summary["repeats"] > 0]
     machines = dict.fromkeys(
         describe_machine(row)
@@ -106,12 +93,12 @@ def collect_facts(view: View) -> Facts:
     images = ended["images_per_epoch"].dropna().unique()
     targets = summary["until_top1"].dropna().unique()
     return Facts(
-        fixed=select_fixed(view.table.fixed, view.table.varied),
+        fixed=select_fixed(table.fixed, table.varied),
         machines=tuple(name for name in machines if name),
         images=int(images[0]) if len(images) == 1 else None,
         processes=(int(ended["repeats"].min()), int(ended["repeats"].max())) if len(ended) else (0, 0),
         is_published=bool((ended["source"] != "measured").all()) if len(ended) else False,
-        time_kind=view.table.kind,
+        time_kind=table.kind,
         target_pct=float(targets[0]) if len(targets) == 1 else None,
     )
 
@@ -136,16 +123,16 @@ def describe_machine(row: Mapping[str, Any]) -> str:
     return ", ".join([*parts, *([f"{cpus} CPUs"] if cpus else [])])
 
 
-def collect_warnings(view: View, shown: Collection[str]) -> list[Warned]:
+def collect_warnings(table: Table, rows: TableRows, shown: Collection[str]) -> list[Warned]:
     """A kind of warning each, with the rows that have it: only what touches a column that is shown."""
-    rows: dict[str, list[int]] = {}
-    for label, codes in zip(view.summary.index, view.summary["doubts"], strict=True):
+    touched: dict[str, list[int]] = {}
+    for label, codes in zip(rows.summary.index, rows.summary["doubts"], strict=True):
         for code in split_codes(codes):
-            rows.setdefault(code, []).append(int(label))
+            touched.setdefault(code, []).append(int(label))
     warnings = [
-        Warned(code=code, rows=tuple(labels)) for code, labels in rows.items() if is_touching(code, shown)
+        Warned(code=code, rows=tuple(labels)) for code, labels in touched.items() if is_touching(code, shown)
     ]
-    return [*warn_of_evidence(view), *warnings]
+    return [*warn_of_evidence(table, rows), *warnings]
 
 
 def is_touching(code: str, shown: Collection[str]) -> bool:
@@ -159,26 +146,25 @@ def is_touching(code: str, shown: Collection[str]) -> bool:
     return any(set(TOLD_ABOUT[about]) & set(shown) for about in doubt.about)
 
 
-def warn_of_evidence(view: View) -> list[Warned]:
+def warn_of_evidence(table: Table, rows: TableRows) -> list[Warned]:
     """What weakens all answers: one process a row, a log's one figure a row, a first batch that is much of an epoch."""
-    ended = view.summary[view.summary["repeats"] > 0]
+    ended = rows.summary[rows.summary["repeats"] > 0]
     warnings: list[Warned] = []
     if not len(ended):
         return warnings
     labels = tuple(int(label) for label in ended.index)
-    if view.table.kind == "published log":
+    if table.kind == "published log":
         warnings.append(Warned(code="published", rows=labels))
     elif (ended["repeats"] == 1).all():
-        noise = borrow_noise(view.summary)
         is_target = bool(ended["until_top1"].notna().any())
         warnings.append(
             Warned(
                 code="one-seed" if is_target else "one-process",
                 rows=labels,
-                figures={} if is_target else {"noise_pct": 100 * max(noise[label] for label in labels)},
+                figures={} if is_target else {"noise_pct": 100 * math.expm1(rows.find_noise(*labels) or 0.0)},
             )
         )
-    if view.table.kind == "whole epochs":
+    if table.kind == "whole epochs":
         share = 100 * ended["first_batch_s"].astype("float64") / ended["epoch_time_s"].astype("float64")
         large = share[share > FIRST_BATCH_PCT]
         if len(large) and ended["batch_size"].nunique() > 1:

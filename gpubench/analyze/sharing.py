@@ -87,10 +87,10 @@ def make_claims(rows: TableRows) -> list[Claim]:
     return claims
 
 
-def make_finding(
+def make_findings(
     rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
-) -> SharingFinding | None:
-    """What the decided claims come to; None without a group."""
+) -> list[SharingFinding]:
+    """What the decided claims come to; none without a group."""
     about: dict[int, list[Claim]] = {}
     for claim in claims:
         if claim.metric == WORK:
@@ -106,7 +106,7 @@ def make_finding(
         spoilt_by = next((spoilt[alone[row]] for row in group.rows if alone.get(row) in spoilt), None)
         groups.append(_judge(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
     if not groups:
-        return None
+        return []
     unsettled = [
         claim
         for group in groups
@@ -115,13 +115,14 @@ def make_finding(
         if claim.decided.direction == ("more" if claim.design == "above" else "less")
     ]
     words = {group.word for group in groups} - {UNKNOWN}
-    return SharingFinding(
+    finding = SharingFinding(
         word="likely" if "likely" in words else "sure" if words else "unknown",
         claims=tuple(claims),
         rows=tuple(row for group in groups for row in group.rows),
         remedy=find_remedy(unsettled, claims, round_minutes),
         groups=tuple(groups),
     )
+    return [finding]
 
 
 def find_words(finding: SharingFinding) -> dict[int, str]:

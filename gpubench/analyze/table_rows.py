@@ -44,8 +44,14 @@ class TableRows:
     varied: tuple[str, ...] = ()
     axes: Axes = ()
     """As the experiment asked for them."""
+    axis: str | None = None
+    """The field along which rows are ordered."""
+    tied: tuple[str, ...] = ()
+    """Fields that may move along it."""
     has_only_baselines: bool = False
     """Whether all trials alone are there because jobs are compared with them."""
+    is_of_tries: bool = False
+    """Whether its rows are tries of the largest batch size, which tell of memory alone."""
 
     @cached_property
     def ended(self) -> pd.DataFrame:
@@ -62,6 +68,12 @@ class TableRows:
     def rates(self) -> Figures:
         """Images a second; epochs a second where any row does not know its images."""
         return self.collect(self.images / self.ended["epoch_time_s"].astype("float64"))
+
+    @cached_property
+    def round_minutes(self) -> float | None:
+        """What a further round of all rows takes; None where records do not tell."""
+        taken = self.ended.groupby("row")["took_s"].median()
+        return None if taken.empty or taken.isna().any() else float(taken.sum() / 60)
 
     @cached_property
     def images(self) -> pd.Series[float]:
@@ -114,6 +126,9 @@ def collect_rows(folder: Folder, table: Table) -> TableRows:
         noise=borrow_noise(summary),
         varied=table.varied,
         axes=table.axes,
+        axis=table.axis,
+        tied=table.tied,
+        is_of_tries=table.is_of_tries,
         has_only_baselines=table.has_only_baselines,
     )
 

@@ -4,48 +4,62 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import pytest
 
-from gpubench.analyze.batch_size import Series, find_fastest_series, make_claims, make_finding
+from gpubench.analyze.batch_size import Series, find_fastest_series, make_claims, make_findings
+from gpubench.analyze.frames import runs_of
+from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import BatchSizeFinding
+from gpubench.schema.row import Row
 from gpubench.stats.decisions import decide
 
 
-@dataclass
-class Measured:
-    """Processes of rows, as a table's view tells them."""
+def measure(
+    rates: Sequence[float],
+    memory: Sequence[float],
+    scatter: Sequence[float] = (0.0,),
+    noise: float | None = None,
+    statuses: Mapping[int, str] | None = None,
+    **fields: Sequence[object],
+) -> TableRows:
+    """Rows 0, 1, … with these rates (images/s) and memory (MiB), of batch sizes 8, 16, …
 
-    image_s: Mapping[int, Mapping[int, float]]
-    memory_mib: Mapping[int, Mapping[int, float]]
-
-
-def measure(rates: Sequence[float], memory: Sequence[float], scatter: Sequence[float] = (0.0,)) -> Measured:
-    """Rows 0, 1, … with these rates (images/s) and memory (MiB); a process for each relative deviation in `scatter`.
-
-    Deviations alternate between rows, so that pairs of rounds vary, too.
+    A process for each relative deviation in `scatter`; deviations alternate between rows, so that pairs of rounds vary,
+    too. `noise`: what two processes of such rows may differ by (0.4). `statuses`: of rows that did not end ok.
     """
-
-    def deviate(row: int, number: int) -> float:
-        return 1 + scatter[(number + row) % len(scatter)]
-
-    return Measured(
-        image_s={
-            row: {number: deviate(row, number) / rate for number in range(len(scatter))}
-            for row, rate in enumerate(rates)
-        },
-        memory_mib={row: dict.fromkeys(range(len(scatter)), size) for row, size in enumerate(memory)},
+    statuses = statuses or {}
+    lines = []
+    for row in range(len(rates)):
+        values = {name: column[row] for name, column in fields.items()}
+        ok = row not in statuses
+        for number in range(len(scatter)):
+            deviation = 1 + scatter[(number + row) % len(scatter)]
+            lines.append(
+                Row.of_columns(
+                    {"batch_size": 8 * 2**row, "gpus": 1, "strategy": "single", **values},
+                    trial_id=f"t{row}",
+                    status=statuses.get(row, "ok"),
+                    round=number + 1,
+                    images_per_epoch=1000 if ok else None,
+                    epoch_time_s=1000 * deviation / rates[row] if ok else None,
+                    gpu_mem_mib=memory[row] if ok else None,
+                )
+            )
+    runs = runs_of(lines)
+    runs["row"] = [row for row in range(len(rates)) for _ in scatter]
+    summary = runs.drop_duplicates("row").set_index("row")
+    return TableRows(
+        summary=summary,
+        runs=runs,
+        noise={} if noise is None else dict.fromkeys(range(len(rates)), math.log1p(noise)),
+        varied=("batch_size", *fields),
+        axis="batch_size",
     )
 
 
-def answer(measured: Measured, noise: float | None = None, **series: object) -> BatchSizeFinding:
-    rows = tuple(measured.image_s)
-    known = {} if noise is None else dict.fromkeys(rows, noise)
-    members = [Series(label={}, rows=rows, noise=known, **series)]  # type: ignore[arg-type]
-    claims = decide(make_claims(members, measured))
-    finding = make_finding(members, measured, claims, 0.5)
-    assert finding is not None
+def answer(rows: TableRows) -> BatchSizeFinding:
+    (finding,) = make_findings(rows, decide(make_claims(rows)), 0.5)
     return finding
 
 
@@ -92,7 +106,7 @@ def test_noise_leaves_the_choice_open_and_says_how_many_rounds_tell() -> None:
 
 
 def test_one_process_a_row_is_likely_at_most_and_rows_within_the_noise_may_be_as_fast() -> None:
-    finding = answer(measure([500, 900, 1000], [1000, 2000, 4000]), noise=math.log(1.4))
+    finding = answer(measure([500, 900, 1000], [1000, 2000, 4000], noise=0.4))
     assert finding.word == "likely"
     assert finding.choice is not None
     assert finding.choice.bound is None
@@ -111,26 +125,38 @@ def test_memory_x_time_is_least_between_the_steps_that_fall_and_those_that_rise(
 
 
 def test_of_one_process_the_range_is_likely() -> None:
-    finding = answer(measure([500, 1000, 1100], [1000, 1100, 2400]), noise=math.log(1.1))
+    finding = answer(measure([500, 1000, 1100], [1000, 1100, 2400], noise=0.1))
     (least,) = finding.least_cost
     assert (least.word, least.low, least.high) == ("likely", 1, 1)
 
 
 def test_where_nothing_is_shown_the_least_is_unknown() -> None:
-    finding = answer(measure([500, 1000, 1100], [1000, 1500, 1700]), noise=math.log(3))
+    finding = answer(measure([500, 1000, 1100], [1000, 1500, 1700], noise=2.0))
     (least,) = finding.least_cost
     assert (least.word, least.low, least.high) == ("unknown", 0, 2)
 
 
 def test_the_series_with_the_best_rate_among_those_of_three_sizes_is_chosen_from() -> None:
-    measured = measure([100, 200, 300, 900, 1000], [1000] * 5)
     short = Series(label={"gpus": 2}, rows=(3, 4))
     long = Series(label={"gpus": 1}, rows=(0, 1, 2))
-    assert find_fastest_series([short, long], measured) is long
-    assert find_fastest_series([short], measured) is short
+    rates = {0: 100.0, 1: 200.0, 2: 300.0, 3: 900.0, 4: 1000.0}
+    assert find_fastest_series([short, long], rates) is long
+    assert find_fastest_series([short], rates) is short
+
+
+def test_series_of_several_strategies_are_apart_and_are_named() -> None:
+    rows = measure([500, 900, 400, 950], [1000] * 4, QUIET, strategy=["dp", "dp", "ddp", "ddp"])
+    finding = answer(rows)
+    assert finding.label == {"strategy": "ddp"}
+    assert finding.rows == (0, 1, 2, 3)
+    assert [(claim.baseline, claim.candidate, claim.series) for claim in finding.claims] == [
+        (0, 1, "0"),
+        (2, 3, "1"),
+    ]
 
 
 def test_the_first_size_that_ran_out_of_memory_is_named() -> None:
-    finding = answer(measure([500, 900], [1000, 2000], QUIET), out_of_memory=(7, 8), interrupted=(9,))
-    assert finding.out_of_memory == 7
-    assert finding.interrupted == (9,)
+    statuses = {2: "oom", 3: "oom", 4: "interrupted"}
+    finding = answer(measure([500, 900, 1, 1, 1], [1000] * 5, QUIET, statuses=statuses))
+    assert finding.out_of_memory == 2
+    assert finding.interrupted == (4,)
