@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,18 +21,16 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "devices": (
         "images_per_s", "epoch_time_s", "speedup", "strong_efficiency_pct", "weak_efficiency_pct", "gpu_mem_mib",
     ),
-    "versus": ("images_per_s", "epoch_time_s", "versus", "gpu_mem_mib", "cpu_util_pct", "data_wait_pct"),
-    "network_size": ("gmacs_per_image", "baseline_epoch_time_s", "epoch_time_s", "speedup"),
-    "sharing": ("solo_epoch_time_s", "epoch_time_s", "slowdown", "work", "sharing"),
+    "versus": ("images_per_s", "epoch_time_s", "gpu_mem_mib", "cpu_util_pct", "data_wait_pct"),
+    "network_size": ("images_per_s", "epoch_time_s", "speedup", "gpu_mem_mib"),
+    "sharing": ("images_per_s", "epoch_time_s", "slowdown", "gpu_mem_mib", "cpu_util_pct"),
     "target": ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j", "images_per_s", "gpu_mem_mib"),
     "top1": ("top1_pct", "images_per_s", "epoch_time_s", "gpu_mem_mib"),
 }  # fmt: skip
-"""Question -> the columns of figures of its table, in their order. Besides those of table.csv: `work` (of a group of
-jobs, 1 is one after the other), `versus` (the rate over that of the row that it is compared with) and
-`baseline_epoch_time_s` (of the row on fewer devices)."""
+"""Question -> the columns of figures of its table, in their order, where a line is a row: groups of jobs and networks
+have lines of their own."""
 BARS = frozenset({"images_per_s"})
 """Columns with bars in their cells."""
-RAN = ("ok",)
 NEVER_RAN = ("skipped", "missing")
 
 
@@ -59,13 +57,9 @@ def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ())
 
 def choose_columns(summary: pd.DataFrame, question: str, wanted: Collection[str] = ()) -> tuple[str, ...]:
     """The columns of figures; those that are empty in all rows are left out, but for `wanted` ones."""
-    names = tuple(wanted) or COLUMNS[question]
-    derived = {"work", "versus", "baseline_epoch_time_s"}
-    return tuple(
-        name
-        for name in names
-        if name in wanted or name in derived or (name in summary and summary[name].notna().any())
-    )
+    if wanted:
+        return tuple(wanted)
+    return tuple(name for name in COLUMNS[question] if summary[name].notna().any())
 
 
 def build_groups(
@@ -73,10 +67,12 @@ def build_groups(
     layout: Layout,
     columns: Sequence[str],
     findings: Sequence[Finding],
+    is_touching: Callable[[str], bool],
 ) -> tuple[RowGroup, ...]:
     """The lines of a table of trials that ran alone, a group for each value of the layout's heads.
 
-    `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line.
+    `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line. `is_touching`:
+    whether the warning of a code weakens a figure that is shown.
     """
     words = collect_words(findings)
     answer = next((finding.choice.row for finding in findings if finding.choice), None)
@@ -111,7 +107,7 @@ def build_groups(
                     status=str(row["status"]) if not row["repeats"] else "ok",
                     reason=reason if isinstance(reason, str) else None,
                     is_answer=label == answer,
-                    warnings=split_codes(row.get("doubts")),
+                    warnings=tuple(filter(is_touching, split_codes(row.get("doubts")))),
                 )
             )
         head = (
@@ -192,6 +188,21 @@ def build_network_groups(summary: pd.DataFrame, finding: NetworkSizeFinding) -> 
             )
         )
     return (RowGroup(head={}, rows=tuple(lines)),)
+
+
+def describe_network_columns(summary: pd.DataFrame, finding: NetworkSizeFinding) -> tuple[ReportColumn, ...]:
+    """The columns of a table of networks: times on few devices and on more stand side by side."""
+    field = "gpus" if summary["gpus"].fillna(0).max() > 0 else "ranks"
+    fewest = min(int(summary.at[claim.baseline, field]) for claim in finding.claims)
+    return (
+        ReportColumn(name="network", is_number=False),
+        ReportColumn(name="gmacs_per_image", is_number=True),
+        *(
+            ReportColumn(name="epoch_time_s", is_number=True, series={field: count})
+            for count in (fewest, finding.devices)
+        ),
+        ReportColumn(name="speedup", is_number=True),
+    )
 
 
 def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tuple[RowGroup, ...]:

@@ -13,6 +13,7 @@ from gpubench.analyze.grid import (
     build_sharing_groups,
     choose_columns,
     describe_columns,
+    describe_network_columns,
     lay_out,
     list_rows,
     plain,
@@ -22,8 +23,6 @@ from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
 from gpubench.schema.doubts import doubt_of
-from gpubench.schema.field import in_order
-from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS
 
 TOLD_ABOUT: Mapping[str, tuple[str, ...]] = {
     "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "versus", "work"),
@@ -33,6 +32,13 @@ TOLD_ABOUT: Mapping[str, tuple[str, ...]] = {
     "comparison": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "versus", "work"),
 }
 """What a warning is about -> the columns that it touches."""
+HEADLINE: Mapping[str, tuple[Any, ...]] = {
+    "model": (), "width": (1,), "input_size": (), "variant": (), "batch_size": (), "precision": (),
+    "execution": ("eager",), "optimizer": ("sgd",), "accumulate": (1,), "launch_cpu": ("free",),
+    "strategy": ("single",), "gpu_mem_cap_mib": (), "window": (), "steps": (), "epochs": (),
+}  # fmt: skip
+"""Fields that a heading tells where they are equal in all rows, and values of them that go without saying. All others
+are for `--columns` and trials.csv."""
 FIRST_BATCH_PCT = 10.0
 """A first batch that is more of the epoch than this decides more than chance does."""
 NAMED = ("images_per_s", "epoch_time_s", "gpu_mem_mib", "epochs_to_top1", "time_to_top1_s", "energy_to_top1_j",
@@ -72,14 +78,13 @@ def build_table(
         columns = tuple(ReportColumn(name=name, is_number=name not in ("jobs", "sharing")) for name in names)
         return columns, build_sharing_groups(rows.summary, first)
     if isinstance(first, NetworkSizeFinding) and not wanted:
-        names = ("network", "gmacs_per_image", "baseline_epoch_time_s", "epoch_time_s", "speedup")
-        columns = tuple(ReportColumn(name=name, is_number=name != "network") for name in names)
-        return columns, build_network_groups(rows.summary, first)
+        return describe_network_columns(rows.summary, first), build_network_groups(rows.summary, first)
     alone = rows.summary[rows.summary["group"].isna()] if not wanted else rows.summary
     layout = lay_out(table.varied, table.axis, table.tied)
     names = choose_columns(alone, question, tuple(wanted))
     columns = describe_columns(alone, layout.labels, names)
-    return columns, build_groups(alone, layout, names, findings)
+    groups = build_groups(alone, layout, names, findings, lambda code: is_touching(code, names))
+    return columns, groups
 
 
 def collect_facts(table: Table, rows: TableRows) -> Facts:
@@ -104,14 +109,12 @@ def collect_facts(table: Table, rows: TableRows) -> Facts:
 
 
 def select_fixed(fixed: Mapping[str, Any], varied: Collection[str]) -> dict[str, Any]:
-    """The fields that are worth telling: not those of which the value goes without saying."""
-    told = {}
-    for field in in_order(FIELDS, {name: ABOUT[name].said_behind for name in FIELDS}):
-        about = ABOUT[field]
-        unsaid = DEFAULTS[field] if about.added else about.unsaid
-        if about.said and field in fixed and field not in varied and fixed[field] != unsaid:
-            told[field] = fixed[field]
-    return told
+    """The fields of HEADLINE that are equal in all rows, but for values that go without saying."""
+    return {
+        field: fixed[field]
+        for field, usual in HEADLINE.items()
+        if field in fixed and field not in varied and fixed[field] not in usual
+    }
 
 
 def describe_machine(row: Mapping[str, Any]) -> str:
@@ -154,14 +157,14 @@ def warn_of_evidence(table: Table, rows: TableRows) -> list[Warned]:
         return warnings
     labels = tuple(int(label) for label in ended.index)
     if table.kind == "published log":
-        warnings.append(Warned(code="published", rows=labels))
+        warnings.append(Warned(code="published-log", rows=labels))
     elif (ended["repeats"] == 1).all():
         is_target = bool(ended["until_top1"].notna().any())
         warnings.append(
             Warned(
                 code="one-seed" if is_target else "one-process",
                 rows=labels,
-                figures={} if is_target else {"noise_pct": 100 * math.expm1(rows.find_noise(*labels) or 0.0)},
+                figures={} if is_target else {"noise": math.expm1(rows.find_noise(*labels) or 0.0)},
             )
         )
     if table.kind == "whole epochs":
@@ -172,7 +175,7 @@ def warn_of_evidence(table: Table, rows: TableRows) -> list[Warned]:
                 Warned(
                     code="first-batch",
                     rows=tuple(int(label) for label in large.index),
-                    figures={"low_pct": float(large.min()), "high_pct": float(large.max())},
+                    figures={"low": float(large.min()) / 100, "high": float(large.max()) / 100},
                 )
             )
     return warnings
