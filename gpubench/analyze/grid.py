@@ -16,19 +16,22 @@ from gpubench.core.report import Cell, ReportColumn, ReportRow, RowGroup
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "batch_size": (
-        "images_per_s", "epoch_time_s", "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "data_wait_pct",
+        "images_per_s", "epoch_time_s", "memory_gib", "gpu_mem_growth_pct", "cpu_util_pct", "data_wait_pct",
     ),
     "devices": (
-        "images_per_s", "epoch_time_s", "speedup", "strong_efficiency_pct", "weak_efficiency_pct", "gpu_mem_mib",
+        "images_per_s", "epoch_time_s", "speedup", "strong_efficiency_pct", "weak_efficiency_pct", "memory_gib",
     ),
-    "versus": ("images_per_s", "epoch_time_s", "gpu_mem_mib", "cpu_util_pct", "data_wait_pct"),
-    "network_size": ("images_per_s", "epoch_time_s", "speedup", "gpu_mem_mib"),
-    "sharing": ("images_per_s", "epoch_time_s", "slowdown", "gpu_mem_mib", "cpu_util_pct"),
-    "target": ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j", "images_per_s", "gpu_mem_mib"),
-    "top1": ("top1_pct", "images_per_s", "epoch_time_s", "gpu_mem_mib"),
+    "versus": ("images_per_s", "epoch_time_s", "memory_gib", "cpu_util_pct", "data_wait_pct"),
+    "network_size": ("images_per_s", "epoch_time_s", "speedup", "memory_gib"),
+    "sharing": ("images_per_s", "epoch_time_s", "slowdown", "memory_gib", "cpu_util_pct"),
+    "target": ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j", "images_per_s", "memory_gib"),
+    "top1": ("top1_pct", "images_per_s", "epoch_time_s", "memory_gib"),
 }  # fmt: skip
 """Question -> the columns of figures of its table, in their order, where a line is a row: groups of jobs and networks
 have lines of their own."""
+SOURCES = {"memory_gib": "gpu_mem_mib"}
+"""Columns that show another one in another unit."""
+MIB_A_GIB = 1024
 BARS = frozenset({"images_per_s"})
 """Columns with bars in their cells."""
 NEVER_RAN = ("skipped", "missing")
@@ -59,7 +62,7 @@ def choose_columns(summary: pd.DataFrame, question: str, wanted: Collection[str]
     """The columns of figures; those that are empty in all rows are left out, but for `wanted` ones."""
     if wanted:
         return tuple(wanted)
-    return tuple(name for name in COLUMNS[question] if summary[name].notna().any())
+    return tuple(name for name in COLUMNS[question] if summary[SOURCES.get(name, name)].notna().any())
 
 
 def build_groups(
@@ -129,12 +132,14 @@ def is_continued(last: ReportRow, row: Mapping[str, Any]) -> bool:
 
 def build_cell(row: Mapping[str, Any], name: str, word: Word | None, largest: float | None) -> Cell:
     """A figure with its ends, its bar, and how sure the comparison in it is."""
-    value = plain(row.get(name)) if row["repeats"] or name == "gmacs_per_image" else None
+    value = row.get(SOURCES.get(name, name)) if row["repeats"] else None
+    if name == "memory_gib" and value is not None:
+        value /= MIB_A_GIB
     stem, _, unit = name.rpartition("_") if name.endswith(("_s", "_pct")) else (name, "", "")
-    ends = [plain(row.get(f"{stem}_{end}_{unit}" if unit else f"{stem}_{end}")) for end in ("low", "high")]
+    ends = [row.get(f"{stem}_{end}_{unit}" if unit else f"{stem}_{end}") for end in ("low", "high")]
     if name == "images_per_s" and row.get("images_per_epoch"):
-        images = plain(row.get("images_per_epoch"))
-        times = [plain(row.get(f"epoch_time_{end}_s")) for end in ("high", "low")]
+        images = row["images_per_epoch"]
+        times = [row.get(f"epoch_time_{end}_s") for end in ("high", "low")]
         ends = [images / time if images and time else None for time in times]
     return Cell(
         value=value,
@@ -236,7 +241,7 @@ def describe_columns(
     return tuple(
         ReportColumn(
             name=name,
-            is_number=name not in summary or pd.api.types.is_numeric_dtype(summary[name]),
+            is_number=pd.api.types.is_numeric_dtype(summary[SOURCES.get(name, name)]),
         )
         for name in (*labels, *names)
     )

@@ -25,20 +25,22 @@ from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
 from gpubench.schema.doubts import doubt_of
 
 TOLD_ABOUT: Mapping[str, tuple[str, ...]] = {
-    "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "versus", "work"),
+    "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "work"),
     "energy": ("energy_j", "energy_to_top1_j", "images_per_joule", "edp_js"),
-    "memory": ("gpu_mem_mib", "gpu_mem_growth_pct"),
+    "memory": ("memory_gib", "gpu_mem_growth_pct"),
     "accuracy": ("top1_pct", "epochs_to_top1", "time_to_top1_s"),
-    "comparison": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "versus", "work"),
+    "comparison": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "work"),
 }
 """What a warning is about -> the columns that it touches."""
 HEADLINE: Mapping[str, tuple[Any, ...]] = {
     "model": (), "width": (1,), "input_size": (), "variant": (), "batch_size": (), "precision": (),
     "execution": ("eager",), "optimizer": ("sgd",), "accumulate": (1,), "launch_cpu": ("free",),
-    "strategy": ("single",), "gpu_mem_cap_mib": (), "window": (), "steps": (), "epochs": (),
+    "strategy": ("single",), "gpu_mem_cap_mib": (), "window": (), "steps": (),
 }  # fmt: skip
 """Fields that a heading tells where they are equal in all rows, and values of them that go without saying. All others
 are for `--columns` and trials.csv."""
+TOLD_OTHERWISE = frozenset({"spread", "faster-together"})
+"""Warnings of single processes that intervals, or the finding on sharing, tell of all of them."""
 FIRST_BATCH_PCT = 10.0
 """A first batch that is more of the epoch than this decides more than chance does."""
 NAMED = ("images_per_s", "epoch_time_s", "gpu_mem_mib", "epochs_to_top1", "time_to_top1_s", "energy_to_top1_j",
@@ -61,7 +63,7 @@ def build_report(
         columns=columns,
         groups=groups,
         findings=tuple(findings),
-        warnings=tuple(collect_warnings(table, rows, shown)),
+        warnings=(*collect_warnings(table, rows, shown), *warn_of_baselines(findings)),
         labels={label: {field: plain(row[field]) for field in table.varied} for label, row in lines},
         figures={label: {name: plain(row.get(name)) for name in NAMED} for label, row in lines},
         axis=table.axis,
@@ -74,8 +76,8 @@ def build_table(
     """Columns and lines: a line a group of jobs, a network, or a row."""
     first = findings[0] if findings else None
     if isinstance(first, SharingFinding) and not wanted:
-        names: tuple[str, ...] = ("jobs", "solo_epoch_time_s", "epoch_time_s", "slowdown", "work", "sharing")
-        columns = tuple(ReportColumn(name=name, is_number=name not in ("jobs", "sharing")) for name in names)
+        names: tuple[str, ...] = ("group", "solo_epoch_time_s", "epoch_time_s", "slowdown", "work", "overlap")
+        columns = tuple(ReportColumn(name=name, is_number=name not in ("group", "overlap")) for name in names)
         return columns, build_sharing_groups(rows.summary, first)
     if isinstance(first, NetworkSizeFinding) and not wanted:
         return describe_network_columns(rows.summary, first), build_network_groups(rows.summary, first)
@@ -138,13 +140,22 @@ def collect_warnings(table: Table, rows: TableRows, shown: Collection[str]) -> l
     return [*warn_of_evidence(table, rows), *warnings]
 
 
+def warn_of_baselines(findings: Sequence[Finding]) -> list[Warned]:
+    """Jobs that ran faster beside others than alone, so that their times alone are not reliable."""
+    groups = [
+        group for finding in findings if isinstance(finding, SharingFinding) for group in finding.groups
+    ]
+    spoilt = tuple(dict.fromkeys(group.spoilt_by for group in groups if group.spoilt_by is not None))
+    return [Warned(code="faster-together", rows=spoilt)] if spoilt else []
+
+
 def is_touching(code: str, shown: Collection[str]) -> bool:
     """Whether a warning weakens a figure that is shown, and nothing else that is shown tells it.
 
     How far processes lie apart is what intervals tell; what only earlier versions raised came from how they measured.
     """
     doubt = doubt_of(code)
-    if code == "spread" or doubt.raised_by == "earlier" or not doubt.serious:
+    if code in TOLD_OTHERWISE or doubt.raised_by == "earlier" or not doubt.serious:
         return False
     return any(set(TOLD_ABOUT[about]) & set(shown) for about in doubt.about)
 

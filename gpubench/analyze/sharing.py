@@ -144,11 +144,12 @@ def find_borders(jobs: int) -> tuple[float, float]:
 
 
 def list_groups(summary: pd.DataFrame) -> list[Group]:
-    """The groups of jobs of a table, in its order."""
+    """The groups of jobs of a table, in its order. A name that several share tells nothing, and is left out."""
     jobs = summary[summary["group"].notna()]
+    shared = jobs.groupby("group")["unit"].nunique()
     return [
         Group(
-            name=str(members["group"].iloc[0]),
+            name=name if shared[name := str(members["group"].iloc[0])] == 1 else "",
             rows=tuple(map(int, members.index)),
             jobs=max(len(members), int(members["jobs_of_group"].fillna(0).max())),
         )
