@@ -219,6 +219,15 @@ def rate_choices(
     return holds / tables, firm / tables
 
 
+def rate_border(
+    seed: int, tables: int, design: Design, deviations: Sequence[float], rounds: int, limit: float = 0.1
+) -> float:
+    """How often a claim is called sure whose truth lies at its limit, of two rows."""
+    simulated = simulate_tables(seed, tables, (0, limit), deviations, rounds)
+    claims = [claim_difference(table[1], table[0], design, limit=limit) for table in simulated]
+    return sum(decide([claim])[0].decided.word == "sure" for claim in claims) / tables
+
+
 def foretell_rounds(design: Design, noise: float, effect: float) -> int | None:
     """What would be foretold of three rounds that show the true effect and the true noise."""
     error = noise * math.sqrt(2 / 3)

@@ -1,7 +1,7 @@
 """What decisions promise, of 1,000 simulated tables a cell: power, false answers, intervals, the bound of a choice.
 
-`python tests/benchmarks/decisions.py [TABLES]`; tests/stats/test_simulations.py judges 200 a cell. Noise is the standard
-deviation of a process's logarithm; unequal noises alternate along the rows.
+`python tests/benchmarks/decisions.py [TABLES]`; tests/stats/test_simulations.py judges 200 a cell. Noise is the
+standard deviation of a process's logarithm; unequal noises alternate along the rows.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import itertools
 import math
 import sys
 
+from gpubench.core.claims import Design
 from tests.simulated_claims import (
     HUMP,
     LADDER,
     NOISES,
     claim_difference,
     foretell_rounds,
+    rate_border,
     rate_choices,
     rate_others,
     rate_steps,
@@ -25,6 +27,7 @@ from tests.simulated_claims import (
 
 EFFECTS = (0.05, 0.10, 0.20, 0.40)
 RATIOS = ((1, 1), (1, 3), (1, 10), (30, 1), (1, 30))
+DESIGNS: tuple[Design, ...] = ("above", "below", "equal")
 TRUTHS = {"all equal": (0, 0, 0, 0, 0), "plateau": (0, -1, -1, -1, 0), "flat end": (0, -1, -2, -2, -2)}
 
 
@@ -70,12 +73,10 @@ def print_borders(tables: int) -> None:
     """One claim whose truth lies at its border: how often it is called sure, in per cent."""
     print("\nat the border   rounds  noises   above  below  equal")
     for rounds, ratio in itertools.product((3, 5), RATIOS):
-        shares = []
-        for design, limit, truth in (("above", 0.1, 0.1), ("below", 0.1, 0.1), ("equal", 0.1, 0.1)):
-            simulated = simulate_tables(4, tables, (0, truth), [0.01 * side for side in ratio], rounds)
-            claims = [[claim_difference(table[1], table[0], design, limit=limit)] for table in simulated]
-            shares.append(rate_verdicts(claims, [truth]))
-        text = "".join(f"{100 * max(cell.sure, cell.false):7.1f}" for cell in shares)
+        shares = [
+            rate_border(4, tables, design, [0.01 * side for side in ratio], rounds) for design in DESIGNS
+        ]
+        text = "".join(f"{100 * share:7.1f}" for share in shares)
         print(f"{'':16}{rounds:>6}  {ratio[0]:>2}:{ratio[1]:<2}  {text}")
 
 
