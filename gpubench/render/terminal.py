@@ -119,9 +119,11 @@ def _set_heading(report: Report, width: int) -> list[tuple[str, str]]:
     """At most three lines: the question whole, of the facts what there is room for."""
     question = _fold(words.ask(report), width, hang="")[: HEADING_LINES - 1] if words.ask(report) else []
     parts = [part.replace(" ", "\u00a0") for part in words.describe_facts(report)]
-    while len(parts) > 1 and len(_fold(" · ".join(parts), width, hang="")) > HEADING_LINES - len(question):
+    while len(parts) > 1 and len(_fold("\u00a0· ".join(parts), width, hang="")) > HEADING_LINES - len(
+        question
+    ):
         parts.pop()
-    facts = _fold(" · ".join(parts), width, hang="")
+    facts = _fold("\u00a0· ".join(parts), width, hang="")
     return [*((line, "dim") for line in facts), *((line, "bold") for line in question)]
 
 
