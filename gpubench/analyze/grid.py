@@ -211,7 +211,7 @@ def describe_network_columns(summary: pd.DataFrame, finding: NetworkSizeFinding)
 
 
 def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tuple[RowGroup, ...]:
-    """A line a group of jobs: their times alone and together, and how much work they got done."""
+    """A line a group of jobs: their times together, by how much each was slowed down, how much work they got done."""
     lines = []
     for group in finding.groups:
         jobs = summary.loc[list(group.rows)]
