@@ -215,9 +215,7 @@ def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tupl
     lines = []
     for group in finding.groups:
         jobs = summary.loc[list(group.rows)]
-        figures = [
-            tuple(map(plain, jobs[name])) for name in ("solo_epoch_time_s", "epoch_time_s", "slowdown")
-        ]
+        figures = [tuple(map(plain, jobs[name])) for name in ("epoch_time_s", "slowdown")]
         work = Cell(
             value=group.work,
             low=group.bound if group.is_lower_bound else None,
@@ -227,10 +225,14 @@ def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tupl
         lines.append(
             ReportRow(
                 labels=group.rows,
-                cells=(Cell(value=group.name), *(Cell(value=value) for value in figures), work,
-                       Cell(value=group.overlaps)),
+                cells=(
+                    Cell(value=group.name),
+                    *(Cell(value=value) for value in figures),
+                    work,
+                    Cell(value=group.overlaps),
+                ),
             )
-        )  # fmt: skip
+        )
     return (RowGroup(head={}, rows=tuple(lines)),)
 
 
