@@ -84,7 +84,9 @@ def _exit_code(found: SideBySide, *, strict: bool) -> int:
         )
     if found.threshold is None:
         if not found.beside:
-            raise UnusableError("nothing could be compared: no trial that ended ok in A matches one of B that did")
+            raise UnusableError(
+                "nothing could be compared: no trial that ended ok in A matches one of B that did"
+            )
         return 0
     if found.guessed:
         raise UnusableError(f"no trial of A is one of B: {GUESSED}")

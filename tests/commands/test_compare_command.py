@@ -221,7 +221,9 @@ def test_where_nothing_can_be_compared_a_check_does_not_pass(compare: Compare, t
     )["undecided"]
     ended = compare(tmp_path / "a", tmp_path / "b")
     assert ended.returncode == 4
-    assert ended.stderr.startswith("gpubench: nothing could be compared: no trial that ended ok in A matches ")
+    assert ended.stderr.startswith(
+        "gpubench: nothing could be compared: no trial that ended ok in A matches "
+    )
     assert ended.stderr.count("\n") == 1
 
 
