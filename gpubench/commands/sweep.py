@@ -134,6 +134,7 @@ def sweep(
         print_plan(work, planned, other_load(node) if runs else "")
         if searched:
             print(max_batch.announcement(searched))
+        check_hardware(planned, node.machine)
         return 0
     is_new = not results.folder.exists()
     planned = work.pending()
