@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mimetypes
 import shutil
 import sys
 from collections.abc import Collection, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.basics.words import clean
 from gpubench.commands.opened import readings, warn
 from gpubench.plot import files, terminal, trial
 from gpubench.plot.description import Picture
@@ -39,6 +41,11 @@ def plot(
     """`gpubench plot`. `formats`, `only`: names with commas between them."""
     kinds = _names("picture", only, PICTURES)
     wanted = _names("format", formats, FORMATS) or ["svg"]
+    if out is not None and not out.is_dir() and mimetypes.guess_type(out.name)[0]:
+        raise UsageError(
+            f"--out names a folder, and {clean(str(out))} is the name of a file; the format is given by --format "
+            f"{' or '.join(FORMATS)}"
+        )
     if in_terminal and (out is not None or formats is not None):
         raise UsageError("--terminal draws into the terminal: give no --out or --format with it")
     if trial_id is not None and kinds not in ([], ["trial"]):
