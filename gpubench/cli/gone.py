@@ -6,6 +6,7 @@ GONE: dict[str, str] = {
     "--ahead": "leave it out: trials of further rounds start when their turn has come",
     "--noise": "one process says likely at most; measure several with gpubench sweep --rounds 3",
     "--reference": "leave it out: rows that are compared stay on one node",
+    "--to tensorboard": "write --to mlflow, which has series and pictures of runs, too",
     "--train-images": "measure with gpubench sweep --set train_images=N",
 }
 """Option or command, as it was typed -> what to do instead."""
