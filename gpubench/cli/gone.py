@@ -4,6 +4,7 @@ from __future__ import annotations
 
 GONE: dict[str, str] = {
     "--ahead": "leave it out: trials of further rounds start when their turn has come",
+    "--explain": "gpubench sweep -n prints the plan, and trials.csv has every field of each trial",
     "--noise": "one process says likely at most; measure several with gpubench sweep --rounds 3",
     "--reference": "leave it out: rows that are compared stay on one node",
     "--to tensorboard": "write --to mlflow, which has series and pictures of runs, too",

@@ -36,6 +36,7 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--repeats", "0"], 2, "--repeats must be at least 1, not 0"),
     # Options that earlier versions had.
     (["sweep", "-n", "--ahead"], 2, "No such option: --ahead; leave it out: "),
+    (["sweep", "-n", "--explain"], 2, "No such option: --explain; gpubench sweep -n prints the plan, and "),
     (["audit", "--ahead"], 2, "No such option: --ahead; leave it out: "),
     (
         ["sweep", "--reference", "3"],
