@@ -36,6 +36,9 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["sweep", "--repeats", "0"], 2, "--repeats must be at least 1, not 0"),
     # Options that earlier versions had.
     (["sweep", "-n", "--ahead"], 2, "No such option: --ahead; leave it out: "),
+    (["table", "--by", "strategy"], 2, "No such option: --by; sort rows with gpubench table --sort NAME"),
+    (["table", "--efficiency", "90%"], 2, "No such option: --efficiency; the columns strong_efficiency_pct "),
+    (["table", "--sources"], 2, "No such option: --sources; each record under records/ says where a figure"),
     (["sweep", "-n", "--explain"], 2, "No such option: --explain; gpubench sweep -n prints the plan, and "),
     (["audit", "--ahead"], 2, "No such option: --ahead; leave it out: "),
     (
@@ -94,7 +97,6 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
     (["data", "make", "--images", "0"], 2, "--images must be at least 1, not 0"),
     (["data", "resize", "empty", "new", "--size", "x"], 2, "--size must be a whole number, not 'x'"),
     (["sweep", "--within", "0.02"], 2, "gpubench: --within 0.02: write 2% or 0.02%"),
-    (["table", "--efficiency", "0.9"], 2, "gpubench: --efficiency 0.9: write 90% or 0.9%"),
     (["compare", "a", "b", "--threshold", ".05"], 2, "gpubench: --threshold .05: write 5% or 0.05%"),
     (["sweep", "--timeout", "soon"], 2, "--timeout: 'soon' is not a time"),
     (["sweep", "--strategy", "dpp"], 2, "unknown strategy 'dpp': did you mean ddp?"),
