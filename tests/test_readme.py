@@ -12,10 +12,9 @@ from xml.etree import ElementTree
 
 import committed
 import pytest
+from docs_pages import columns, terminal_picture
 from PIL import Image
 from warm_command import WarmCommand
-
-from gpubench.report import columns, picture
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"```(sh|text)\n(.*?)```", re.DOTALL)
@@ -177,10 +176,10 @@ PICTURE = ROOT / "docs" / "terminal.svg"
 
 
 def test_the_picture_is_what_the_program_makes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If not: `python -m gpubench.report.picture results/h200x4-2026 mobilenet_v2-4gpu > docs/terminal.svg`."""
+    """If not: the first lines of docs_pages/terminal_picture.py say how it is made."""
     committed.folder("h200x4-2026")
     monkeypatch.chdir(ROOT)
-    made = picture.svg(Path("results/h200x4-2026"), "mobilenet_v2-4gpu")
+    made = terminal_picture.svg(Path("results/h200x4-2026"), "mobilenet_v2-4gpu")
     assert PICTURE.read_text("utf-8") == made
 
 
