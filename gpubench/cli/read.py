@@ -137,16 +137,11 @@ def plot(
         str | None,
         text("--trial", "ID", "What was sampled of this trial; the id's start will do."),
     ] = None,
-    terminal: Annotated[
-        bool, typer.Option("--terminal", help="Draw the main picture here, as text.")
-    ] = False,
 ) -> None:
     """Draw pictures of results: growth, scaling, variants, slowdowns, energy, a trial's samples."""
     from gpubench.commands import plot as command
 
-    raise typer.Exit(
-        command.plot(results or (), out=out, formats=form, only=only, trial_id=trial, in_terminal=terminal)
-    )
+    raise typer.Exit(command.plot(results or (), out=out, formats=form, only=only, trial_id=trial))
 
 
 def compare(
