@@ -231,4 +231,4 @@ def test_the_noisier_row_of_two_counts() -> None:
         1.15,
         1.40,
     ]
-    assert borrow_noise("gpu", "loaders") == borrow_noise("loaders", "gpu") == math.log(1.15)
+    assert borrow_noise("gpu", "loaders") == borrow_noise("loaders", "gpu") == borrow_noise("loaders")
