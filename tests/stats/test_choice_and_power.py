@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 
 import pytest
+from simulated_claims import foretell_rounds, make_claim
 
 from gpubench.core.claims import Claim, Design, Evidence, StudentEstimate
 from gpubench.stats.choice import bound_gain, choose
 from gpubench.stats.distributions import noncentral_t_above, t_quantile
 from gpubench.stats.noise import borrow_noise, find_bottleneck
 from gpubench.stats.power import find_power, find_rounds, find_rounds_for_choice, grow_sample
-from tests.simulated_claims import foretell_rounds, make_claim
 
 MANY = 1e9
 
