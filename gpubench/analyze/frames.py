@@ -116,11 +116,11 @@ def as_dtype(values: Sequence[Any], form: str) -> Any:
     return as_objects(values)
 
 
-def as_objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
-    """One object each, whatever they hold: numpy would make a matrix of tuples of one length."""
+def as_objects(values: Sequence[Any]) -> pd.Series[Any]:
+    """One object each, text, too: of a hundred columns of a few lines, Arrow's would take most of the time."""
     array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+    array[:] = values  # numpy would make a matrix of tuples of one length
+    return pd.Series(array, dtype=object)
 
 
 # ---- one line a configuration ----
@@ -160,7 +160,7 @@ def number_configurations(runs: Runs) -> pd.DataFrame:
 
 
 def hardware_of(runs: Runs) -> pd.Series[Any]:
-    """The machine of each run; of a job those of all jobs of its group, for one on a CPU may run beside one on a GPU."""
+    """The machine of each run; of a job those of all of its group, for one on a CPU may run beside one on a GPU."""
     machines = runs["machine"].astype(object)
     jobs = runs.loc[runs["group_id"].notna() & runs["machine"].notna(), ["group_id", "allowance", "machine"]]
     if jobs["machine"].nunique() < 2:
