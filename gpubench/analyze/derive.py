@@ -1,4 +1,4 @@
-"""What the rows of a table say beside each other: growth, slowdown, overlap gain, speed-up, cost, and how sure each is."""
+"""What the rows of a table say beside each other: growth, slowdown, overlap gain, speed-up, cost; and how sure it is."""
 
 from __future__ import annotations
 

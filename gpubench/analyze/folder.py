@@ -1,4 +1,4 @@
-"""A results folder, read: its processes as `Runs`, its configurations as `Summary`, and which rows are of which table."""
+"""A results folder, read: processes as `Runs`, configurations as `Summary`, and which rows are of which table."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from gpubench.plan.plan import Job
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
 from gpubench.results.counting import counting, newest, without_first_round
-from gpubench.results.csv_text import csv_text
 from gpubench.results.csv_tables import epochs_csv as epochs_text
+from gpubench.results.csv_text import csv_text
 from gpubench.results.home import results_home, results_in
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import row_of
@@ -276,9 +276,8 @@ SHARES_OF_SPACE = ("cpu", "gpu memory", "input", "power")
 
 
 def _add_group_facts(runs: Runs) -> None:
-    """Fills what this version says of groups as any version stored them: `sharing`, `full_together`, and the size."""
+    """Fills what this version says of groups as any version stored them: `sharing` and `full_together`."""
     facts = runs["together"]
-    runs["jobs_of_group"] = pd.array([known and known.jobs for known in facts], dtype="Int64")
     gain = runs["overlap_gain"]
     runs["sharing"] = sharing_word(gain)
     has_resources = np.array([bool(known and known.resources) for known in facts], dtype=bool)

@@ -23,7 +23,7 @@ Runs: TypeAlias = pd.DataFrame
 """A line a process: every attempt that counts, then planned trials without one (`status` skipped or missing).
 
 All columns of trials.csv under their names, in their units, with the dtypes of their definition: whole numbers Int64,
-other numbers float64, yes or no boolean, lists as tuples (object), all else text (`started_at`, too). Besides:
+other numbers float64, yes or no boolean, lists as tuples and text as objects (`started_at` is text). Besides:
 
 - `source`, `kind` (epoch_times.Kind), `log` (relative path), `machine` (GPU model, CPU model on a CPU), `allowance`
 - `steady_step_s`, `took_s`, `gpu_total_mib`, `gpu_reserved_mib`, `val_images`, `image_files`
@@ -31,6 +31,7 @@ other numbers float64, yes or no boolean, lists as tuples (object), all else tex
 - `asked`, `doubt_texts`, `missing`, `provenance`, `variant_definition`: mappings
 - `is_asked_known`, `is_gpu_ids_auto`, `is_workers_auto`: whether the record tells what was left to the machine, and
   whether these fields were
+- `jobs_of_group`: how many jobs its group has, as far as the record tells
 - `has_all_figures`: False for further rounds of versions before 0.2, which measured the time alone
 - `superseded`, `elsewhere` (another part of the plan measures it), `further_rounds` (attempts of later rounds that
   don't count, for the first one can't be read)
@@ -89,6 +90,7 @@ def runs_of(rows: Sequence[Row]) -> Runs:
     images = values["images"]
     series["val_images"] = as_dtype([known and known.val_images for known in images], "whole")
     series["image_files"] = as_dtype([known and known.files for known in images], "text")
+    series["jobs_of_group"] = as_dtype([facts and facts.jobs for facts in values["together"]], "whole")
     asked: Sequence[Mapping[str, Any]] = values["asked"]
     series["is_asked_known"] = np.array([bool(fields) for fields in asked], dtype=bool)
     for field in ("gpu_ids", "workers"):
@@ -178,8 +180,8 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     """A line a configuration, labelled from 0 in order of first appearance, with what its processes tell together.
 
     `runs`: of one table. Times are geometric means over the processes that ended ok, other figures medians (GEOMETRIC,
-    OF_ALL and `_together` name the rules); where only one did, they are its own. The memory of `growth` and all that
-    compares rows comes later.
+    OF_ALL and `_together` name the rules); where only one did, they are its own. What compares rows
+    comes later.
     """
     order = number_configurations(runs)
     number = order["row"].to_numpy()
