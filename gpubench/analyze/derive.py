@@ -1,4 +1,4 @@
-"""What the rows of a table say beside each other: growth, slowdown, overlap gain, speed-up, cost; and how sure it is."""
+"""What the rows of a table say beside each other: growth, slowdown, speed-up, cost, and how sure each of these is."""
 
 from __future__ import annotations
 
