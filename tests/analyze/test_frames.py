@@ -15,6 +15,7 @@ from gpubench.analyze.derive import Built, build_summary, sharing_word
 from gpubench.analyze.folder import read_folder, table_csv
 from gpubench.analyze.frames import interquartile_ranges, is_wide, outlier_places, runs_of, summarize
 from gpubench.analyze.series import Fields
+from gpubench.schema.group_facts import GroupFacts
 from gpubench.schema.row import Row, replace
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -96,6 +97,8 @@ def test_text_that_differs_is_mixed_and_ranks_have_no_median() -> None:
     ]
     row = summarize(runs_of(alike))[0].iloc[0]
     assert (row["slowest_rank"], row["full_together"]) == (1, "cpu")
+    row = summarize(runs_of(alike[:2]))[0].iloc[0]
+    assert row["full_together"] == "cpu+input"  # half of them are enough
 
 
 def test_further_rounds_of_older_versions_tell_the_time_alone() -> None:
@@ -178,6 +181,7 @@ def test_growth_is_of_the_time_of_an_image_and_of_one_source_of_memory() -> None
         ({"batch_size": 128}, True),
         ({"batch_size": 128, "strategy": "ddp"}, False),
         ({"batch_size": 128, "cpus": 4}, False),
+        ({"strategy": "ddp", "cpus": 4}, True),  # the axis is another one
     ],
 )
 def test_what_may_move_between_neighbours(change: dict[str, Any], is_fair: bool) -> None:
@@ -202,6 +206,44 @@ def test_speedups_are_against_one_device_and_strong_where_a_row_has_both() -> No
     assert labels["config_id"][row["strong_baseline"]] == "b"
     assert labels["config_id"][row["weak_baseline"]] == "a"
     assert summary.loc["a", "speedup"] == 1.0
+
+
+def test_two_rows_at_one_place_are_neighbours_and_baselines_of_none() -> None:
+    two = {"gpus": 2, "gpu_ids": [0, 1], "strategy": "ddp"}
+    twins = [make_row(8.0, batch_size=64, config_id=name) for name in "ab"]
+    summary = build(*twins, make_row(4.0, batch_size=128, config_id="c")).summary
+    assert summary["before"].isna().all()
+    summary = build(*twins, make_row(4.0, batch_size=64, config_id="c", **two)).summary
+    assert summary["speedup"].isna().all()
+
+
+def test_without_one_device_a_strategy_is_compared_with_itself() -> None:
+    rows = [
+        make_row(time, config_id=f"{strategy}{gpus}", gpus=gpus, gpu_ids=list(range(gpus)), strategy=strategy)
+        for strategy, gpus, time in (("ddp", 2, 4.0), ("dp", 2, 8.0), ("ddp", 4, 2.5), ("dp", 4, 8.0))
+    ]
+    summary = build(*rows, axes=[["gpus"], ["strategy"]]).summary.set_index("config_id")
+    assert summary["speedup"].to_dict() == {"ddp2": 1.0, "dp2": 1.0, "ddp4": 1.6, "dp4": 1.0}
+    assert summary["strong_efficiency_pct"].to_dict() == {"ddp2": 100, "dp2": 100, "ddp4": 80, "dp4": 50}
+
+
+def test_gpus_that_are_the_first_ones_or_left_to_the_machine_are_alike() -> None:
+    asked = {"batch_size": 16, "gpu_ids": None}
+    rows = [
+        make_row(4.0, batch_size=16, config_id="a"),
+        make_row(2.0, batch_size=32, config_id="b", gpu_ids=[3], asked=asked),
+    ]
+    fields = Fields.of(runs_of(rows))
+    assert len(set(fields.series("batch_size")[0])) == 1
+    told = Fields.of(runs_of([rows[0], replace(rows[1], asked={**asked, "gpu_ids": [3]})]))
+    assert len(set(told.series("batch_size")[0])) == 2
+
+
+def test_what_follows_an_axis_moves_with_it_where_axes_are_known() -> None:
+    rows = [make_row(1.0, lr=0.1), make_row(1.0, batch_size=128, lr=0.2)]
+    fields = Fields.of(runs_of(rows))
+    assert fields.find_tied("batch_size", [["batch_size"]]) == ("lr",)
+    assert fields.find_tied("batch_size", ()) == ()
 
 
 def compare(first: list[Row], second: list[Row]) -> pd.Series:  # type: ignore[type-arg]
@@ -232,6 +274,13 @@ def test_others_are_compared_by_all_their_processes_never_narrower_than_one_side
     logs = np.log([1.1, 1.2])
     half = stats.t.ppf(0.975, 1) * logs.std(ddof=1) / math.sqrt(2)
     assert row["epoch_time_growth_low_pct"] == pytest.approx(100 * math.expm1(logs.mean() - half))
+    noisy, quiet = np.log([1.1, 1.2]), np.log([1.0, 1.01, 1.0, 1.01])
+    first = make_rounds([1.0, 1.01, 1.0, 1.01], batch_size=16, config_id="a")
+    half = stats.t.ppf(0.975, 1) * noisy.std(ddof=1) / math.sqrt(2)  # wider than Welch's own
+    row = compare(first, second)
+    low = 100 * math.expm1(noisy.mean() - quiet.mean() - half)
+    assert row["epoch_time_growth_low_pct"] == pytest.approx(low)
+    first = make_rounds([1.0, 1.0, 1.0], batch_size=16, config_id="a")
     elsewhere = [replace(run, host="n2") for run in second]
     row = compare(first, elsewhere)  # nobody knows what nodes of one kind differ by
     assert row["epoch_time_growth_low_pct"] == -100.0
@@ -275,6 +324,31 @@ def test_groups_are_compared_with_the_same_trials_alone() -> None:
     assert summary["overlap_gain_low"].tolist()[1:] == pytest.approx([0.6, 0.6])
     assert summary["sharing"].tolist()[1:] == ["some", "some"]
     assert summary["unit"].tolist()[1:] == [0, 0]
+
+
+def test_a_group_that_lacks_a_job_keeps_the_gain_of_its_runs() -> None:
+    facts = GroupFacts(jobs=3)
+    jobs = [
+        replace(job, together=facts)
+        for name in ("1 of 3", "2 of 3")
+        for job in make_rounds(
+            [2.5, 2.5], config_id="s", group="three", job=name, group_id="g", slowdown=2.0, overlap_gain=0.3,
+            solo_epoch_time_s=2.0,
+        )
+    ]  # fmt: skip
+    assert build(*jobs).summary["overlap_gain"].tolist() == [0.3, 0.3]
+
+
+def test_what_lies_between_processes_is_told_where_each_tells_its_own_error() -> None:
+    times = [1.0, 1.1, 1.2]
+    rows = [make_row(time, round=number, step_error_pct=1.0) for number, time in enumerate(times)]
+    row = build(*rows).summary.iloc[0]
+    assert row["within_pct"] == pytest.approx(1.0)
+    variance = np.log(times).var(ddof=1)
+    assert row["between_pct"] == pytest.approx(100 * math.sqrt(variance - 0.0001))
+    row = build(*rows[:2], replace(rows[2], step_error_pct=None)).summary.iloc[0]
+    assert row["within_pct"] == pytest.approx(1.0)
+    assert pd.isna(row["between_pct"])
 
 
 def test_words_of_sharing_change_at_their_borders() -> None:
