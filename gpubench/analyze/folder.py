@@ -1,4 +1,4 @@
-"""A results folder, read: its processes as `Runs`, its configurations as `Summary`, and which rows are of which table."""
+"""A results folder, read: processes as `Runs`, configurations as `Summary`, and which rows are of which table."""
 
 from __future__ import annotations
 
@@ -111,8 +111,7 @@ def read_folder(path: Path, tell: Callable[[str], None]) -> Folder:
 
     results = Results(path)
     records = read_records(results, report_problem)
-    # Text as plain objects: of a hundred columns of a few lines, Arrow's would take most of the time.
-    with collector_paused(), pd.option_context("future.infer_string", False):
+    with collector_paused():
         return analyze_records(results, records, problems, report_problem)
 
 
@@ -277,9 +276,8 @@ SHARES_OF_SPACE = ("cpu", "gpu memory", "input", "power")
 
 
 def _add_group_facts(runs: Runs) -> None:
-    """Fills what this version says of groups as any version stored them: `sharing`, `full_together`, and the size."""
+    """Fills what this version says of groups as any version stored them: `sharing` and `full_together`."""
     facts = runs["together"]
-    runs["jobs_of_group"] = pd.array([known and known.jobs for known in facts], dtype="Int64")
     gain = runs["overlap_gain"]
     runs["sharing"] = sharing_word(gain)
     has_resources = np.array([bool(known and known.resources) for known in facts], dtype=bool)
@@ -468,13 +466,12 @@ def place_columns(rows: Summary) -> list[str]:
 
 def frame_csv(frame: pd.DataFrame, names: Sequence[str]) -> str:
     """A CSV with these columns, as `csv_text.csv_cell` writes their values."""
-    columns = [
-        (values.to_numpy(object, na_value=None) if is_masked(values) else values.to_numpy()).tolist()
-        for values in (frame[name] for name in names)
-    ]
+    columns = [list_values(frame[name]) for name in names]
     return csv_text(names, zip(*columns, strict=True) if len(frame) else ())
 
 
-def is_masked(values: pd.Series[Any]) -> bool:
-    """Whether what is missing in a column is no value of numpy's."""
-    return isinstance(values.dtype, pd.api.extensions.ExtensionDtype)
+def list_values(values: pd.Series[Any]) -> list[Any]:
+    """The values as Python's own; what is missing is None or NaN."""
+    if pd.api.types.is_extension_array_dtype(values.dtype):
+        values = values.astype(object).where(values.notna(), None)
+    return values.tolist()
