@@ -91,12 +91,12 @@ def _set(report: Report, width: int, is_rich: bool, is_why: bool) -> list[Text]:
         lines += [_text(plain(part), style) for part in _fold(mark + line.text, width)]
     if is_why:
         lines += map(_text, _set_claims(report, width, plain))
-    elif is_rich and chosen[-1:] != [words.Line("note", words.CUT)]:
+    elif is_rich and chosen[-1:] != [words.Sentence("note", words.CUT)]:
         lines.append(_text(words.HINT, "dim"))
     return lines
 
 
-def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Line]:
+def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence]:
     """Lines below the table for which there is room, the most important first, by 80 columns whatever the terminal has.
 
     So a pipe gets the same words. The answer is always there.
@@ -112,7 +112,7 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Line]:
         if lines[n].kind == "answer" or heights[n] <= room:
             chosen.add(n)
             room -= heights[n]
-    return [*(lines[n] for n in sorted(chosen)), words.Line("note", words.CUT)]
+    return [*(lines[n] for n in sorted(chosen)), words.Sentence("note", words.CUT)]
 
 
 def _set_heading(report: Report, width: int) -> list[tuple[str, str]]:

@@ -136,8 +136,8 @@ COLUMNS_BY_NAME: Mapping[str, Column] = {**BY_NAME, **{column.name: column for c
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A sentence or several of what stands below a table."""
+class Sentence:
+    """A sentence, or several that belong together, below a table."""
 
     kind: Literal["answer", "finding", "warning", "note"]
     """answer: the first finding's first line."""
@@ -230,10 +230,13 @@ def name_value(field: str, value: Any) -> str:
     about = ABOUT.get(field)
     if about is None:
         return f"{field} {text}"
+    if isinstance(value, bool):
+        return f"{'' if value else 'no '}{about.heading}"
     if about.alternatives or about.said == "{}":
         return text
-    if about.said and value is not None and field != "breakdown":
-        return clean(about.said.format(value, s="" if value == 1 else "s"))
+    if about.said and isinstance(value, (int, float)):
+        number = int(value) if value == int(value) else value
+        return about.said.format(number, s="" if value == 1 else "s")
     return f"{about.heading or field} {text}"
 
 
@@ -786,14 +789,14 @@ def write_legend(report: Report) -> str:
     return "; ".join(parts)
 
 
-def write_lines(report: Report) -> list[Line]:
+def write_lines(report: Report) -> list[Sentence]:
     """All that is to be said below a table, the most important first: findings, then warnings."""
     lines = []
     for number, finding in enumerate(report.findings):
         for place, text in enumerate(write_finding(report, finding)):
             is_detail = place > 0 and not isinstance(finding, SharingFinding)
-            lines.append(Line("finding" if number or place else "answer", text, is_detail=is_detail))
-    return lines + [Line("warning", write_warning(report, warned)) for warned in report.warnings]
+            lines.append(Sentence("finding" if number or place else "answer", text, is_detail=is_detail))
+    return lines + [Sentence("warning", write_warning(report, warned)) for warned in report.warnings]
 
 
 HINT = "More: --why, --columns all"

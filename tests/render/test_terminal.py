@@ -106,6 +106,21 @@ def test_columns_for_which_there_is_no_room_follow_behind_the_first_one_again():
     assert [line.split().count("GiB") for line in lines if line.startswith("batch")] == [3, 3]
 
 
+def test_bars_take_what_is_left_of_the_line_and_go_where_that_is_little():
+    def draw(spare):
+        text = show(reports.not_sure(), 25 + spare)
+        return next(line for line in text.splitlines() if line.startswith("  128")).count("█")
+
+    assert [draw(spare) for spare in (20, 16, 10, 6, 5)] == [16, 16, 10, 6, 0]
+
+
+def test_reports_stand_apart():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    terminal.show([reports.not_sure(), reports.not_sure()], console)
+    once = show(reports.not_sure())
+    assert console.file.getvalue() == f"{once}\n{once}"
+
+
 def test_long_names_fold_above_the_row_that_they_name():
     lines = terminal.write([reports.pairs()]).splitlines()
     place = lines.index("mobilenet_v2 16 &")
