@@ -39,10 +39,11 @@ class Series:
 
 def find_series(rows: TableRows) -> list[Series]:
     """The series along the batch size, of what ran alone; none where it does not vary by itself."""
-    is_target = bool(rows.summary["until_top1"].notna().any())  # who trains to a target asks for that
-    if rows.axis != "batch_size" or rows.has_only_baselines or rows.is_of_tries or is_target:
-        return []
     alone = rows.summary[rows.summary["group"].isna()]
+    is_target = bool(alone["until_top1"].notna().any())  # who trains to a target asks for that
+    is_shared = len(alone) < len(rows.summary)  # beside groups, trials alone are what jobs are compared with
+    if rows.axis != "batch_size" or rows.is_of_tries or is_target or is_shared:
+        return []
     fields = Fields.of(alone)
     along, _ = fields.series("batch_size", rows.tied)
     devices = [

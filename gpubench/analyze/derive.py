@@ -12,10 +12,12 @@ import pandas as pd
 from gpubench.analyze.frames import Members, Runs, Summary, summarize
 from gpubench.analyze.intervals import (
     Floats,
+    Means,
+    Places,
+    Processes,
+    Ratios,
     compare_rows,
-    mean_interval,
     overlap_gain_interval,
-    processes_of,
 )
 from gpubench.analyze.series import (
     DEVICES,
@@ -38,6 +40,13 @@ OF_TIME = tuple(
     if column.name == "epoch_time_source" or column.unit not in ("", "MiB", "images")
 )
 """Figures that a few first steps don't tell: of time, energy and use."""
+
+
+OF_PROCESSES = (
+    "round", "repeat", "epoch_time_s", "steady_step_s", "energy_j", "step_error_pct", "solo_epoch_time_s",
+    "has_all_figures", "top1_crossing_s", "top1_crossing",
+)  # fmt: skip
+"""Figures of processes that rows are compared by."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,20 +76,20 @@ def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built
     tied = fields.find_tied(axis, axes) if axis else ()
     summary, members = summarize(runs)
     summary["unit"] = _number_units(summary)
-    order = _order_rows(summary, axis, tied)
+    fields = Fields.of(summary)
+    order = _order_rows(fields, axis, tied)
+    fields = fields.take(order)
     summary, members = _reorder(summary, members, order)
-    processes = processes_of(summary, members, runs)
-    for column in DERIVED:
-        if column.name not in summary:
-            summary[column.name] = np.nan
-    for name in LABELS:
-        summary[name] = pd.array([None] * len(summary), dtype="Int64")
-    _compare_with_alone(summary, members, processes, runs)
+    repeats = summary["repeats"].to_numpy()
+    rows = Rows(summary, fields, Processes.of(repeats, members, runs, OF_PROCESSES))
+    if rows.is_job.any():
+        _compare_with_alone(rows, members, runs)
     if axis:
-        _grow(summary, processes, axis, tied)
-    _scale(summary, processes, tied_fields(axes, "gpus", "ranks"), tied_fields(axes, "batch_size"))
-    _finish(summary, processes)
-    words = _with_words_of_groups(Fields.of(summary))
+        _grow(rows, axis, tied)
+    _scale(rows, tied_fields(axes, "gpus", "ranks"), tied_fields(axes, "batch_size"))
+    _finish(rows)
+    summary = rows.frame()
+    words = _with_words_of_groups(fields)
     varied = words.varied(axes) or ("batch_size",)
     fixed = {name: value for name, value in words.fixed().items() if name not in varied}
     return Built(
@@ -143,12 +152,12 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
     return pd.Series(numbers, index=jobs.index, dtype="Int64").reindex(summary.index)
 
 
-def _order_rows(summary: Summary, axis: str | None, tied: tuple[str, ...]) -> Any:
+def _order_rows(fields: Fields, axis: str | None, tied: tuple[str, ...]) -> Any:
     """The places of the rows in the order of reading: series by series, each ascending along `axis`; then groups."""
-    alone = np.flatnonzero(summary["group"].isna())
-    jobs = summary[summary["group"].notna()]
+    summary, alone = fields.frame, np.flatnonzero(fields.alone)
+    jobs = summary[~fields.alone]
     if axis and len(alone):
-        named, every = Fields.of(summary.iloc[alone]).series(axis, tied)
+        named, every = fields.take(alone).series(axis, tied)
         begin = pd.Series(np.arange(len(every))).groupby(every).transform("min").to_numpy()
         first = pd.Series(begin).groupby(named).transform("min").to_numpy()
         values = summary[axis].iloc[alone].to_numpy("float64", na_value=np.inf)
@@ -168,286 +177,291 @@ def _reorder(summary: Summary, members: Members, order: Any) -> tuple[Summary, M
 # ---- rows beside each other ----
 
 
-def _compare_with_alone(summary: Summary, members: Members, processes: pd.DataFrame, runs: Runs) -> None:
-    """Fills, of jobs of several processes: `alone`, `solo_epoch_time_s`, `slowdown`, and the overlap gain of groups."""
-    is_job = summary["group"].notna()
-    if is_job.any():
-        _find_alone(summary, members, runs)
-        alone = summary["alone"].dropna().astype("int64")
-        time, solo = summary["epoch_time_s"].loc[alone.index], summary["epoch_time_s"].loc[alone]
-        summary.loc[alone.index, "solo_epoch_time_s"] = solo.to_numpy()
-        summary.loc[alone.index, "slowdown"] = time.to_numpy() / solo.to_numpy()
-        compared = compare_rows(
-            summary, processes, alone.index.to_numpy(), alone.to_numpy(), "epoch_time_s", whole_rounds=True
-        )
-        _put_ends(summary, "slowdown", "", alone.index, compared, 1.0, 0.0)
-        _gain(summary, processes)
-        summary["sharing"] = sharing_word(summary["overlap_gain"])
+class Rows:
+    """The rows of one table as arrays, and what is worked out of them."""
+
+    def __init__(self, summary: Summary, fields: Fields, processes: Processes) -> None:
+        self.summary = summary
+        self.fields = fields
+        self.processes = processes
+        self.size = len(summary)
+        self.machine = encode(summary["machine"])
+        self.is_job = summary["group"].notna().to_numpy()
+        self.is_ok = (summary["status"] == "ok").to_numpy()
+        self.repeats = summary["repeats"].to_numpy()
+        self.columns: dict[str, Any] = {
+            column.name: np.full(self.size, np.nan) for column in DERIVED if column.name not in summary
+        }
+        self.labels = {name: np.full(self.size, -1) for name in LABELS}
+
+    def figure(self, name: str) -> Floats:
+        """A column of numbers, as worked out so far; to be written to."""
+        if name not in self.columns:
+            self.columns[name] = self.summary[name].to_numpy("float64", na_value=np.nan).copy()
+        values: Floats = self.columns[name]
+        return values
+
+    def known(self, name: str) -> Floats:
+        """Of rows that ended ok, a figure that is above 0."""
+        values = self.figure(name)
+        return np.where(self.is_ok & (values > 0), values, np.nan)
+
+    def put_ends(self, name: str, unit: str, rows: Places, ends: tuple[Floats, Floats]) -> None:
+        """Puts both ends of an interval into `NAME_lowUNIT` and `NAME_highUNIT`."""
+        for end, values in zip(("low", "high"), ends, strict=True):
+            self.figure(f"{name}_{end}{unit}")[rows] = values
+
+    def frame(self) -> Summary:
+        """The summary with all that was worked out."""
+        labels = {
+            name: pd.arrays.IntegerArray(labels.astype(np.int64), labels < 0)
+            for name, labels in self.labels.items()
+        }
+        rest = self.summary.drop(columns=[name for name in self.columns if name in self.summary])
+        added = pd.DataFrame({**self.columns, **labels}, index=self.summary.index)
+        whole = [
+            name for name in self.columns if name in self.summary and self.summary[name].dtype == "Int64"
+        ]
+        added = added.astype(dict.fromkeys(whole, "Int64"))
+        return pd.concat([rest, added], axis=1).copy()  # of columns that lie together, not each by itself
 
 
-def _find_alone(summary: Summary, members: Members, runs: Runs) -> None:
-    """The row of the same trial alone of each job of several processes, where all its runs were compared with one."""
-    ok = members[members["is_ok"]]
-    ok = ok.assign(
-        **{name: runs.loc[ok["run"], name].to_numpy() for name in ("trial_id", "solo_id", "machine")}
-    )
-    is_job = summary["group"].notna().loc[ok["row"]].to_numpy()
-    keys = ["trial_id", "machine"]
-    solos = ok[~is_job].drop_duplicates(keys, keep="last").set_index(keys)["row"].rename("alone")
-    several = is_job & (summary["repeats"] > 1).loc[ok["row"]].to_numpy()
-    jobs = ok.loc[several, ["row", "solo_id", "machine"]].rename(columns={"solo_id": "trial_id"})
-    beside = jobs.join(solos, on=keys).dropna(subset="alone").groupby("row")["alone"]
-    only = beside.first()[beside.nunique() == 1]
-    summary.loc[only.index, "alone"] = only.astype("int64").to_numpy()
+def _compare_times(rows: Rows, over: Places, under: Places, figure: str = "epoch_time_s") -> Ratios:
+    """The ratios of the time of an image; of epochs where a row does not know its images."""
+    ratios = compare_rows(rows.processes, rows.machine, over, under, figure)
+    each = rows.figure("batch_size" if figure == "steady_step_s" else "images_per_epoch")
+    factor = each[under] / each[over]
+    return ratios.times(np.where(np.isfinite(factor), factor, 1.0))
 
 
-def _gain(summary: Summary, processes: pd.DataFrame) -> None:
-    """Fills the overlap gain of groups any job of which is of several processes, from the slowdowns of its jobs."""
-    hardware = encode(summary["hardware"])
-    jobs = summary[summary["group"].notna() & summary["group_id"].notna()]
-    jobs = jobs.assign(hardware=hardware[jobs.index])
-    runs_of_row = dict(list(processes.groupby("row")))
-    for _, group in jobs.groupby(["unit", "hardware"]):
-        if (group["repeats"] < 2).all():
-            continue
-        slowdowns = group["slowdown"].to_numpy()
-        count, size = (
-            len(group),
-            int(group["jobs_of_group"].max(skipna=True) or 0) if group["jobs_of_group"].notna().any() else 0,
-        )
-        if count < 2:
-            continue
-        gain = (np.sum(1 / slowdowns) - 1) / (count - 1)
-        ends = _gain_interval(summary, group, runs_of_row)
-        if ends is not None and group["repeats"].nunique() > 1 and not np.isnan(gain):
-            gain = ends[0]
-        if np.isnan(gain) or count < size:
-            continue
-        summary.loc[group.index, "overlap_gain"] = gain
-        if ends is not None and np.isfinite(ends[2]):
-            summary.loc[group.index, ["overlap_gain_low", "overlap_gain_high"]] = ends[1:]
-
-
-def _gain_interval(
-    summary: Summary, group: pd.DataFrame, runs_of_row: Mapping[int, pd.DataFrame]
-) -> tuple[float, float, float] | None:
-    """The overlap gain of a group over its processes; None where a job or its trial alone is of one."""
-    if (group["repeats"] < 2).any():
-        return None
-    times: list[pd.Series[Any]] = []
-    alone: dict[str, Floats] = {}
-    names: list[str] = []
-    nodes: pd.Series[Any] | None = None
-    unlike = False
-    samples = []
-    for place, (row, job) in enumerate(group.iterrows()):
-        runs = runs_of_row[row]  # type: ignore[index]
-        known = runs[runs["epoch_time_s"].notna()].set_index(["repeat", "round"])
-        times.append(known["epoch_time_s"][~known.index.duplicated(keep="last")])
-        if nodes is None:
-            nodes = known["node"][~known.index.duplicated(keep="last")]
-        name = str(job["solo_id"]) if isinstance(job["solo_id"], str) else str(place)
-        if pd.notna(job["alone"]):
-            solo = runs_of_row.get(int(job["alone"]))
-            if solo is None or solo["epoch_time_s"].isna().any():
-                return None
-            alone[name] = solo["epoch_time_s"].to_numpy()
-            samples.append((solo["node"], summary.loc[int(job["alone"]), "machine"]))
-        else:
-            alone[name] = runs["solo_epoch_time_s"].dropna().to_numpy()
-        names.append(name)
-    together = pd.concat(times, axis=1, join="inner").sort_index()
-    if len(together) < 2:
-        return None
-    ends = overlap_gain_interval(alone, together.to_numpy().T, names)
-    assert nodes is not None
-    mine = nodes.reindex(together.index).value_counts(normalize=True).sort_index()
-    for other, machine in samples:
-        theirs = other.value_counts(normalize=True).sort_index()
-        unlike |= not mine.equals(theirs)
-    return (ends[0], ends[1], np.inf) if ends is not None and unlike else ends
-
-
-def _put_ends(
-    summary: Summary, name: str, unit: str, rows: Any, compared: pd.DataFrame, factor: Any, shift: float
-) -> None:
-    """Fills `NAME_lowUNIT` and `NAME_highUNIT` of these rows: both ends of a ratio, times `factor`, less `shift`."""
-    with np.errstate(over="ignore"):
-        for end, sign in (("low", -1), ("high", 1)):
-            values = factor * (
-                np.exp(compared["log"].to_numpy() + sign * compared["half"].to_numpy()) - shift
-            )
-            summary.loc[rows, f"{name}_{end}{unit}"] = np.where(np.isfinite(values), values, np.nan)
-
-
-def _compare_times(
-    summary: Summary, processes: pd.DataFrame, over: Any, under: Any, figure: str = "epoch_time_s"
-) -> pd.DataFrame:
-    """`compare_rows` of the time of an image; of epochs where a row does not know its images."""
-    compared = compare_rows(summary, processes, over, under, figure)
-    divisor = "batch_size" if figure == "steady_step_s" else "images_per_epoch"
-    each = summary[divisor].astype("float64")
-    ratio = np.log(each.loc[under].to_numpy() / each.loc[over].to_numpy())
-    return compared.assign(log=compared["log"] + np.where(np.isfinite(ratio), ratio, 0.0))
-
-
-def _time_ratios(summary: Summary, over: Any, under: Any, compared: pd.DataFrame) -> Floats:
+def _time_ratios(rows: Rows, over: Places, under: Places, compared: Ratios) -> Floats:
     """Time of an image of these rows by that of others; missing where one did not end ok.
 
     Of rows that are compared by some of their rounds, over these: the figure that its interval belongs to.
     """
-    time = summary["epoch_time_s"].where((summary["status"] == "ok") & (summary["epoch_time_s"] > 0))
-    images = summary["images_per_epoch"].astype("float64")
-    ratio = time.loc[over].to_numpy() / time.loc[under].to_numpy()
-    per_image = images.loc[under].to_numpy() / images.loc[over].to_numpy()
-    ratio = ratio * np.where(np.isfinite(per_image), per_image, 1.0)
-    by_some = compared["is_by_some_rounds"].to_numpy() & ~np.isnan(ratio)
-    with np.errstate(invalid="ignore"):
-        ratios: Floats = np.where(by_some, np.exp(compared["log"].to_numpy()), ratio)
+    time, images = rows.known("epoch_time_s"), rows.figure("images_per_epoch")
+    per_image = images[under] / images[over]
+    ratio = time[over] / time[under] * np.where(np.isfinite(per_image), per_image, 1.0)
+    ratios: Floats = np.where(compared.is_by_some_rounds & ~np.isnan(ratio), np.exp(compared.log), ratio)
     return ratios
 
 
-def _grow(summary: Summary, processes: pd.DataFrame, axis: str, tied: tuple[str, ...]) -> None:
+def _grow(rows: Rows, axis: str, tied: tuple[str, ...]) -> None:
     """Fills `before`, and growth of memory, time and memory × time against the row before in the same series.
 
     Only neighbours are compared: a row before without a figure leaves the growth empty, for bridging the gap would show
     two steps as if they were one. So do two rows at one place, and what moved on the way and may not.
     """
-    alone = np.flatnonzero(summary["group"].isna())
-    if len(alone) < 2:
-        return
-    fields = Fields.of(summary.iloc[alone])
+    alone = np.flatnonzero(~rows.is_job)
+    fields = rows.fields.take(alone)
     named, _ = fields.series(axis, tied)
-    values = fields.codes[axis]
-    place = combine(len(alone), [named, values])
+    place = combine(len(alone), [named, fields.codes[axis]])
     is_only = np.bincount(place)[place] == 1
     before, after = np.arange(len(alone) - 1), np.arange(1, len(alone))
     fair = (named[before] == named[after]) & is_only[before] & is_only[after]
-    fair &= summary[axis].notna().to_numpy()[alone[after]] & fields.is_fair_step(before, after)
-    rows, others = alone[after[fair]], alone[before[fair]]
-    summary.loc[rows, "before"] = others
-    memory = summary["gpu_mem_mib"].where((summary["status"] == "ok") & (summary["gpu_mem_mib"] > 0))
-    sources = [summary["gpu_mem_source"].fillna("").loc[side].to_numpy() for side in (rows, others)]
-    more_memory = memory.loc[rows].to_numpy() / memory.loc[others].to_numpy()
-    more_memory = np.where(sources[0] == sources[1], more_memory, np.nan)
-    summary.loc[rows, "gpu_mem_growth_pct"] = 100 * (more_memory - 1)
-    compared = _compare_times(summary, processes, rows, others)
-    ratio = _time_ratios(summary, rows, others, compared)
-    summary.loc[rows, "epoch_time_growth_pct"] = 100 * (ratio - 1)
-    compared.loc[np.isnan(ratio), "log"] = np.nan
-    _put_ends(summary, "epoch_time_growth", "_pct", rows, compared, 100, 1)
-    steady = processes["steady_step_s"].where(
-        (summary["kind"].loc[processes["row"]] != "steady rate").to_numpy()
-    )
-    costs = _compare_times(summary, processes.assign(steady_step_s=steady), rows, others, "steady_step_s")
-    costs = costs.where(costs["log"].notna(), _compare_times(summary, processes, rows, others))
-    costs["log"] += np.log(more_memory)
-    _put_ends(summary, "cost_growth", "_pct", rows, costs, 100, 1)
-    summary.loc[rows, "cost_growth_pct"] = 100 * (np.exp(costs["log"].to_numpy()) - 1)
+    fair &= (fields.codes[axis] >= 0)[after] & fields.is_fair_step(before, after)
+    mine, others = alone[after[fair]], alone[before[fair]]
+    rows.labels["before"][mine] = others
+
+    memory, source = rows.known("gpu_mem_mib"), encode(rows.summary["gpu_mem_source"])
+    memory_ratio = np.where(source[mine] == source[others], memory[mine] / memory[others], np.nan)
+    rows.figure("gpu_mem_growth_pct")[mine] = 100 * (memory_ratio - 1)
+    times = _compare_times(rows, mine, others)
+    ratio = _time_ratios(rows, mine, others, times)
+    rows.figure("epoch_time_growth_pct")[mine] = 100 * (ratio - 1)
+    rows.put_ends("epoch_time_growth", "_pct", mine, times.where(~np.isnan(ratio)).ends(100, 1))
+
+    steady = _compare_times(rows, mine, others, "steady_step_s")
+    is_steady = ~np.isnan(steady.log) & (rows.summary["kind"] != "steady rate").to_numpy()[mine]
+    costs = steady.where(is_steady, times).times(memory_ratio)
+    rows.figure("cost_growth_pct")[mine] = 100 * (np.exp(costs.log) - 1)
+    rows.put_ends("cost_growth", "_pct", mine, costs.ends(100, 1))
 
 
-SHARES = ("strong", "weak")
-"""Strong: both rows have the same global batch. Weak: the same batch a device."""
-
-
-def _scale(summary: Summary, processes: pd.DataFrame, tied: set[str], tied_to_batch: set[str]) -> None:
+def _scale(rows: Rows, tied: set[str], tied_to_batch: set[str]) -> None:
     """Fills speed-up and efficiency of rows on several devices, and the rows that they are against.
 
-    That is `single` on one device where it was measured, else the fewest devices under the same strategy; where two
-    rows could be it, there is none. `tied`, `tied_to_batch`: fields that move with the devices, and with the batch
-    size.
+    Strong: both rows have the same global batch; weak: the same batch a device. The baseline is `single` on one device
+    where it was measured, else the fewest devices under the same strategy; where two rows could be it, there is none.
+    `tied`, `tied_to_batch`: fields that move with the devices, and with the batch size.
     """
-    is_timed = summary["group"].isna() & (summary["status"] == "ok") & (summary["epoch_time_s"] > 0)
-    alone = np.flatnonzero(is_timed)
-    fields = Fields.of(summary.iloc[alone])
+    alone = np.flatnonzero(~rows.is_job & ~np.isnan(rows.known("epoch_time_s")))
+    fields = rows.fields.take(alone)
     devices = fields.devices
     if len(np.unique(devices)) < 2:
         return
-    batch = summary["batch_size"].to_numpy("float64", na_value=np.nan)[alone]
+    batch = rows.figure("batch_size")[alone]
     is_single = (devices == 1) & (fields.frame["strategy"] == "single").to_numpy()
-    for name, share in zip(SHARES, (batch, batch / devices), strict=True):
-        free = {*DEVICES, *tied, *(tied_to_batch if name == "weak" else ())}
-        named, _ = fields.series("batch_size", free)
+    for name, share in (("strong", batch), ("weak", batch / devices)):
+        named, _ = fields.series("batch_size", {*DEVICES, *tied, *(tied_to_batch if name == "weak" else ())})
         place = combine(len(alone), [named, encode(share)])
         has_single = np.bincount(place, is_single)[place] > 0
-        way = combine(len(alone), [place, np.where(has_single, -1, fields.way)])
-        is_candidate = np.where(has_single, is_single, True) & ~np.isnan(share)
-        table = pd.DataFrame({"way": way, "devices": np.where(is_candidate, devices, np.inf)})
-        fewest = table.groupby("way")["devices"].transform("min").to_numpy()
-        is_fewest = is_candidate & (devices == fewest)
-        count = np.bincount(way, is_fewest)[way]
-        first = np.full(way.max() + 1, -1)
-        first[way[is_fewest]] = np.flatnonzero(is_fewest)
-        baseline = first[way]
-        has = (count == 1) & ~np.isnan(share)
-        useful = np.unique(baseline[has & (devices > devices[baseline])])
-        has &= np.isin(baseline, useful)
-        rows, others = alone[has], alone[baseline[has]]
-        summary.loc[rows, f"{name}_baseline"] = others
-        compared = _compare_times(summary, processes, others, rows)
-        speedup = _time_ratios(summary, others, rows, compared)
-        compared.loc[rows == others, "log"] = np.nan
-        efficiency = 100 * devices[baseline[has]] / devices[has]
-        summary.loc[rows, f"{name}_efficiency_pct"] = speedup * efficiency
-        _put_ends(summary, f"{name}_efficiency", "_pct", rows, compared, efficiency, 0)
-        is_new = summary["speedup"].loc[rows].isna().to_numpy()  # that of the strong one where a row has both
-        summary.loc[rows[is_new], "speedup"] = speedup[is_new]
-        _put_ends(summary, "speedup", "", rows[is_new], compared[is_new], 1.0, 0.0)
+        rivals = combine(len(alone), [place, np.where(has_single, -1, fields.way)])
+        is_candidate = is_single | ~has_single
+        fewest = np.full(rivals.max() + 1, np.inf)
+        np.minimum.at(fewest, rivals[is_candidate], devices[is_candidate])
+        is_fewest = is_candidate & (devices == fewest[rivals])
+        baselines = np.full(rivals.max() + 1, -1)
+        baselines[rivals[is_fewest]] = np.flatnonzero(is_fewest)
+        baseline = baselines[rivals]
+        is_compared = (np.bincount(rivals, is_fewest)[rivals] == 1) & ~np.isnan(share)
+        is_compared &= np.isin(baseline, baseline[is_compared & (devices > devices[baseline])])
+        mine, others = alone[is_compared], alone[baseline[is_compared]]
+        rows.labels[f"{name}_baseline"][mine] = others
+        times = _compare_times(rows, others, mine)
+        speedup = _time_ratios(rows, others, mine, times)
+        times = times.where(mine != others)
+        share_of_devices = 100 * devices[baseline[is_compared]] / devices[is_compared]
+        rows.figure(f"{name}_efficiency_pct")[mine] = speedup * share_of_devices
+        rows.put_ends(f"{name}_efficiency", "_pct", mine, times.ends(share_of_devices))
+        is_new = np.isnan(rows.figure("speedup")[mine])  # that of the strong one where a row has both
+        rows.figure("speedup")[mine[is_new]] = speedup[is_new]
+        low, high = times.ends()
+        rows.put_ends("speedup", "", mine[is_new], (low[is_new], high[is_new]))
+
+
+# ---- jobs together ----
+
+
+def _compare_with_alone(rows: Rows, members: Members, runs: Runs) -> None:
+    """Fills, of jobs of several processes: `alone`, `solo_epoch_time_s`, `slowdown`; and the overlap gain of groups."""
+    _find_alone(rows, members, runs)
+    jobs = np.flatnonzero(rows.labels["alone"] >= 0)
+    alone = rows.labels["alone"][jobs]
+    times = rows.figure("epoch_time_s")
+    rows.figure("solo_epoch_time_s")[jobs] = times[alone]
+    rows.figure("slowdown")[jobs] = times[jobs] / times[alone]
+    slowdowns = compare_rows(rows.processes, rows.machine, jobs, alone, "epoch_time_s", whole_rounds=True)
+    rows.put_ends("slowdown", "", jobs, slowdowns.ends())
+    units = rows.summary["unit"].to_numpy("int64", na_value=-1)
+    has_id = rows.is_job & rows.summary["group_id"].notna().to_numpy()
+    together = combine(rows.size, [np.where(has_id, units, -1), encode(rows.summary["hardware"])])
+    several = np.unique(together[has_id & (rows.repeats > 1)])
+    order = np.argsort(together, kind="stable")
+    begins = np.searchsorted(together[order], [several, several + 1])
+    for begin, end in begins.T:
+        _fill_gain(rows, order[begin:end])
+    rows.columns["sharing"] = sharing_word(pd.Series(rows.figure("overlap_gain"))).to_numpy()
+
+
+def _find_alone(rows: Rows, members: Members, runs: Runs) -> None:
+    """The row of the same trial alone of each job of several processes, where all its runs were compared with one."""
+    ok = members[members["is_ok"]]
+    row = ok["row"].to_numpy()
+    mine = runs.loc[ok["run"], ["trial_id", "solo_id", "machine"]].assign(row=row)
+    keys = ["trial_id", "machine"]
+    solos = mine[~rows.is_job[row]].drop_duplicates(keys, keep="last").set_index(keys)["row"].rename("alone")
+    jobs = mine[rows.is_job[row] & (rows.repeats > 1)[row]]
+    jobs = jobs.drop(columns="trial_id").rename(columns={"solo_id": "trial_id"})
+    beside = jobs.join(solos, on=keys).dropna(subset="alone").groupby("row")["alone"]
+    only = beside.first()[beside.nunique() == 1]
+    rows.labels["alone"][only.index] = only.astype("int64")
+
+
+def _fill_gain(rows: Rows, jobs: Places) -> None:
+    """Fills the overlap gain of a group from the slowdowns of its jobs, with its interval over processes.
+
+    Where not all of its jobs are there, or have a slowdown, it stays the median of the runs that had one.
+    """
+    size = np.nanmax([0, *rows.figure("jobs_of_group")[jobs]])
+    if len(jobs) < max(2, size) or np.isnan(rows.figure("slowdown")[jobs]).any():
+        return
+    gain = (np.sum(1 / rows.figure("slowdown")[jobs]) - 1) / (len(jobs) - 1)
+    ends = _gain_interval(rows, jobs)
+    if ends is not None and len(np.unique(rows.repeats[jobs])) > 1:
+        gain = ends[0]  # of the runs that all jobs have, as its interval is
+    rows.figure("overlap_gain")[jobs] = gain
+    if ends is not None and np.isfinite(ends[2]):
+        rows.put_ends("overlap_gain", "", jobs, (np.array(ends[1]), np.array(ends[2])))
+
+
+def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | None:
+    """The overlap gain of a group with its interval, by the runs that all jobs have; None where a job or its trial
+    alone is of one process. Infinite where these were on unlike nodes."""
+    if (rows.repeats[jobs] < 2).any():
+        return None
+    processes = rows.processes
+    alone: dict[str, Floats] = {}
+    names: list[str] = []
+    times, nodes = [], []
+    for job in jobs:
+        mine = processes.row == job
+        index = pd.MultiIndex.from_arrays([processes.figures[name][mine] for name in ("repeat", "round")])
+        known = pd.DataFrame(
+            {"time": processes.figures["epoch_time_s"][mine], "node": processes.node[mine]}, index
+        )
+        times.append(known[known["time"].notna() & ~index.duplicated(keep="last")])
+        solo_id = rows.summary["solo_id"].iloc[job]
+        names.append(solo_id if isinstance(solo_id, str) else str(job))
+        solo = processes.row == rows.labels["alone"][job]
+        if rows.labels["alone"][job] >= 0:
+            alone[names[-1]] = processes.figures["epoch_time_s"][solo]
+            nodes.append(processes.node[solo])
+        else:
+            solos = processes.figures["solo_epoch_time_s"][mine]
+            alone[names[-1]] = solos[~np.isnan(solos)]
+    together = pd.concat([known["time"] for known in times], axis=1, join="inner").sort_index()
+    if len(together) < 2 or any(np.isnan(values).any() for values in alone.values()):
+        return None
+    ends = overlap_gain_interval(alone, together.to_numpy().T, names)
+    shares = times[0].loc[together.index, "node"].value_counts(normalize=True).to_dict()
+    is_unlike = any(pd.Series(each).value_counts(normalize=True).to_dict() != shares for each in nodes)
+    return (ends[0], ends[1], np.inf) if ends is not None and is_unlike else ends
 
 
 # ---- each row by itself ----
 
 
-def _finish(summary: Summary, processes: pd.DataFrame) -> None:
+def _finish(rows: Rows) -> None:
     """Fills what follows from a row's own figures: energy, the interval of its time, when it crossed a top-1."""
-    images, energy = summary["images_per_epoch"].astype("float64"), summary["energy_j"]
-    energy = energy.where(energy > 0)
-    summary["images_per_joule"] = images / energy
-    summary["edp_js"] = energy * summary["epoch_time_s"]
-    if not len(processes):
+    images, energy = rows.figure("images_per_epoch"), rows.figure("energy_j")
+    energy = np.where(energy > 0, energy, np.nan)
+    rows.columns["images_per_joule"] = images / energy
+    rows.columns["edp_js"] = energy * rows.figure("epoch_time_s")
+    processes = rows.processes
+    if not len(processes.row):
         return
-    _fill_crossings(summary, processes)
-    by_row = processes.set_index("row")
-    times = mean_interval(by_row["epoch_time_s"])
-    summary.loc[times.index, ["epoch_time_low_s", "epoch_time_high_s"]] = times[["low", "high"]].to_numpy()
-    whole = by_row["has_all_figures"]
-    has_whole = whole.groupby(level=0).transform("any")
-    joules = by_row["energy_j"][(whole | ~has_whole) & (by_row["energy_j"] > 0)]
-    energy_ends = mean_interval(joules)
-    energy_ends = energy_ends[energy_ends.index.isin(times.index)]
-    counts = images.loc[energy_ends.index]
-    summary.loc[energy_ends.index, "images_per_joule_low"] = counts / energy_ends["high"]
-    summary.loc[energy_ends.index, "images_per_joule_high"] = counts / energy_ends["low"]
-    timed = by_row[by_row["epoch_time_s"].notna() & by_row.index.isin(times.index)]
-    squares = ((timed["step_error_pct"] / 100) ** 2).groupby(level=0)
-    within = squares.mean()
-    summary.loc[within.index, "within_pct"] = 100 * np.sqrt(within)
-    logs = np.log(timed["epoch_time_s"]).groupby(level=0)
-    total = logs.var().where(logs.max() != logs.min(), 0.0)
-    between = 100 * np.sqrt((total - within).clip(lower=0))
-    summary.loc[between.index, "between_pct"] = between.where(squares.count() == squares.size())
-    ends = [
-        column
-        for column in summary
-        if str(column).endswith(("_low", "_high", "_low_s", "_high_s", "_low_pct", "_high_pct"))
-    ]
-    summary[ends] = summary[ends].where(np.isfinite(summary[ends]))
+    _fill_crossings(rows)
+    every = np.arange(rows.size)
+    times = Means.of(processes.row, processes.logs("epoch_time_s"), rows.size)
+    is_timed = times.count > 1
+    rows.put_ends("epoch_time", "_s", every, _ends(times))
+    whole = processes.figures["has_all_figures"].astype(bool)
+    has_whole = np.bincount(processes.row, whole, rows.size) > 0
+    joules = np.where(whole | ~has_whole[processes.row], processes.logs("energy_j"), np.nan)
+    low, high = (np.where(is_timed, end, np.nan) for end in _ends(Means.of(processes.row, joules, rows.size)))
+    rows.put_ends("images_per_joule", "", every, (images / high, images / low))
+    errors = (
+        np.where(np.isnan(processes.logs("epoch_time_s")), np.nan, processes.figures["step_error_pct"]) / 100
+    )
+    within = Means.of(processes.row, errors**2, rows.size)
+    rows.columns["within_pct"] = np.where(is_timed, 100 * np.sqrt(within.mean), np.nan)
+    between = 100 * np.sqrt(np.maximum(times.variance - within.mean, 0))
+    rows.columns["between_pct"] = np.where(is_timed & (within.count == times.count), between, np.nan)
 
 
-def _fill_crossings(summary: Summary, processes: pd.DataFrame) -> None:
+def _ends(means: Means) -> tuple[Floats, Floats]:
+    """Both ends of the intervals of geometric means; NaN where one is infinite, or there is none."""
+    half = means.half_width()
+    return Ratios(log=means.mean, half=half, is_by_some_rounds=np.zeros(len(half), dtype=bool)).ends()
+
+
+def _fill_crossings(rows: Rows) -> None:
     """When the seeds of a row crossed a top-1: their geometric mean, empty where not every one did.
 
     Those that did are the quick ones. Confirmed only where each was.
     """
-    first = processes[processes["round"] == 1].set_index("row")
-    groups = first["top1_crossing_s"].groupby(level=0)
-    rows = groups.size().index[groups.size() > 1]
-    summary.loc[rows, ["top1_crossing_s", "top1_crossing"]] = [np.nan, None]
-    known = rows[(groups.count() == groups.size()).loc[rows]]
-    if not len(known):
-        return
-    times = mean_interval(first["top1_crossing_s"].loc[known])
-    columns = ["top1_crossing_s", "top1_crossing_low_s", "top1_crossing_high_s"]
-    summary.loc[known, columns] = times[["center", "low", "high"]].to_numpy()
-    confirmed = (first["top1_crossing"].loc[known] == CONFIRMED).groupby(level=0).all()
-    summary.loc[known, "top1_crossing"] = np.where(confirmed.loc[known], CONFIRMED, UNCONFIRMED)
+    processes = rows.processes
+    is_first = processes.figures["round"] == 1
+    row, logs = processes.row[is_first], processes.logs("top1_crossing_s")[is_first]
+    seeds = np.bincount(row, minlength=rows.size)
+    crossed = Means.of(row, logs, rows.size)
+    several, all_crossed = seeds > 1, (crossed.count == seeds) & (seeds > 1)
+    words = (processes.figures["top1_crossing"] == CONFIRMED)[is_first]
+    confirmed = np.bincount(row, words, rows.size) == seeds
+    low, high = (np.where(all_crossed, end, np.nan) for end in _ends(crossed))
+    rows.put_ends("top1_crossing", "_s", np.arange(rows.size), (low, high))
+    times = np.where(all_crossed, np.exp(crossed.mean), np.nan)
+    rows.columns["top1_crossing_s"] = np.where(several, times, rows.figure("top1_crossing_s"))
+    kinds = np.where(all_crossed, np.where(confirmed, CONFIRMED, UNCONFIRMED), None)
+    rows.columns["top1_crossing"] = np.where(several, kinds, rows.summary["top1_crossing"].astype(object))

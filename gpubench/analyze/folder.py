@@ -111,7 +111,8 @@ def read_folder(path: Path, tell: Callable[[str], None]) -> Folder:
 
     results = Results(path)
     records = read_records(results, report_problem)
-    with collector_paused():
+    # Text as plain objects: of a hundred columns of a few lines, Arrow's would take most of the time.
+    with collector_paused(), pd.option_context("future.infer_string", False):
         return analyze_records(results, records, problems, report_problem)
 
 
@@ -415,7 +416,9 @@ def is_spread(runs: Runs) -> pd.Series[Any]:
     first_kind = (
         runs["kind"].iloc[order["position"].to_numpy()[~order["row"].duplicated().to_numpy()]].to_numpy()
     )
-    spread = wide.reindex(number).to_numpy(dtype=bool) & (first_kind[number] != "steady rate")
+    spread = wide.reindex(number, fill_value=False).to_numpy(dtype=bool) & (
+        first_kind[number] != "steady rate"
+    )
     return pd.Series(spread, index=ok.index).reindex(runs.index, fill_value=False)
 
 
@@ -465,8 +468,13 @@ def place_columns(rows: Summary) -> list[str]:
 
 def frame_csv(frame: pd.DataFrame, names: Sequence[str]) -> str:
     """A CSV with these columns, as `csv_text.csv_cell` writes their values."""
-    columns = []
-    for name in names:
-        values = frame[name]
-        columns.append(values.astype(object).where(values.notna(), None).tolist())
+    columns = [
+        (values.to_numpy(object, na_value=None) if is_masked(values) else values.to_numpy()).tolist()
+        for values in (frame[name] for name in names)
+    ]
     return csv_text(names, zip(*columns, strict=True) if len(frame) else ())
+
+
+def is_masked(values: pd.Series[Any]) -> bool:
+    """Whether what is missing in a column is no value of numpy's."""
+    return isinstance(values.dtype, pd.api.extensions.ExtensionDtype)

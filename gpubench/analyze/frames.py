@@ -229,9 +229,9 @@ def _put_together(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:
     )
     for column in (*every, *others):
         _put(summary, column, together[column.name])
-    times = pool["epoch_time_s"].groupby(number)
-    wide = times.quantile(0.75) - times.quantile(0.25)
-    _put(summary, BY_NAME["epoch_time_iqr_s"], wide.where(times.count() > 1))
+    times = pool["epoch_time_s"].set_axis(pd.Index(number)).dropna()
+    wide = interquartile_ranges(times).reindex(together.index)
+    _put(summary, BY_NAME["epoch_time_iqr_s"], wide)
     rows = together.index
     s = summary.loc[rows]
     rate = s["images_per_epoch"].astype("float64") / s["epoch_time_s"]
@@ -310,10 +310,28 @@ def is_wide(times: pd.Series[Any]) -> pd.Series[Any]:
 
     From three on their interquartile range counts; of two, their difference.
     """
+    times = times.dropna()
     groups = times.groupby(level=0)
     count, middle = groups.count(), groups.median()
-    wide = (groups.quantile(0.75) - groups.quantile(0.25)).where(count > 2, groups.max() - groups.min())
+    wide = interquartile_ranges(times).reindex(count.index).where(count > 2, groups.max() - groups.min())
     return (count > 1) & (wide > SPREAD_PCT / 100 * middle)
+
+
+def interquartile_ranges(values: pd.Series[Any]) -> pd.Series[Any]:
+    """Of the known values under each label that has two or more; quartiles as `statistics.quantiles`, inclusive."""
+    labels = values.index.to_numpy()
+    order = np.lexsort((values.to_numpy(), labels))
+    ordered, labels = values.to_numpy()[order], labels[order]
+    different, begin, count = np.unique(labels, return_index=True, return_counts=True)
+    different, begin, last = different[count > 1], begin[count > 1], count[count > 1] - 1
+
+    def quartile(number: int) -> npt.NDArray[np.float64]:
+        place, rest = np.divmod(number * last, 4)
+        low, high = ordered[begin + place], ordered[begin + np.minimum(place + 1, last)]
+        between: npt.NDArray[np.float64] = (low * (4 - rest) + high * rest) / 4
+        return between
+
+    return pd.Series(quartile(3) - quartile(1), index=different)
 
 
 def _count_outliers(

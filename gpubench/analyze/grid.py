@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,23 +16,24 @@ from gpubench.core.report import Cell, ReportColumn, ReportRow, RowGroup
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "batch_size": (
-        "images_per_s", "epoch_time_s", "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "data_wait_pct",
+        "images_per_s", "epoch_time_s", "memory_gib", "gpu_mem_growth_pct", "cpu_util_pct", "data_wait_pct",
     ),
     "devices": (
-        "images_per_s", "epoch_time_s", "speedup", "strong_efficiency_pct", "weak_efficiency_pct", "gpu_mem_mib",
+        "images_per_s", "epoch_time_s", "speedup", "strong_efficiency_pct", "weak_efficiency_pct", "memory_gib",
     ),
-    "versus": ("images_per_s", "epoch_time_s", "versus", "gpu_mem_mib", "cpu_util_pct", "data_wait_pct"),
-    "network_size": ("gmacs_per_image", "baseline_epoch_time_s", "epoch_time_s", "speedup"),
-    "sharing": ("solo_epoch_time_s", "epoch_time_s", "slowdown", "work", "sharing"),
-    "target": ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j", "images_per_s", "gpu_mem_mib"),
-    "top1": ("top1_pct", "images_per_s", "epoch_time_s", "gpu_mem_mib"),
+    "versus": ("images_per_s", "epoch_time_s", "memory_gib", "cpu_util_pct", "data_wait_pct"),
+    "network_size": ("images_per_s", "epoch_time_s", "speedup", "memory_gib"),
+    "sharing": ("images_per_s", "epoch_time_s", "slowdown", "memory_gib", "cpu_util_pct"),
+    "target": ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j", "images_per_s", "memory_gib"),
+    "top1": ("top1_pct", "images_per_s", "epoch_time_s", "memory_gib"),
 }  # fmt: skip
-"""Question -> the columns of figures of its table, in their order. Besides those of table.csv: `work` (of a group of
-jobs, 1 is one after the other), `versus` (the rate over that of the row that it is compared with) and
-`baseline_epoch_time_s` (of the row on fewer devices)."""
+"""Question -> the columns of figures of its table, in their order, where a line is a row: groups of jobs and networks
+have lines of their own."""
+SOURCES = {"memory_gib": "gpu_mem_mib"}
+"""Columns that show another one in another unit."""
+MIB_A_GIB = 1024
 BARS = frozenset({"images_per_s"})
 """Columns with bars in their cells."""
-RAN = ("ok",)
 NEVER_RAN = ("skipped", "missing")
 
 
@@ -59,13 +60,9 @@ def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ())
 
 def choose_columns(summary: pd.DataFrame, question: str, wanted: Collection[str] = ()) -> tuple[str, ...]:
     """The columns of figures; those that are empty in all rows are left out, but for `wanted` ones."""
-    names = tuple(wanted) or COLUMNS[question]
-    derived = {"work", "versus", "baseline_epoch_time_s"}
-    return tuple(
-        name
-        for name in names
-        if name in wanted or name in derived or (name in summary and summary[name].notna().any())
-    )
+    if wanted:
+        return tuple(wanted)
+    return tuple(name for name in COLUMNS[question] if summary[SOURCES.get(name, name)].notna().any())
 
 
 def build_groups(
@@ -73,10 +70,12 @@ def build_groups(
     layout: Layout,
     columns: Sequence[str],
     findings: Sequence[Finding],
+    is_touching: Callable[[str], bool],
 ) -> tuple[RowGroup, ...]:
     """The lines of a table of trials that ran alone, a group for each value of the layout's heads.
 
-    `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line.
+    `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line. `is_touching`:
+    whether the warning of a code weakens a figure that is shown.
     """
     words = collect_words(findings)
     answer = next((finding.choice.row for finding in findings if finding.choice), None)
@@ -111,7 +110,7 @@ def build_groups(
                     status=str(row["status"]) if not row["repeats"] else "ok",
                     reason=reason if isinstance(reason, str) else None,
                     is_answer=label == answer,
-                    warnings=split_codes(row.get("doubts")),
+                    warnings=tuple(filter(is_touching, split_codes(row.get("doubts")))),
                 )
             )
         head = (
@@ -133,12 +132,14 @@ def is_continued(last: ReportRow, row: Mapping[str, Any]) -> bool:
 
 def build_cell(row: Mapping[str, Any], name: str, word: Word | None, largest: float | None) -> Cell:
     """A figure with its ends, its bar, and how sure the comparison in it is."""
-    value = plain(row.get(name)) if row["repeats"] or name == "gmacs_per_image" else None
+    value = row.get(SOURCES.get(name, name)) if row["repeats"] else None
+    if name == "memory_gib" and value is not None:
+        value /= MIB_A_GIB
     stem, _, unit = name.rpartition("_") if name.endswith(("_s", "_pct")) else (name, "", "")
-    ends = [plain(row.get(f"{stem}_{end}_{unit}" if unit else f"{stem}_{end}")) for end in ("low", "high")]
+    ends = [row.get(f"{stem}_{end}_{unit}" if unit else f"{stem}_{end}") for end in ("low", "high")]
     if name == "images_per_s" and row.get("images_per_epoch"):
-        images = plain(row.get("images_per_epoch"))
-        times = [plain(row.get(f"epoch_time_{end}_s")) for end in ("high", "low")]
+        images = row["images_per_epoch"]
+        times = [row.get(f"epoch_time_{end}_s") for end in ("high", "low")]
         ends = [images / time if images and time else None for time in times]
     return Cell(
         value=value,
@@ -194,14 +195,27 @@ def build_network_groups(summary: pd.DataFrame, finding: NetworkSizeFinding) -> 
     return (RowGroup(head={}, rows=tuple(lines)),)
 
 
+def describe_network_columns(summary: pd.DataFrame, finding: NetworkSizeFinding) -> tuple[ReportColumn, ...]:
+    """The columns of a table of networks: times on few devices and on more stand side by side."""
+    field = "gpus" if summary["gpus"].fillna(0).max() > 0 else "ranks"
+    fewest = min(int(summary.at[claim.baseline, field]) for claim in finding.claims)
+    return (
+        ReportColumn(name="network", is_number=False),
+        ReportColumn(name="gmacs_per_image", is_number=True),
+        *(
+            ReportColumn(name="epoch_time_s", is_number=True, series={field: count})
+            for count in (fewest, finding.devices)
+        ),
+        ReportColumn(name="speedup", is_number=True),
+    )
+
+
 def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tuple[RowGroup, ...]:
-    """A line a group of jobs: their times alone and together, and how much work they got done."""
+    """A line a group of jobs: their times together, by how much each was slowed down, how much work they got done."""
     lines = []
     for group in finding.groups:
         jobs = summary.loc[list(group.rows)]
-        figures = [
-            tuple(map(plain, jobs[name])) for name in ("solo_epoch_time_s", "epoch_time_s", "slowdown")
-        ]
+        figures = [tuple(map(plain, jobs[name])) for name in ("epoch_time_s", "slowdown")]
         work = Cell(
             value=group.work,
             low=group.bound if group.is_lower_bound else None,
@@ -211,10 +225,14 @@ def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tupl
         lines.append(
             ReportRow(
                 labels=group.rows,
-                cells=(Cell(value=group.name), *(Cell(value=value) for value in figures), work,
-                       Cell(value=group.overlaps)),
+                cells=(
+                    Cell(value=group.name),
+                    *(Cell(value=value) for value in figures),
+                    work,
+                    Cell(value=group.overlaps),
+                ),
             )
-        )  # fmt: skip
+        )
     return (RowGroup(head={}, rows=tuple(lines)),)
 
 
@@ -225,7 +243,7 @@ def describe_columns(
     return tuple(
         ReportColumn(
             name=name,
-            is_number=name not in summary or pd.api.types.is_numeric_dtype(summary[name]),
+            is_number=pd.api.types.is_numeric_dtype(summary[SOURCES.get(name, name)]),
         )
         for name in (*labels, *names)
     )

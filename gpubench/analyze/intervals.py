@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,160 +27,230 @@ def t_quantile(probability: Any, degrees: Any) -> Any:
     return stdtrit(degrees, probability)
 
 
-def mean_interval(values: pd.Series[Any]) -> pd.DataFrame:
-    """The geometric mean of the values under each label, with Student's interval on the log scale.
+@dataclass(frozen=True, kw_only=True)
+class Processes:
+    """The processes that ended ok, of rows that have several: an entry a process in each array."""
 
-    Columns `center`, `low`, `high`; a line a label that has two values or more.
-    """
-    logs = np.log(values.dropna()).groupby(level=0)
-    table = pd.DataFrame({"n": logs.size(), "mean": logs.mean(), "error": _standard_deviation(logs)})
-    table = table[table["n"] > 1]
-    half = t_quantile(1 - LEVEL / 2, table["n"] - 1) * table["error"] / np.sqrt(table["n"])
-    with np.errstate(over="ignore"):
-        ends = {"low": np.exp(table["mean"] - half), "high": np.exp(table["mean"] + half)}
-    return pd.DataFrame({"center": np.exp(table["mean"]), **ends})
+    size: int
+    """Rows of the summary."""
+    row: Places
+    run: Places
+    """Labels of `Runs`."""
+    place: Places
+    """A number for each round on each node."""
+    first_place: Places
+    """Likewise of the first node of a process that is on several."""
+    node: npt.NDArray[np.object_]
+    first_node: npt.NDArray[np.object_]
+    width: Places
+    """On how many nodes it was."""
+    figures: Mapping[str, npt.NDArray[Any]]
+    """Columns of `Runs`."""
+
+    @classmethod
+    def of(
+        cls, repeats: Places, members: pd.DataFrame, runs: pd.DataFrame, names: Iterable[str]
+    ) -> Processes:
+        """Those of these members. `repeats`: processes of each row."""
+        row, is_ok = members["row"].to_numpy(), members["is_ok"].to_numpy()
+        several = is_ok & (repeats[row] > 1)
+        run = members["run"].to_numpy()[several]
+        mine = runs.loc[run]
+        hosts_of_runs = mine["host"].fillna("").to_numpy(dtype=object)
+        codes, different = pd.factorize(hosts_of_runs)
+        firsts = np.array([hosts.first(host) for host in different], dtype=object)
+        rounds = mine["round"].to_numpy("int64")
+        numbers = [rounds * (len(different) + 1) + node for node in (codes, pd.factorize(firsts)[0][codes])]
+        return cls(
+            size=len(repeats), row=row[several], run=run, place=numbers[0], first_place=numbers[1],
+            node=hosts_of_runs, first_node=firsts[codes],
+            width=np.array([hosts.count(host) for host in different], dtype=np.int64)[codes],
+            figures={name: _as_numbers(mine[name]) for name in names},
+        )  # fmt: skip
+
+    def logs(self, figure: str) -> Floats:
+        """The logarithm of a figure; NaN where it is not above 0."""
+        values = self.figures[figure]
+        return np.log(np.where(values > 0, values, np.nan))
+
+    @cached_property
+    def is_placed(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Of each row whether each process was in a round of its own on its node; and likewise on its first node."""
+        placed = [~self._has_twins(place) for place in (self.place, self.first_place)]
+        return placed[0], placed[0] & placed[1]
+
+    def _has_twins(self, place: Places) -> npt.NDArray[np.bool_]:
+        twins = pd.DataFrame({"row": self.row, "place": place}).duplicated().to_numpy()
+        return np.bincount(self.row, twins, self.size) > 0
 
 
-def _standard_deviation(groups: Any) -> pd.Series[Any]:
-    """Of values that are all the same it is 0, whatever their sums come to."""
-    deviation: pd.Series[Any] = groups.std()
-    return deviation.where(groups.max() != groups.min(), deviation * 0.0)
+def _as_numbers(values: pd.Series[Any]) -> npt.NDArray[Any]:
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        return values.to_numpy("float64", na_value=np.nan)
+    return values.to_numpy()
 
 
-def processes_of(summary: pd.DataFrame, members: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """A line a process that ended ok, of rows that have several.
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """Means of logarithms under each number: an entry a number in each array."""
 
-    Columns `row`, `round`, `node`, `first_node`, `is_placed` (each process of the row was in a round of its own on its
-    node), `is_first_placed` (likewise of first nodes), `epoch_time_s`, `steady_step_s`, `energy_j`, `step_error_pct`,
-    `solo_epoch_time_s`, `repeat`, `has_all_figures`, `top1_crossing_s`, `top1_crossing`.
-    """
-    several = members[members["is_ok"] & (summary["repeats"] > 1).reindex(members["row"]).to_numpy()]
-    names = [
-        "round", "repeat", "epoch_time_s", "steady_step_s", "energy_j", "step_error_pct", "solo_epoch_time_s",
-        "has_all_figures", "top1_crossing_s", "top1_crossing",
-    ]  # fmt: skip
-    processes = runs.loc[several["run"], names].reset_index(drop=True)
-    processes.insert(0, "row", several["row"].to_numpy())
-    processes["node"] = runs.loc[several["run"], "host"].fillna("").to_numpy()
-    different = processes["node"].unique()
-    firsts = {node: hosts.first(node) for node in different}
-    processes["first_node"] = processes["node"].map(firsts)
-    processes["width"] = processes["node"].map({node: hosts.count(node) for node in different})
-    placed = ~processes.duplicated(["row", "round", "node"], keep=False)
-    processes["is_placed"] = placed.groupby(processes["row"]).transform("all")
-    placed = ~processes.duplicated(["row", "round", "first_node"], keep=False)
-    processes["is_first_placed"] = processes["is_placed"] & placed.groupby(processes["row"]).transform("all")
-    return processes
+    count: Places
+    mean: Floats
+    variance: Floats
+    """Of a sample, NaN under two values; 0 where all are the same, whatever their sums come to."""
+
+    @classmethod
+    def of(cls, number: Places, logs: Floats, size: int) -> Means:
+        """Of the known values under each number."""
+        known = ~np.isnan(logs)
+        number, logs = number[known], logs[known]
+        count = np.bincount(number, minlength=size)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.bincount(number, logs, size) / count
+            variance = np.bincount(number, (logs - mean[number]) ** 2, size) / np.where(
+                count > 1, count - 1, np.nan
+            )
+        least, most = np.full(size, np.inf), np.full(size, -np.inf)
+        np.minimum.at(least, number, logs)
+        np.maximum.at(most, number, logs)
+        return cls(count=count, mean=mean, variance=np.where((least == most) & (count > 1), 0.0, variance))
+
+    def half_width(self) -> Floats:
+        """Half the width of the 95 % interval of each mean; NaN under two values."""
+        return _half_width(self.variance / np.maximum(self.count, 1), self.count - 1)
+
+
+def _half_width(variance: Floats, degrees: Any) -> Floats:
+    """Half the width of Student's interval; 0 where nothing varies."""
+    with np.errstate(invalid="ignore"):
+        half: Floats = np.where(variance == 0, 0.0, t_quantile(1 - LEVEL / 2, degrees) * np.sqrt(variance))
+    return half
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratios:
+    """Ratios of geometric means of two rows each, on the log scale: an entry a pair; NaN where a row has one process."""
+
+    log: Floats
+    half: Floats
+    """Half the width of the 95 % interval: infinite between unlike nodes, of which nobody knows what they differ by."""
+    is_by_some_rounds: npt.NDArray[np.bool_]
+    """Whether they are compared by the rounds that both have, and one has others, too."""
+
+    def ends(self, factor: Any = 1.0, shift: float = 0.0) -> tuple[Floats, Floats]:
+        """Low and high end of `factor` × (ratio - `shift`), NaN where one is infinite."""
+        with np.errstate(over="ignore"):
+            ends = [factor * (np.exp(self.log + sign * self.half) - shift) for sign in (-1, 1)]
+        low, high = (np.where(np.isfinite(end), end, np.nan) for end in ends)
+        return low, high
+
+    def times(self, factor: Floats) -> Ratios:
+        """The ratios times exact factors."""
+        return replace(self, log=self.log + np.log(factor))
+
+    def where(self, known: npt.NDArray[np.bool_], others: Ratios | None = None) -> Ratios:
+        """These where they are known, else others, or none."""
+        log, half, some = (
+            (others.log, others.half, others.is_by_some_rounds) if others else (np.nan, np.nan, False)
+        )
+        return Ratios(
+            log=np.where(known, self.log, log),
+            half=np.where(known, self.half, half),
+            is_by_some_rounds=np.where(known, self.is_by_some_rounds, some),
+        )
 
 
 def compare_rows(
-    summary: pd.DataFrame,
-    processes: pd.DataFrame,
+    processes: Processes,
+    machine: Places,
     over: Places,
     under: Places,
     figure: str,
     *,
     whole_rounds: bool = False,
-) -> pd.DataFrame:
-    """How the geometric means of two rows' processes compare: a line a pair, missing where a row has one process.
+) -> Ratios:
+    """The ratio of the geometric means of a figure over the processes of two rows, for each pair.
 
-    `over`, `under`: labels of the summary. `figure`: a column of `processes` that is above 0. Columns `log` (of the
-    ratio), `half` (half the width of its 95 % interval, infinite between unlike nodes, of which nobody knows what they
-    differ by), `is_by_rounds`, `is_by_some_rounds` (one of both has other rounds, too).
-
-    Rows that were measured in FEWEST_ROUNDS or more in common, each on the same node, are compared round by round,
-    others by all their processes with Welch's standard error, never narrower than either side alone would leave it. A
-    trial over several nodes is set beside one over fewer by its first node. `whole_rounds`: round by round only where
-    both have the same rounds, by the nodes as they are.
+    `machine`: a code for each row of the summary. `over`, `under`: its rows. Rows that were measured in FEWEST_ROUNDS
+    or more in common, each on the same node, are compared round by round, others by all their processes with Welch's
+    standard error, never narrower than either side alone would leave it. A trial over several nodes is set beside one
+    over fewer by its first node. `whole_rounds`: round by round only where both have the same rounds, by the nodes as
+    they are.
     """
-    table = pd.DataFrame({"over": over, "under": under})
-    values = processes[figure].astype("float64")
-    processes = processes.assign(log=np.log(values.where(values > 0)))
-    sides = processes.groupby("row").agg(
-        n=("log", "size"), known=("log", "count"), mean=("log", "mean"), least=("log", "min"), most=("log", "max"),
-        variance=("log", "var"), width=("width", "max"), is_placed=("is_placed", "first"),
-        is_first_placed=("is_first_placed", "first"),
-    )  # fmt: skip
-    sides["variance"] = sides["variance"].where(sides["least"] != sides["most"], 0.0)
-    sides = sides[(sides["n"] > 1) & (sides["known"] == sides["n"])]
-    a, b = (sides.reindex(table[side]).reset_index(drop=True) for side in ("over", "under"))
-    is_first = (a["width"] != b["width"]) & a["width"].notna() & b["width"].notna() & (not whole_rounds)
+    logs = processes.logs(figure)
+    size = processes.size
+    sides = Means.of(processes.row, logs, size)
+    members = np.bincount(processes.row, minlength=size)
+    is_known = (members > 1) & (sides.count == members)
+    known = is_known[over] & is_known[under]
+    width = np.zeros(size, dtype=np.int64)
+    np.maximum.at(width, processes.row, processes.width)
+    is_first = np.zeros(len(over), dtype=bool) if whole_rounds else known & (width[over] != width[under])
 
-    rounds = _pair_rounds(table, processes, is_first)
-    common = rounds.groupby("pair")["apart"]
-    count = common.size().reindex(table.index, fill_value=0)
-    placed_rounds = [
-        side["n"].where(
-            side["is_first_placed"].where(is_first, side["is_placed"]).fillna(False).astype(bool), 0
+    log, variance, common, rounds = (np.full(len(over), np.nan) for _ in range(4))
+    apart = np.zeros(len(over), dtype=bool)
+    is_same_rounds = np.zeros(len(over), dtype=bool)
+    for by_first in {*is_first.tolist()}:
+        mine = np.flatnonzero(is_first == by_first)
+        place = processes.first_place if by_first else processes.place
+        is_placed = processes.is_placed[by_first]
+        paired = _pair_rounds(processes.row, place, logs, is_placed, over[mine], under[mine])
+        log[mine], variance[mine], common[mine] = paired.mean, paired.variance, paired.count
+        rounds_of_row = np.where(is_placed, members, 0)
+        is_same_rounds[mine] = (rounds_of_row[over[mine]] == paired.count) & (
+            rounds_of_row[under[mine]] == paired.count
         )
-        for side in (a, b)
-    ]
-    is_same_rounds = (count == placed_rounds[0]) & (count == placed_rounds[1])
-    known = a["n"].notna() & b["n"].notna()
-    by_rounds = known & (count >= FEWEST_ROUNDS) & (is_same_rounds | (not whole_rounds))
+        nodes = processes.first_node if by_first else processes.node
+        apart[mine] = _has_other_nodes(processes.row, nodes, size, over[mine], under[mine])
+    apart &= machine[over] == machine[under]
+    by_rounds = known & (common >= FEWEST_ROUNDS) & (is_same_rounds | (not whole_rounds))
 
-    parts = [side["variance"] / side["n"] for side in (a, b)]
-    total, degrees = parts[0] + parts[1], [side["n"] - 1 for side in (a, b)]
+    parts = [sides.variance[side] / sides.count[side] for side in (over, under)]
+    degrees = [sides.count[side] - 1 for side in (over, under)]
+    total = parts[0] + parts[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = total**2 / (parts[0] ** 2 / degrees[0] + parts[1] ** 2 / degrees[1])
     welch = _half_width(total, freedom)
     for part, free in zip(parts, degrees, strict=True):
         welch = np.fmax(welch, _half_width(part, free))
-    welch = welch.where(~_is_apart(summary, processes, table, is_first), np.inf)
-    pairs = _half_width((_standard_deviation(common) ** 2 / common.size()), common.size() - 1)
-    log = common.mean().reindex(table.index).where(by_rounds, a["mean"] - b["mean"])
-    return pd.DataFrame(
-        {
-            "log": log.where(known),
-            "half": pairs.reindex(table.index).where(by_rounds, welch).where(known),
-            "is_by_rounds": by_rounds,
-            "is_by_some_rounds": by_rounds & ~is_same_rounds,
-        }
-    )
+    welch = np.where(apart, np.inf, welch)
+    return Ratios(
+        log=np.where(by_rounds, log, sides.mean[over] - sides.mean[under]),
+        half=np.where(by_rounds, _half_width(variance / np.maximum(common, 1), common - 1), welch),
+        is_by_some_rounds=by_rounds & ~is_same_rounds,
+    ).where(known)
 
 
-def _half_width(variance: pd.Series[Any], degrees: pd.Series[Any]) -> pd.Series[Any]:
-    """Half the width of Student's interval; 0 where nothing varies."""
-    half = pd.Series(t_quantile(1 - LEVEL / 2, degrees) * np.sqrt(variance), index=variance.index)
-    return half.where(variance != 0, 0.0)
+def _pair_rounds(
+    row: Places, place: Places, logs: Floats, is_placed: npt.NDArray[np.bool_], over: Places, under: Places
+) -> Means:
+    """The differences of both sides' logarithms in the rounds that a pair has in common, for each pair."""
+    usable = is_placed[row] & ~np.isnan(logs)
+    row, place, logs = row[usable], place[usable], logs[usable]
+    wide = place.max(initial=0) + 1
+    keys = row * wide + place
+    order = np.argsort(keys)
+    keys, row, place, logs = keys[order], row[order], place[order], logs[order]
+    begin, end = np.searchsorted(row, over, "left"), np.searchsorted(row, over, "right")
+    pair = np.repeat(np.arange(len(over)), end - begin)
+    mine = np.arange(len(pair)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin) + begin[pair]
+    wanted = under[pair] * wide + place[mine]
+    theirs = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    is_common = keys[theirs] == wanted if len(keys) else np.zeros(0, dtype=bool)
+    return Means.of(pair[is_common], (logs[mine] - logs[theirs])[is_common], len(over))
 
 
-def _pair_rounds(table: pd.DataFrame, processes: pd.DataFrame, is_first: pd.Series[Any]) -> pd.DataFrame:
-    """Columns `pair` and `apart` (difference of both sides' logarithms): a line a round that a pair has in common."""
-    sides = []
-    for name in ("over", "under"):
-        side = table[[name]].rename(columns={name: "row"})
-        side["pair"], side["is_first"] = side.index, is_first.to_numpy()
-        side = side.merge(processes, on="row")
-        placed = side["is_first_placed"].where(side["is_first"], side["is_placed"])
-        side["place"] = side["first_node"].where(side["is_first"], side["node"])
-        sides.append(side.loc[placed.astype(bool), ["pair", "round", "place", "log"]])
-    rounds = sides[0].merge(sides[1], on=["pair", "round", "place"])
-    rounds["apart"] = rounds["log_x"] - rounds["log_y"]
-    return rounds
-
-
-def _is_apart(
-    summary: pd.DataFrame, processes: pd.DataFrame, table: pd.DataFrame, is_first: pd.Series[Any]
-) -> pd.Series[Any]:
-    """Whether two rows had unlike shares of their processes on the nodes of one kind of machine."""
-    if processes["node"].nunique() < 2:
-        return pd.Series(False, index=table.index)
-    machines = [summary["machine"].reindex(table[side]).fillna("").to_numpy() for side in ("over", "under")]
-    shares = {name: node_shares(processes, name) for name in ("node", "first_node")}
-    sides = [
-        np.where(is_first, *(shares[name].reindex(table[side]).to_numpy() for name in ("first_node", "node")))
-        for side in ("over", "under")
-    ]
-    return pd.Series((machines[0] == machines[1]) & (sides[0] != sides[1]), index=table.index)
-
-
-def node_shares(processes: pd.DataFrame, node: str) -> pd.Series[Any]:
-    """Row -> on which nodes its processes were, each with its share of them, as text."""
-    counts = processes.groupby(["row", node]).size()
-    share = counts / counts.groupby(level=0).transform("sum")
-    words = counts.index.get_level_values(1) + ":" + share.astype(str).to_numpy()
-    return pd.Series(words, index=counts.index.get_level_values(0)).groupby(level=0).agg(" ".join)
+def _has_other_nodes(
+    row: Places, nodes: npt.NDArray[np.object_], size: int, over: Places, under: Places
+) -> npt.NDArray[np.bool_]:
+    """Whether two rows had unlike shares of their processes on their nodes, for each pair."""
+    node, different = pd.factorize(nodes)
+    if len(different) < 2:
+        return np.zeros(len(over), dtype=bool)
+    count = np.bincount(row * len(different) + node, minlength=size * len(different)).reshape(size, -1)
+    share = count / np.maximum(count.sum(axis=1, keepdims=True), 1)
+    unlike: npt.NDArray[np.bool_] = (share[over] != share[under]).any(axis=1)
+    return unlike
 
 
 def overlap_gain_interval(

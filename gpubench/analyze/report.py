@@ -13,6 +13,7 @@ from gpubench.analyze.grid import (
     build_sharing_groups,
     choose_columns,
     describe_columns,
+    describe_network_columns,
     lay_out,
     list_rows,
     plain,
@@ -22,17 +23,24 @@ from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
 from gpubench.schema.doubts import doubt_of
-from gpubench.schema.field import in_order
-from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS
 
 TOLD_ABOUT: Mapping[str, tuple[str, ...]] = {
-    "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "versus", "work"),
+    "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "work"),
     "energy": ("energy_j", "energy_to_top1_j", "images_per_joule", "edp_js"),
-    "memory": ("gpu_mem_mib", "gpu_mem_growth_pct"),
+    "memory": ("memory_gib", "gpu_mem_growth_pct"),
     "accuracy": ("top1_pct", "epochs_to_top1", "time_to_top1_s"),
-    "comparison": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "versus", "work"),
+    "comparison": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "work"),
 }
 """What a warning is about -> the columns that it touches."""
+HEADLINE: Mapping[str, tuple[Any, ...]] = {
+    "model": (), "width": (1,), "input_size": (), "variant": (), "batch_size": (), "precision": (),
+    "execution": ("eager",), "optimizer": ("sgd",), "accumulate": (1,), "launch_cpu": ("free",),
+    "strategy": ("single",), "gpu_mem_cap_mib": (), "window": (), "steps": (),
+}  # fmt: skip
+"""Fields that a heading tells where they are equal in all rows, and values of them that go without saying. All others
+are for `--columns` and trials.csv."""
+TOLD_OTHERWISE = frozenset({"spread", "faster-together"})
+"""Warnings of single processes that intervals, or the finding on sharing, tell of all of them."""
 FIRST_BATCH_PCT = 10.0
 """A first batch that is more of the epoch than this decides more than chance does."""
 NAMED = ("images_per_s", "epoch_time_s", "gpu_mem_mib", "epochs_to_top1", "time_to_top1_s", "energy_to_top1_j",
@@ -55,7 +63,7 @@ def build_report(
         columns=columns,
         groups=groups,
         findings=tuple(findings),
-        warnings=tuple(collect_warnings(table, rows, shown)),
+        warnings=(*collect_warnings(table, rows, shown), *warn_of_baselines(findings)),
         labels={label: {field: plain(row[field]) for field in table.varied} for label, row in lines},
         figures={label: {name: plain(row.get(name)) for name in NAMED} for label, row in lines},
         axis=table.axis,
@@ -68,18 +76,17 @@ def build_table(
     """Columns and lines: a line a group of jobs, a network, or a row."""
     first = findings[0] if findings else None
     if isinstance(first, SharingFinding) and not wanted:
-        names: tuple[str, ...] = ("jobs", "solo_epoch_time_s", "epoch_time_s", "slowdown", "work", "sharing")
-        columns = tuple(ReportColumn(name=name, is_number=name not in ("jobs", "sharing")) for name in names)
+        names: tuple[str, ...] = ("group", "epoch_time_s", "slowdown", "work", "overlap")
+        columns = tuple(ReportColumn(name=name, is_number=name not in ("group", "overlap")) for name in names)
         return columns, build_sharing_groups(rows.summary, first)
     if isinstance(first, NetworkSizeFinding) and not wanted:
-        names = ("network", "gmacs_per_image", "baseline_epoch_time_s", "epoch_time_s", "speedup")
-        columns = tuple(ReportColumn(name=name, is_number=name != "network") for name in names)
-        return columns, build_network_groups(rows.summary, first)
+        return describe_network_columns(rows.summary, first), build_network_groups(rows.summary, first)
     alone = rows.summary[rows.summary["group"].isna()] if not wanted else rows.summary
     layout = lay_out(table.varied, table.axis, table.tied)
     names = choose_columns(alone, question, tuple(wanted))
     columns = describe_columns(alone, layout.labels, names)
-    return columns, build_groups(alone, layout, names, findings)
+    groups = build_groups(alone, layout, names, findings, lambda code: is_touching(code, names))
+    return columns, groups
 
 
 def collect_facts(table: Table, rows: TableRows) -> Facts:
@@ -104,14 +111,12 @@ def collect_facts(table: Table, rows: TableRows) -> Facts:
 
 
 def select_fixed(fixed: Mapping[str, Any], varied: Collection[str]) -> dict[str, Any]:
-    """The fields that are worth telling: not those of which the value goes without saying."""
-    told = {}
-    for field in in_order(FIELDS, {name: ABOUT[name].said_behind for name in FIELDS}):
-        about = ABOUT[field]
-        unsaid = DEFAULTS[field] if about.added else about.unsaid
-        if about.said and field in fixed and field not in varied and fixed[field] != unsaid:
-            told[field] = fixed[field]
-    return told
+    """The fields of HEADLINE that are equal in all rows, but for values that go without saying."""
+    return {
+        field: fixed[field]
+        for field, usual in HEADLINE.items()
+        if field in fixed and field not in varied and fixed[field] not in usual
+    }
 
 
 def describe_machine(row: Mapping[str, Any]) -> str:
@@ -135,13 +140,22 @@ def collect_warnings(table: Table, rows: TableRows, shown: Collection[str]) -> l
     return [*warn_of_evidence(table, rows), *warnings]
 
 
+def warn_of_baselines(findings: Sequence[Finding]) -> list[Warned]:
+    """Jobs that ran faster beside others than alone, so that their times alone are not reliable."""
+    groups = [
+        group for finding in findings if isinstance(finding, SharingFinding) for group in finding.groups
+    ]
+    spoilt = tuple(dict.fromkeys(group.spoilt_by for group in groups if group.spoilt_by is not None))
+    return [Warned(code="faster-together", rows=spoilt)] if spoilt else []
+
+
 def is_touching(code: str, shown: Collection[str]) -> bool:
     """Whether a warning weakens a figure that is shown, and nothing else that is shown tells it.
 
     How far processes lie apart is what intervals tell; what only earlier versions raised came from how they measured.
     """
     doubt = doubt_of(code)
-    if code == "spread" or doubt.raised_by == "earlier" or not doubt.serious:
+    if code in TOLD_OTHERWISE or doubt.raised_by == "earlier" or not doubt.serious:
         return False
     return any(set(TOLD_ABOUT[about]) & set(shown) for about in doubt.about)
 
@@ -154,14 +168,14 @@ def warn_of_evidence(table: Table, rows: TableRows) -> list[Warned]:
         return warnings
     labels = tuple(int(label) for label in ended.index)
     if table.kind == "published log":
-        warnings.append(Warned(code="published", rows=labels))
+        warnings.append(Warned(code="published-log", rows=labels))
     elif (ended["repeats"] == 1).all():
         is_target = bool(ended["until_top1"].notna().any())
         warnings.append(
             Warned(
                 code="one-seed" if is_target else "one-process",
                 rows=labels,
-                figures={} if is_target else {"noise_pct": 100 * math.expm1(rows.find_noise(*labels) or 0.0)},
+                figures={} if is_target else {"noise": math.expm1(rows.find_noise(*labels) or 0.0)},
             )
         )
     if table.kind == "whole epochs":
@@ -172,7 +186,7 @@ def warn_of_evidence(table: Table, rows: TableRows) -> list[Warned]:
                 Warned(
                     code="first-batch",
                     rows=tuple(int(label) for label in large.index),
-                    figures={"low_pct": float(large.min()), "high_pct": float(large.max())},
+                    figures={"low": float(large.min()) / 100, "high": float(large.max()) / 100},
                 )
             )
     return warnings

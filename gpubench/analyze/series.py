@@ -113,10 +113,10 @@ class Fields:
     def __len__(self) -> int:
         return len(self.frame)
 
-    def take(self, mask: Mask) -> Fields:
-        """Those of some of the rows."""
-        codes = {name: values[mask] for name, values in self.codes.items()}
-        return Fields(codes=codes, frame=self.frame[mask], is_first_gpus=self.is_first_gpus[mask])
+    def take(self, places: Mask | npt.NDArray[np.int64]) -> Fields:
+        """Those of some of the rows, in this order."""
+        codes = {name: values[places] for name, values in self.codes.items()}
+        return Fields(codes=codes, frame=self.frame.iloc[places], is_first_gpus=self.is_first_gpus[places])
 
     def replace(self, field: str, codes: Codes) -> Fields:
         """The same with other values of a field."""
@@ -184,11 +184,14 @@ class Fields:
                 differing.append(field)
         return differing
 
+    def _encode(self, field: str) -> Codes:
+        return self.codes[field] if field in self.codes else encode(self.frame[field])
+
     def is_determined(self, field: str, by: Collection[str]) -> bool:
         """Whether rows that are equal in all of `by` never differ in `field`."""
         if self.counts[field] <= 1:
             return True
-        groups = combine(len(self), [self.codes[name] for name in by])
+        groups = combine(len(self), [self._encode(name) for name in by])
         known = self.codes[field] >= 0 if field in AUTO else np.ones(len(self), dtype=bool)
         both = combine(len(self), [groups, self.codes[field]])
         return len(np.unique(both[known])) == len(np.unique(groups[known]))

@@ -18,7 +18,6 @@ CHANGES = ("gpu_mem_growth_pct", "epoch_time_growth_pct")
 """Columns of signed changes in per cent."""
 RATIOS = ("speedup", "slowdown", "work", "strong_efficiency_pct", "weak_efficiency_pct", "overlap_gain")
 """Columns whose intervals are told by their ends, not as ± per cent: a reader looks which side of 1 they are on."""
-SIGNIFICANT = 3
 CLOSE = 1.1
 """Values of one cell that lie as close together as this (the largest over the least) are told as a span."""
 
@@ -143,7 +142,7 @@ def format_value(column: ReportColumn, value: Any) -> str:
     definition = words.COLUMNS_BY_NAME.get(column.name)
     if definition is not None and definition.unit == "%":
         return words.format_number(value, definition.digits or 0)
-    return words.format_significant(value, SIGNIFICANT)
+    return words.format_significant(value, 2 if column.name == "gmacs_per_image" else 3)
 
 
 def _format_values(column: ReportColumn, values: Sequence[Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -30,8 +30,8 @@ HANG = "  "
 BAR = 16
 """Cells of a bar that is full, where there is room for it."""
 NARROWEST_BAR = 6
-MARKS = 4
-"""Cells at a row's end for its marks."""
+NARROWEST_NAME = 24
+"""Cells of the first column, where names in it are folded."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 ANSWER, WARNED, NO_FIGURES = "◀", "!", "×"
 TONES = {"plain": "", "better": "green", "worse": "red"}
@@ -84,13 +84,14 @@ def _set(report: Report, width: int, is_rich: bool, is_why: bool) -> list[Text]:
     if legend := words.write_legend(report):
         lines += [_text(plain(line), "dim") for line in _fold(legend, width)]
     lines.append(_text(""))
-    for line in choose_lines(report, is_all=is_why):
+    chosen = choose_lines(report, is_all=is_why)
+    for line in chosen:
         mark = f"{WARNED} " if line.kind == "warning" else ""
         style = {"answer": "bold", "warning": "yellow", "note": "dim"}.get(line.kind, "")
         lines += [_text(plain(part), style) for part in _fold(mark + line.text, width)]
     if is_why:
-        lines += [_text(plain(line)) for line in _set_claims(report, width)]
-    elif is_rich:
+        lines += map(_text, _set_claims(report, width, plain))
+    elif is_rich and chosen[-1:] != [words.Line("note", words.CUT)]:
         lines.append(_text(words.HINT, "dim"))
     return lines
 
@@ -101,28 +102,28 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Line]:
     So a pipe gets the same words. The answer is always there.
     """
     lines = words.write_lines(report)
-    legend = words.write_legend(report)
-    room = LINES_BELOW - 1 - (len(_fold(legend, WIDTH)) if legend else 0)  # the hint is one, too
     heights = [len(_fold(f"{WARNED} {line.text}", WIDTH)) for line in lines]
+    room = LINES_BELOW - 1  # the hint is a line, too
     if is_all or sum(heights) <= room:
         return lines
-    kept = [lines[0]]
-    room -= heights[0] + 1
-    # A caveat of all figures matters more than a second finding's last lines: warnings keep a line each for the first.
-    for line, height in zip(lines[1:], heights[1:], strict=True):
-        if height <= room:
-            kept.append(line)
-            room -= height
-    return [*kept, words.Line("note", words.CUT)]
+    chosen = set()
+    # What a finding says first and warnings matter more than its further lines.
+    for n in sorted(range(len(lines)), key=lambda n: lines[n].is_detail):
+        if lines[n].kind == "answer" or heights[n] <= room:
+            chosen.add(n)
+            room -= heights[n]
+    return [*(lines[n] for n in sorted(chosen)), words.Line("note", words.CUT)]
 
 
 def _set_heading(report: Report, width: int) -> list[tuple[str, str]]:
     """At most three lines: the question whole, of the facts what there is room for."""
     question = _fold(words.ask(report), width, hang="")[: HEADING_LINES - 1] if words.ask(report) else []
-    parts = words.describe_facts(report)
-    while len(parts) > 1 and len(_fold(" · ".join(parts), width, hang="")) > HEADING_LINES - len(question):
+    parts = [part.replace(" ", "\u00a0") for part in words.describe_facts(report)]
+    while len(parts) > 1 and len(_fold("\u00a0· ".join(parts), width, hang="")) > HEADING_LINES - len(
+        question
+    ):
         parts.pop()
-    facts = _fold(" · ".join(parts), width, hang="")
+    facts = _fold("\u00a0· ".join(parts), width, hang="")
     return [*((line, "dim") for line in facts), *((line, "bold") for line in question)]
 
 
@@ -149,7 +150,7 @@ class _Layout:
     """Cells of the bar behind a column's text; 0 for none."""
     is_rich: bool
     width: int
-    """Of a line."""
+    """Of a line, without the cells at its end where marks of rows stand."""
 
     def measure(self, columns: Sequence[int]) -> int:
         """The width of columns side by side, with their bars."""
@@ -163,7 +164,7 @@ def _set_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
     lines: list[Text] = []
     blocks = [[0]]
     for n in range(1, len(layout.widths)):
-        if len(blocks[-1]) > 1 and layout.measure([*blocks[-1], n]) > width - MARKS:
+        if len(blocks[-1]) > 1 and layout.measure([*blocks[-1], n]) > layout.width:
             blocks.append([0])
         blocks[-1].append(n)
     for block in blocks:
@@ -174,6 +175,7 @@ def _set_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
 
 def _lay_out(grid: Grid, width: int, is_rich: bool) -> _Layout:
     """Widths of columns by what they hold, and bars by what is left of the line."""
+    width -= len(GAP) + 2 if any(row.is_answer or row.is_warned for row in grid.rows) else 0
     widths = []
     for n, heading in enumerate(grid.headings):
         widths.append(max(cell_len(text) for text in (heading, *(row.cells[n].text for row in grid.rows))))
@@ -181,7 +183,10 @@ def _lay_out(grid: Grid, width: int, is_rich: bool) -> _Layout:
         used = sum(widths[n] for n in columns) + len(GAP) * (len(columns) - 1)
         widths[columns[-1]] += max(0, cell_len(series) - used)
     has_bar = [is_rich and any(row.cells[n].bar is not None for row in grid.rows) for n in range(len(widths))]
-    free = width - MARKS - sum(widths) - len(GAP) * (len(widths) - 1 + sum(has_bar))
+    gaps = len(GAP) * (len(widths) - 1 + sum(has_bar))
+    if not grid.is_number[0]:  # names take several lines where they are too long
+        widths[0] = min(widths[0], max(NARROWEST_NAME, width - sum(widths[1:]) - gaps))
+    free = width - sum(widths) - gaps
     bar = min(BAR, free // max(1, sum(has_bar)))
     bars = tuple(bar if has and bar >= NARROWEST_BAR else 0 for has in has_bar)
     return _Layout(grid, tuple(widths), bars, is_rich, width)
@@ -228,27 +233,32 @@ def _set_block(layout: _Layout, block: Sequence[int]) -> list[Text]:
     lines.append(_text(("─" if layout.is_rich else "-") * layout.measure(block), "dim"))
     for group in grid.groups:
         if group.head:
-            head = _cut(group.head, layout.width - MARKS)
+            head = _cut(group.head, layout.width)
             lines.append(_text(f"{head} {WARNED}" if group.is_warned else head, "bold"))
-        lines += [_set_row(layout, row, block) for row in group.rows]
+        lines += [line for row in group.rows for line in _set_row(layout, row, block)]
     return lines
 
 
-def _set_row(layout: _Layout, row: GridRow, block: Sequence[int]) -> Text:
-    line = _text("", "bold" if row.is_answer else "")
+def _set_row(layout: _Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
+    style = "bold" if row.is_answer else ""
+    *above, name = textwrap.wrap(row.cells[0].text, layout.widths[0]) or [""]
+    lines = [_text(part, style) for part in above]
+    line = _text("", style)
     for place, n in enumerate(block):
         cell, bar = row.cells[n], layout.bars[n]
         if row.ending and not any(row.cells[m].text for m in block[place:]):
             ending = f"{NO_FIGURES if layout.is_rich else 'x'} {row.ending}"
             line.append(_cut(ending, max(10, layout.width - cell_len(line.plain))), "dim")
-            return line
-        line.append(_align(cell.text, layout.widths[n], layout.grid.is_number[n]), TONES[cell.tone])
+            break
+        text = cell.text if n else name
+        line.append(_align(text, layout.widths[n], layout.grid.is_number[n]), TONES[cell.tone])
         if bar:
             line.append(GAP + set_cell_size(draw_bar(cell.bar or 0.0, bar), bar))
         line.append(GAP)
-    marks = [ANSWER if layout.is_rich else "<"] * row.is_answer + [WARNED] * row.is_warned
-    line.append(" ".join(marks))
-    return line
+    else:
+        line.append((ANSWER if layout.is_rich else "<") * row.is_answer + WARNED * row.is_warned)
+    line.rstrip()
+    return [*lines, line]
 
 
 def _cut(text: str, width: int) -> str:
@@ -270,11 +280,11 @@ def draw_bar(share: float, width: int) -> str:
 # --why.
 
 
-def _set_claims(report: Report, width: int) -> list[str]:
+def _set_claims(report: Report, width: int, plain: Callable[[str], str]) -> list[str]:
     """Every claim under its question as a plain table, and what would settle what is open."""
     lines = []
     for finding in report.findings:
-        rows = [words.write_claim(report, claim) for claim in finding.claims]
+        rows = [tuple(map(plain, words.write_claim(report, claim))) for claim in finding.claims]
         remedy = words.write_remedy(finding)
         if not rows and not remedy:
             continue

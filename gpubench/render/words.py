@@ -29,7 +29,7 @@ from gpubench.core.findings import (
     Top1Finding,
     VersusFinding,
 )
-from gpubench.core.report import Facts, Report, ReportColumn, Warned
+from gpubench.core.report import Report, ReportColumn, Warned
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import BY_NAME, DERIVED, Column
@@ -73,7 +73,6 @@ HEADINGS: Mapping[str, str] = {
     "strong_efficiency_pct": "efficiency",
     "weak_efficiency_pct": "efficiency",
     "solo_epoch_time_s": "alone s",
-    "together_s": "together s",
     "work": "work done",
     "overlap": "overlap",
     "epochs_to_top1": "epochs to {target}",
@@ -90,7 +89,7 @@ METRICS: Mapping[str, str] = {
 }
 """Metric of a claim -> its name, where that is not its column's heading."""
 
-WARNINGS: Mapping[str, str] = {
+ROW_WARNINGS: Mapping[str, str] = {
     "diverged": "training diverged, so the network learnt nothing: use a smaller --set lr=VALUE.",
     "stranger": "another process used the GPU: run again when it is gone.",
     "throttled": "GPU clocks were lowered by power or heat.",
@@ -121,17 +120,17 @@ WARNINGS: Mapping[str, str] = {
     "compile-cache": "the model was compiled, and the first steps depend on the compiler's cache.",
     "dp-channels-last": "DataParallel with channels_last prepares its kernels anew in every step.",
     "dp": "DataParallel copies the model in every step: prefer ddp.",
-    # What only the report of a table knows.
+    "first-batch": "the first batch takes {low} to {high} of the epoch, so longer epochs favour larger batches.",
+}
+"""Code -> what is said behind `In 5 of 18 rows`. Those of `schema.doubts.DOUBTS`, and what only a table knows."""
+
+TABLE_WARNINGS: Mapping[str, str] = {
     "one-process": "One process a row, so nothing is sure: such rows were seen to differ by up to {noise} "
     "(--rounds 3).",
     "one-seed": "One seed a row, so nothing is sure: the epochs to a target vary by one or two (--rounds 3).",
     "published-log": "One figure a row in the log, so nothing is sure: how far it varies is not known.",
-    "first-batch": "the first batch takes {low} to {high} of the epoch, so longer epochs favour larger "
-    "batches.",
 }
-"""Code -> what is said of it. Those that begin with a capital are of the whole table, the others follow upon `In 5 of
-18 rows`. Codes of rows are those of `schema.doubts.DOUBTS`."""
-
+"""Code -> what is said of all rows. `{noise}` and the like are shares, from the warning's figures."""
 
 COLUMNS_BY_NAME: Mapping[str, Column] = {**BY_NAME, **{column.name: column for column in DERIVED}}
 
@@ -143,6 +142,8 @@ class Line:
     kind: Literal["answer", "finding", "warning", "note"]
     """answer: the first finding's first line."""
     text: str
+    is_detail: bool = False
+    """Whether it goes first where room is short: a finding's lines behind its first one."""
 
 
 # Numbers.
@@ -243,7 +244,11 @@ def name_overlap(overlaps: Sequence[str]) -> str:
 
 def name_row(fields: Mapping[str, Any], without: Collection[str] = ()) -> str:
     """A row by its fields: `mobilenet_v2 batch 128 on 2 GPUs (ddp), pre-resized`. Empty without any."""
-    left = {name: value for name, value in fields.items() if value is not None and name not in without}
+    left = {
+        name: value
+        for name, value in fields.items()
+        if name not in without and value is not None and not (name in ("width", "copies") and value == 1)
+    }
     what = [name_value(name, left.pop(name)) for name in ("group", "model", "batch_size") if name in left]
     where = [name_value(name, left.pop(name)) for name in ("gpus", "ranks", "nodes") if name in left]
     devices = " on ".join(where)
@@ -275,17 +280,30 @@ def name_change(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> st
 def name_group(report: Report, group: SharingGroup) -> str:
     """Jobs that ran together: its own name, else `2 × batch 16` or `resnet50 64 & mobilenet_v2 256`."""
     if group.name:
-        return clean(group.name, 80)
-    labels = [name_row(report.labels.get(row, {}), without=("group", "job", "copies")) for row in group.rows]
+        label = name_row(group.label)
+        return clean(group.name, 80) + (f" ({label})" if label else "")
+    labels = [name_job(report, row) for row in group.rows]
     if len(set(labels)) == 1:
-        return f"{group.jobs} × {labels[0] or 'the same job'}"
+        return f"{group.jobs} × {labels[0]}"
     return " & ".join(labels)
+
+
+def name_job(report: Report, row: int) -> str:
+    """A job of a group, as short as can be: `batch 16`, `mobilenet_v2 16`."""
+    label = report.labels.get(row, {})
+    name = name_row(label, without=("group", "job", "copies"))
+    return (name.replace(" batch ", " ", 1) if label.get("model") else name) or "the same job"
 
 
 def write_headings(report: Report, column: ReportColumn) -> tuple[str, str]:
     """A column's two lines of heading: the series that it is of (or nothing), and its name."""
     definition = COLUMNS_BY_NAME.get(column.name)
-    heading = HEADINGS.get(column.name) or (definition.heading if definition else "") or column.name
+    is_together = column.name == "epoch_time_s" and any(other.name == "slowdown" for other in report.columns)
+    heading = (
+        "together s"
+        if is_together
+        else HEADINGS.get(column.name) or (definition.heading if definition else "") or column.name
+    )
     target = report.facts.target_pct
     heading = heading.format(target=f"{target:g} %" if target is not None else "top-1")
     return (name_row(column.series), heading)
@@ -526,8 +544,13 @@ def _write_sharing(report: Report, finding: SharingFinding) -> list[str]:
     groups: dict[str, list[SharingGroup]] = {}
     for group in finding.groups:
         groups.setdefault(_judge_sharing(group), []).append(group)
+    kinds = ("Sharing is", "Sharing gains", "No full", "Unknown", "No answer")
     order = sorted(
-        groups, key=lambda head: ("(sure)" not in head, "(likely)" not in head, head.startswith("Unk"))
+        groups,
+        key=lambda head: (
+            next(n for n, kind in enumerate(kinds) if head.startswith(kind)),
+            "(sure)" not in head,
+        ),
     )
     lines = []
     for head in order:
@@ -555,13 +578,14 @@ def _judge_sharing(group: SharingGroup) -> str:
 def _describe_work(report: Report, group: SharingGroup, is_first: bool) -> str:
     if group.work is None:
         endings = {row.status for row in report.rows if set(row.labels) & set(group.rows)} - {"ok"}
-        return f" {join_words(STATUSES.get(status, status) for status in sorted(endings))}" if endings else ""
+        return (
+            f": {join_words(STATUSES.get(status, status) for status in sorted(endings))}" if endings else ""
+        )
     if group.spoilt_by is not None:
-        job = name_row(report.labels.get(group.spoilt_by, {}), without=("group", "job"))
-        return f" (there {job or 'a job'} ran faster than alone)"
+        return f" (there {name_job(report, group.spoilt_by)} ran faster than alone)"
     text = f" {format_ratio(group.work)} times"
     if is_first and group.word != "unknown":
-        text = f" {'get' if group.jobs > 1 else 'gets'}{text} as much done as one after the other"
+        text = f" get{text} as much done as one after the other"
     if group.bound is not None:
         text += f" ({'≥' if group.is_lower_bound else '≤'} {format_ratio(group.bound)})"
     return text
@@ -609,7 +633,7 @@ def _write_energy(report: Report, finding: TargetFinding) -> list[str]:
     return [f"{head}: least with {_name_run(report, least)}, {amount} kJ of {span} ({finding.energy_word})."]
 
 
-def _write_top1(report: Report, finding: Top1Finding) -> list[str]:
+def _write_top1(_: Report, finding: Top1Finding) -> list[str]:
     if not finding.claims:
         return ["No answer: top-1 was not measured."]
     name = name_value(finding.field, finding.value)
@@ -666,11 +690,11 @@ def _write_ratios(
         verdict = claim.decided
         direction = verdict.direction if verdict.word != "unknown" else ""
         parts.setdefault((WORDS.index(verdict.word), direction), []).append(claim)
-    texts = []
+    texts: list[str] = []
     for (place, _), members in sorted(parts.items(), key=lambda item: (item[0][0], item[0][1] != "more")):
         ratios = format_span(map(ratio_of, members), format_ratio)
         where = _where(report, members, claims)
-        word = WORDS[place] + (f", {describe(members)}" if describe else "")
+        word = WORDS[place] + (f", {describe(members)}" if describe and WORDS[place] != "unknown" else "")
         texts.append(f"{ratios} times{f' as fast{than}' if not texts else ''}{where} ({word})")
     return ", ".join(texts)
 
@@ -738,12 +762,12 @@ def _are(rows: Sequence[int]) -> str:
 
 def write_warning(report: Report, warned: Warned) -> str:
     """One line on a kind of warning: `In 5 of 18 rows …`. A code that is not known is named."""
-    template = WARNINGS.get(warned.code, f"warning {clean(warned.code, 40)}.")
     shares = {name: format_percent(share) for name, share in warned.figures.items()}
-    text = template.format(**shares).replace(" % to ", " to ")
+    if warned.code in TABLE_WARNINGS:
+        return TABLE_WARNINGS[warned.code].format(**shares)
+    template = ROW_WARNINGS.get(warned.code)
+    text = template.format(**shares).replace(" % to ", " to ") if template else clean(warned.code, 40)
     count, total = len(warned.rows), len(report.labels)
-    if text[:1].isupper() or not count:
-        return text[:1].upper() + text[1:]
     return f"In {'all' if count == total else f'{count} of'} {count_things(total, 'row')} {text}"
 
 
@@ -764,15 +788,18 @@ def write_legend(report: Report) -> str:
 
 def write_lines(report: Report) -> list[Line]:
     """All that is to be said below a table, the most important first: findings, then warnings."""
-    sentences = [text for finding in report.findings for text in write_finding(report, finding)]
-    lines = [Line("finding" if place else "answer", text) for place, text in enumerate(sentences)]
+    lines = []
+    for number, finding in enumerate(report.findings):
+        for place, text in enumerate(write_finding(report, finding)):
+            is_detail = place > 0 and not isinstance(finding, SharingFinding)
+            lines.append(Line("finding" if number or place else "answer", text, is_detail=is_detail))
     return lines + [Line("warning", write_warning(report, warned)) for warned in report.warnings]
 
 
 HINT = "More: --why, --columns all"
 """The last line below a table on a terminal."""
 CUT = "More findings and warnings: --why"
-"""Stands in place of lines for which there is no room."""
+"""Stands there, and in a pipe, too, where there was no room for all lines."""
 NO_REPORT = "No trials in this folder."
 
 

@@ -1,11 +1,12 @@
 """What two processes of one configuration were seen to differ by: the noise that rows of one process borrow.
 
 A table in the package, never a file at home, so that what a folder says depends on the folder alone. Each figure is the
-largest difference between two processes of 70 configurations on an H200 and on four (docs/certainty.md).
+largest difference that was seen between two processes of one configuration, of some 70 of them.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 Bottleneck = Literal["gpu", "gpus", "loaders", "unknown"]
@@ -42,3 +43,8 @@ def find_bottleneck(
     if gpus < 1 or utilization_pct < BUSY_PCT or step_growth < LONGER_STEP:
         return "unknown"
     return "gpu" if gpus == 1 else "gpus"
+
+
+def borrow_noise(*bottlenecks: Bottleneck) -> float:
+    """The noise of a comparison of rows of one process each, as a logarithm: that of the noisiest of them."""
+    return math.log1p(max(NOISE[bottleneck] for bottleneck in bottlenecks))

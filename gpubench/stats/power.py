@@ -107,7 +107,7 @@ def _find_least(
 
 
 def grow_sample(estimate: StudentEstimate, processes: int, rounds: int) -> StudentEstimate:
-    """The estimate as it would be of `rounds` processes in place of `processes` (two or more), with the same scatter."""
+    """The estimate as it would be of `rounds` processes in place of `processes`, two or more, with the same scatter."""
     shrink, gain = math.sqrt(processes / rounds), (rounds - 1) / (processes - 1)
     return replace(
         estimate,

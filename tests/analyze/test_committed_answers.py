@@ -95,7 +95,7 @@ def test_a_target_leaves_batch_sizes_by_rate_untold() -> None:
 def test_rows_of_one_process_borrow_the_noise_of_such_rows() -> None:
     report, _ = batch_size("h200x4-2026", "resnet34-4gpu")
     (warned,) = (each for each in report.warnings if each.code == "one-process")
-    assert warned.figures == {"noise_pct": 40}
+    assert warned.figures == pytest.approx({"noise": 0.4})
     (first,) = (each for each in report.warnings if each.code == "first-batch")
-    assert first.figures["low_pct"] == pytest.approx(11.8, abs=0.05)
-    assert first.figures["high_pct"] == pytest.approx(85.0, abs=0.05)
+    assert first.figures["low"] == pytest.approx(0.118, abs=0.0005)
+    assert first.figures["high"] == pytest.approx(0.850, abs=0.0005)
