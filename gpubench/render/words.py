@@ -283,7 +283,8 @@ def name_change(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> st
 def name_group(report: Report, group: SharingGroup) -> str:
     """Jobs that ran together: its own name, else `2 × batch 16` or `resnet50 64 & mobilenet_v2 256`."""
     if group.name:
-        return clean(group.name, 80)
+        label = name_row(group.label)
+        return clean(group.name, 80) + (f" ({label})" if label else "")
     labels = [name_job(report, row) for row in group.rows]
     if len(set(labels)) == 1:
         return f"{group.jobs} × {labels[0]}"
@@ -546,8 +547,13 @@ def _write_sharing(report: Report, finding: SharingFinding) -> list[str]:
     groups: dict[str, list[SharingGroup]] = {}
     for group in finding.groups:
         groups.setdefault(_judge_sharing(group), []).append(group)
+    kinds = ("Sharing is", "Sharing gains", "No full", "Unknown", "No answer")
     order = sorted(
-        groups, key=lambda head: ("(sure)" not in head, "(likely)" not in head, head.startswith("Unk"))
+        groups,
+        key=lambda head: (
+            next(n for n, kind in enumerate(kinds) if head.startswith(kind)),
+            "(sure)" not in head,
+        ),
     )
     lines = []
     for head in order:
@@ -788,7 +794,8 @@ def write_lines(report: Report) -> list[Sentence]:
     lines = []
     for number, finding in enumerate(report.findings):
         for place, text in enumerate(write_finding(report, finding)):
-            lines.append(Sentence("finding" if number or place else "answer", text, is_detail=place > 0))
+            is_detail = place > 0 and not isinstance(finding, SharingFinding)
+            lines.append(Sentence("finding" if number or place else "answer", text, is_detail=is_detail))
     return lines + [Sentence("warning", write_warning(report, warned)) for warned in report.warnings]
 
 

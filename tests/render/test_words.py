@@ -237,8 +237,8 @@ def test_groups_without_a_verdict_say_why():
     assert write(reports.pairs()) == [
         "Sharing gains little or nothing (sure): resnet50 64 & mobilenet_v2 256 get 0.98 times as much done as one "
         "after the other (≤ 1.17).",
-        "No answer: 2 × batch 1,408: out of memory.",
         "Unknown: mobilenet_v2 16 & resnet50 64 (there mobilenet_v2 16 ran faster than alone).",
+        "No answer: 2 × batch 1,408: out of memory.",
     ]
 
 

@@ -1,0 +1,117 @@
+"""How many rounds would settle what is open: power analyses at 80 %, from the effect and the scatter that were seen.
+
+A plan and no promise: of three processes the standard deviation is known to a factor of about two either way.
+Everything is for the test that `decisions` makes; a round gives each row one process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gpubench.core.claims import Claim, Evidence, StudentEstimate
+from gpubench.stats.decisions import END, list_joint_tests, list_tests, share_level
+from gpubench.stats.distributions import noncentral_t_above
+from gpubench.stats.estimates import ALPHA, find_half_width
+
+POWER = 0.8
+MOST_ROUNDS = 100
+"""As many as a sweep goes over its plan at most."""
+AIM = 0.125
+"""The bound of a choice that further rounds aim at: half of what is firm."""
+
+
+def find_rounds(claim: Claim, family: Sequence[Claim]) -> int | None:
+    """Rounds in all with which a claim that is open would be sure, as one of its family.
+
+    None where it can't be tested, where nobody knows an effect, and for more than MOST_ROUNDS.
+    """
+    tests = list_tests(claim)
+    level = share_level(family)
+    center, limit = claim.evidence.center, claim.limit
+    if claim.design == "ordered":
+        distances, tail = [abs(center)], END * level
+    elif claim.design == "paired":
+        count = sum(other.design == "paired" and bool(list_tests(other)) for other in family)
+        distances, tail = [abs(center)], level / 2 / max(1, count)
+    elif claim.design == "equal":
+        count = sum(other.design == "equal" and bool(list_tests(other)) for other in family)
+        distances, tail = [limit - center, limit + center], ALPHA / max(1, count)
+    else:
+        distances, tail = [center - limit if claim.design == "above" else limit - center], ALPHA
+    return _find_least(
+        claim.evidence,
+        tests,
+        lambda grown: (
+            math.fsum(find_power(grown, distance, tail) for distance in distances) - (len(distances) - 1)
+        ),
+    )
+
+
+def find_rounds_for_choice(evidence: Sequence[Evidence], aim: float = AIM) -> int | None:
+    """Rounds in all with which the bound of a choice would be `aim` or less.
+
+    `evidence`: of each other row's rate against the chosen one's. None for more than MOST_ROUNDS, and where a row can't
+    be tested.
+    """
+    rounds = []
+    for other in evidence:
+        room, tail = math.log1p(aim) - other.center, ALPHA / len(evidence)
+
+        def reach(
+            grown: list[tuple[StudentEstimate, float]], room: float = room, tail: float = tail
+        ) -> float:
+            return find_power(grown, room, tail)
+
+        rounds.append(_find_least(other, list_joint_tests(other), reach))
+    known = [count for count in rounds if count is not None]
+    return max(known) if known and len(known) == len(rounds) else None
+
+
+def find_power(tests: Sequence[tuple[StudentEstimate, float]], distance: float, tail: float) -> float:
+    """The probability that the better of some tests shows a truth that lies `distance` beyond what is tested.
+
+    `tail`: the one-sided level that they share.
+    """
+    return max(_find_power(estimate, distance, tail * share) for estimate, share in tests)
+
+
+def _find_power(estimate: StudentEstimate, distance: float, tail: float) -> float:
+    if distance <= 0:
+        return 0.0
+    if not estimate.error:
+        return 1.0
+    threshold = find_half_width(estimate, tail) / estimate.error
+    return noncentral_t_above(threshold, estimate.degrees, distance / estimate.error)
+
+
+def _find_least(
+    evidence: Evidence,
+    tests: list[tuple[StudentEstimate, float]],
+    power: Callable[[list[tuple[StudentEstimate, float]]], float],
+) -> int | None:
+    """The least rounds, more than there are, of which the power is enough. More are never less enough."""
+    now = min(evidence.processes)
+
+    def is_enough(rounds: int) -> bool:
+        return power([(grow_sample(estimate, now, rounds), share) for estimate, share in tests]) >= POWER
+
+    low, high = now, MOST_ROUNDS
+    if not tests or now >= high or not is_enough(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def grow_sample(estimate: StudentEstimate, processes: int, rounds: int) -> StudentEstimate:
+    """The estimate as it would be of `rounds` processes in place of `processes`, two or more, with the same scatter."""
+    shrink, gain = math.sqrt(processes / rounds), (rounds - 1) / (processes - 1)
+    return replace(
+        estimate,
+        error=estimate.error * shrink,
+        degrees=estimate.degrees * gain,
+        floors=tuple((error * shrink, degrees * gain) for error, degrees in estimate.floors),
+    )

@@ -1,0 +1,234 @@
+"""What is chosen, what the bound of a choice is, and how many rounds would settle what is open."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gpubench.core.claims import Claim, Design, Evidence, StudentEstimate
+from gpubench.stats.choice import bound_gain, choose
+from gpubench.stats.distributions import noncentral_t_above, t_quantile
+from gpubench.stats.noise import borrow_noise, find_bottleneck
+from gpubench.stats.power import find_power, find_rounds, find_rounds_for_choice, grow_sample
+from tests.simulated_claims import foretell_rounds, make_claim
+
+MANY = 1e9
+
+
+def evidence_of(center: float, error: float, degrees: float = MANY, processes: int = 3) -> Evidence:
+    pairs = StudentEstimate(center=center, error=error, degrees=degrees)
+    return Evidence(center=center, processes=(processes, processes), pairs=pairs)
+
+
+# ---- choice ----
+
+
+def compare_to(centers: dict[int, float | None]) -> object:
+    """Evidence of these logarithms with an error of 0.1; None: of one process."""
+
+    def compare(other: int, row: int) -> Evidence:
+        assert other != row
+        center = centers[other]
+        return Evidence(center=0.0, processes=(1, 1)) if center is None else evidence_of(center, 0.1)
+
+    return compare
+
+
+def test_the_least_memory_within_five_per_cent_of_the_best_rate() -> None:
+    rates = {1: 94.0, 2: 100.0, 3: 105.0, 4: 99.0}
+    compare = compare_to({1: 0.0, 2: 0.0, 3: 0.0, 4: 0.0})
+    memory = {1: 1.0, 2: 3.0, 3: 5.0, 4: 2.0}
+    assert choose(rates, memory, compare).row == 2  # 105 is 5.0 % faster than 100, 6 % than 99
+    assert choose(rates, {**memory, 4: None}, compare).row == 2  # 4 is not within
+    assert choose(rates, {**memory, 2: None}, compare).row == 3
+    assert choose(rates, {**memory, 2: math.nan}, compare).row == 3
+    assert choose(rates, {}, compare).row == 3
+    assert choose(rates, dict.fromkeys(rates, 4.0), compare).row == 3  # of equal memory the faster
+
+
+def test_the_bound_is_that_of_all_others_at_once() -> None:
+    choice = choose({7: 1.0, 8: 2.0, 9: 1.5}, {}, compare_to({7: -0.5, 9: -0.1}))
+    highest = -0.1 + 0.1 * t_quantile(1 - 0.05 / 2, MANY)
+    assert choice.row == 8
+    assert choice.bound == pytest.approx(math.expm1(highest))
+    assert choice.gains == {9: pytest.approx(choice.bound)}
+    assert choice.series == (7, 8, 9)
+    assert choice.is_firm
+
+
+def test_a_bound_of_a_quarter_is_an_answer() -> None:
+    half = 0.1 * t_quantile(0.95, MANY)
+    for bound, is_firm in ((0.249, True), (0.251, False)):
+        choice = choose({1: 2.0, 2: 1.0}, {}, compare_to({2: math.log1p(bound) - half}))
+        assert choice.bound == pytest.approx(bound)
+        assert choice.is_firm is is_firm
+
+
+def test_slower_rows_leave_a_bound_of_nothing() -> None:
+    choice = choose({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: -0.5, 3: -0.6}))
+    assert (choice.bound, choice.gains, choice.is_firm) == (0.0, {}, True)
+
+
+def test_one_process_has_no_bound() -> None:
+    choice = choose({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.0, 3: None}))
+    assert (choice.bound, choice.is_firm) == (None, False)
+    assert choice.gains == {2: pytest.approx(math.expm1(0.1 * t_quantile(0.975, MANY)))}
+    only = choose({4: 1.0}, {}, compare_to({}))
+    assert (only.row, only.bound, only.series) == (4, None, (4,))
+
+
+def test_the_bound_is_of_both_tests() -> None:
+    welch, pairs = (StudentEstimate(center=0.0, error=error, degrees=MANY) for error in (0.1, 0.2))
+    both = Evidence(center=0.0, processes=(5, 5), welch=welch, pairs=pairs)
+    assert bound_gain(both, 4) == pytest.approx(math.expm1(0.1 * t_quantile(1 - 0.8 * 0.05 / 4, MANY)))
+    assert bound_gain(evidence_of(800.0, 1.0), 1) == math.inf
+
+
+# ---- power ----
+
+
+def test_more_rounds_narrow_an_estimate() -> None:
+    estimate = StudentEstimate(center=1.0, error=0.4, degrees=3.0, floors=((0.2, 2.0),))
+    grown = grow_sample(estimate, 3, 12)
+    assert (grown.center, grown.error, grown.degrees) == (1.0, pytest.approx(0.2), 16.5)
+    assert grown.floors == ((pytest.approx(0.1), 11.0),)
+
+
+def test_the_power_of_one_test() -> None:
+    estimate = StudentEstimate(center=0.0, error=0.1, degrees=4.0)
+    threshold = t_quantile(0.975, 4)
+    assert find_power([(estimate, 1.0)], 0.3, 0.025) == pytest.approx(noncentral_t_above(threshold, 4, 3.0))
+    wide = StudentEstimate(center=0.0, error=9.0, degrees=4.0)
+    assert find_power([(wide, 0.8), (estimate, 0.2)], 0.3, 0.025) == pytest.approx(
+        noncentral_t_above(t_quantile(0.995, 4), 4, 3.0)
+    )
+    assert find_power([(estimate, 1.0)], 0.0, 0.025) == 0.0
+    exact = StudentEstimate(center=0.0, error=0.0, degrees=4.0)
+    assert find_power([(exact, 1.0)], 0.1, 0.025) == 1.0
+
+
+def is_enough(claim: Claim, rounds: int, distance: float, tail: float) -> bool:
+    """By the normal distribution, which so many degrees of freedom leave."""
+    pairs = claim.evidence.pairs
+    assert pairs is not None
+    error = pairs.error * math.sqrt(claim.evidence.processes[0] / rounds)
+    return distance / error >= t_quantile(1 - tail, MANY) + t_quantile(0.8, MANY)
+
+
+@pytest.mark.parametrize(
+    ("design", "limit", "tail", "distance"),
+    [
+        ("ordered", 0.0, 0.0225, 0.1),
+        ("paired", 0.0, 0.025, 0.1),
+        ("above", 0.04, 0.05, 0.06),
+        ("below", 0.2, 0.05, 0.1),
+    ],
+)
+def test_the_least_rounds_with_eighty_per_cent_power(
+    design: Design, limit: float, tail: float, distance: float
+) -> None:
+    claim = make_claim(evidence_of(0.1, 0.1), design, limit=limit)
+    rounds = find_rounds(claim, [claim])
+    assert rounds is not None
+    assert is_enough(claim, rounds, distance, tail)
+    assert not is_enough(claim, rounds - 1, distance, tail)
+
+
+def test_a_claim_of_many_needs_more_rounds() -> None:
+    claim, other = (make_claim(evidence_of(center, 0.1), "paired") for center in (-0.1, 0.3))
+    rounds = find_rounds(claim, [claim, other, other])
+    assert rounds is not None
+    assert is_enough(claim, rounds, 0.1, 0.025 / 3)
+    assert not is_enough(claim, rounds - 1, 0.1, 0.025 / 3)
+    step = make_claim(evidence_of(-0.1, 0.1), "ordered", series="a")
+    rounds = find_rounds(step, [step, make_claim(evidence_of(0.1, 0.1), "ordered", series="b")])
+    assert rounds is not None
+    assert is_enough(step, rounds, 0.1, 0.0225 / 2)
+    assert not is_enough(step, rounds - 1, 0.1, 0.0225 / 2)
+
+
+def test_equality_needs_both_sides() -> None:
+    claim = make_claim(evidence_of(0.02, 0.02), "equal", limit=0.05)
+    rounds = find_rounds(claim, [claim])
+    assert rounds is not None
+
+    def power(count: int) -> float:
+        error = 0.02 * math.sqrt(3 / count)
+        tails = [noncentral_t_above(t_quantile(0.95, MANY), MANY, room / error) for room in (0.03, 0.07)]
+        return sum(tails) - 1
+
+    assert power(rounds) >= 0.8 > power(rounds - 1)
+
+
+def test_what_no_rounds_would_settle() -> None:
+    for evidence in (evidence_of(0.001, 0.1), evidence_of(0.0, 0.1), Evidence(center=1.0, processes=(1, 1))):
+        claim = make_claim(evidence, "paired")
+        assert find_rounds(claim, [claim]) is None
+    wrong_side = make_claim(evidence_of(-0.1, 0.1), "above")
+    assert find_rounds(wrong_side, [wrong_side]) is None
+    many = make_claim(evidence_of(1.0, 0.01, processes=100), "paired")
+    assert find_rounds(many, [many]) is None
+
+
+def test_rounds_are_more_than_there_are() -> None:
+    claim = make_claim(evidence_of(9.0, 0.1), "paired")
+    assert find_rounds(claim, [claim]) == 4
+
+
+def test_rounds_until_a_choice_is_told_to_an_eighth() -> None:
+    near, far = evidence_of(0.0, 0.1), evidence_of(-0.5, 0.1)
+    rounds = find_rounds_for_choice([near, far])
+    assert rounds is not None
+    claim = make_claim(near, "below")
+    assert is_enough(claim, rounds, math.log(1.125), 0.025)
+    assert not is_enough(claim, rounds - 1, math.log(1.125), 0.025)
+    assert find_rounds_for_choice([near, far], aim=0.5) == 4
+    assert find_rounds_for_choice([near, Evidence(center=0.0, processes=(1, 1))]) is None
+    assert find_rounds_for_choice([evidence_of(0.2, 0.1)]) is None
+    assert find_rounds_for_choice([]) is None
+
+
+def test_three_rounds_foretell_what_their_degrees_leave() -> None:
+    """A noise of 5 %: what simulated sweeps then decided in 80 % (tests/benchmarks/decisions.py)."""
+    assert [foretell_rounds("ordered", 0.05, effect) for effect in (0.03, 0.05, 0.10)] == [50, 19, 6]
+    assert [foretell_rounds("paired", 0.05, effect) for effect in (0.03, 0.05, 0.10)] == [46, 18, 7]
+
+
+# ---- noise ----
+
+
+@pytest.mark.parametrize(
+    ("gpus", "utilization", "growth", "bottleneck"),
+    [
+        (1, 97.0, 1.3, "gpu"),
+        (4, 97.0, 1.3, "gpus"),
+        (1, 96.9, 2.0, "unknown"),
+        (1, 99.0, 1.29, "unknown"),
+        (1, 99.0, None, "unknown"),
+        (1, None, 2.0, "unknown"),
+        (0, 99.0, 2.0, "unknown"),
+    ],
+)
+def test_what_sets_the_pace(
+    gpus: int, utilization: float | None, growth: float | None, bottleneck: str
+) -> None:
+    assert find_bottleneck(gpus=gpus, utilization_pct=utilization, step_growth=growth) == bottleneck
+
+
+def test_loaders_and_shared_machines() -> None:
+    busy = {"gpus": 1, "utilization_pct": 99.0, "step_growth": 2.0}
+    assert find_bottleneck(**busy, is_loader_bound=True) == "loaders"
+    assert find_bottleneck(**busy, is_loader_bound=True, is_shared=True) == "unknown"
+    assert find_bottleneck(**busy, strategy="dp") == "unknown"
+    assert find_bottleneck(**busy, strategy="ddp") == "gpu"
+
+
+def test_the_noisier_row_of_two_counts() -> None:
+    assert [round(math.exp(borrow_noise(kind)), 9) for kind in ("gpu", "gpus", "loaders", "unknown")] == [
+        1.05,
+        1.10,
+        1.15,
+        1.40,
+    ]
+    assert borrow_noise("gpu", "loaders") == borrow_noise("loaders", "gpu") == math.log(1.15)
