@@ -44,8 +44,8 @@ def test_three_lines_above_a_table_and_ten_below(name):
 
 def test_the_whole_of_one_report_on_a_terminal():
     assert show(reports.one_process()) == (
-        "mobilenet_v2-4gpu · 4 × H200, 64 CPUs · 1 process a row · mobilenet_v2 ·\n"
-        "224 px · crop-resize · fp32 · 10,240 images\n"
+        "mobilenet_v2-4gpu · 4 × H200, 64 CPUs · 1 process a row · mobilenet_v2 · fp32 ·\n"
+        "GPU memory capped at 12,288 MiB · 10,240 images\n"
         "Where does a larger batch stop paying?\n"
         "\n"
         "batch  images/s                    GiB\n"
