@@ -241,7 +241,9 @@ def _set_block(layout: _Layout, block: Sequence[int]) -> list[Text]:
 
 def _set_row(layout: _Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
     style = "bold" if row.is_answer else ""
-    *above, name = textwrap.wrap(row.cells[0].text, layout.widths[0], break_on_hyphens=False) or [""]
+    label, room = row.cells[0].text, layout.widths[0]
+    is_long = any(len(word) > room for word in label.split())
+    *above, name = textwrap.wrap(label, room, break_on_hyphens=is_long) or [""]
     lines = [_text(part, style) for part in above]
     line = _text("", style)
     for place, n in enumerate(block):

@@ -127,6 +127,23 @@ def test_long_names_fold_above_the_row_that_they_name():
     assert " ".join(lines[place + 1].split()) == "resnet50 64 13.5 / 3.06 10.6 / 4.31 0.78 / 1.41 1.99"
 
 
+@pytest.mark.parametrize(
+    ("name", "above"),
+    [
+        ("two jobs on one GPU (crop-resize)", "two jobs on one GPU"),
+        ("mobilenet_v2-separate-gpus-together", "mobilenet_v2-separate-"),
+    ],
+)
+def test_names_break_at_hyphens_only_where_a_word_is_too_long(name, above):
+    report = reports.pairs()
+    finding = report.findings[0]
+    group = replace(finding.groups[1], name=name)
+    report = replace(
+        report, findings=(replace(finding, groups=(finding.groups[0], group, finding.groups[2])),)
+    )
+    assert above in terminal.write([report]).splitlines()
+
+
 def test_an_ending_takes_one_line_whatever_its_reason():
     report = reports.not_sure()
     row = ReportRow(
