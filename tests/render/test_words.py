@@ -315,6 +315,41 @@ def test_a_kind_of_warning_is_one_line(warned, text):
     assert words.write_warning(reports.batch_sizes(), warned) == text
 
 
+def test_a_share_that_is_one_figure_is_no_span_and_one_row_is_not_counted():
+    report = reports.batch_sizes()
+    warned = Warned(code="first-batch", rows=(2,), figures={"low": 0.2, "high": 0.204})
+    assert "the first batch takes 20 % of the epoch" in words.write_warning(report, warned)
+    report = replace(report, labels={2: {}})
+    assert (
+        words.write_warning(report, Warned(code="desktop", rows=(2,)))
+        == "In the only row a desktop used the GPU."
+    )
+
+
+def test_an_ending_names_cap_and_sizes_but_not_what_the_allocator_says():
+    report = reports.one_process()
+    row = report.rows[5]
+    assert words.describe_ending(report, row) == "out of memory: the cap is 12 GiB; 1,024 and 2,048 skipped"
+    plain = replace(report, facts=replace(report.facts, fixed={}))
+    assert words.describe_ending(plain, replace(row, skipped=())) == "out of memory"
+    hung = replace(row, status="timeout", reason="it hung.", skipped=())
+    assert words.describe_ending(report, hung) == "timed out: it hung"
+
+
+def test_jobs_that_nothing_tells_apart_are_named_by_what_all_rows_have():
+    report = reports.sharing()
+    report = replace(report, labels={}, facts=replace(report.facts, fixed={"batch_size": 1408}))
+    assert words.name_group(report, report.findings[0].groups[0]) == "2 × batch 1,408"
+    report = replace(report, facts=replace(report.facts, fixed={}))
+    assert words.name_group(report, report.findings[0].groups[0]) == "2 × the same job"
+
+
+def test_lines_that_weaken_all_answers_come_before_further_findings():
+    ranks = [(line.kind, line.rank) for line in words.write_lines(reports.one_process())]
+    assert ranks == [("answer", 0), ("finding", 4), ("finding", 2), ("warning", 1), ("warning", 3)]
+    assert [line.rank for line in words.write_lines(reports.sharing())] == [0, 2]
+
+
 def test_every_doubt_has_its_line():
     assert {doubt.code for doubt in DOUBTS} <= words.ROW_WARNINGS.keys()
     assert not words.ROW_WARNINGS.keys() & words.TABLE_WARNINGS.keys()
