@@ -135,7 +135,7 @@ def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Planned:
+class _PlannedRows:
     """What the stored plans say of a folder's trials."""
 
     rows: list[Row] = field(default_factory=list)
@@ -182,9 +182,11 @@ def analyze_records(
     )
 
 
-def _read_plans(plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record]) -> _Planned:
+def _read_plans(
+    plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record]
+) -> _PlannedRows:
     """What the plans say. `chosen`: the records that count."""
-    planned = _Planned()
+    planned = _PlannedRows()
     known_ids = {record.trial_id for record in chosen}
     ran_out = any(record.status == "oom" for record in records)
     oom = out_of_memory(newest(records).values() if ran_out else ())
@@ -296,7 +298,7 @@ def name_full(facts: GroupFacts) -> str | None:
 # ---- tables ----
 
 
-def _build_tables(runs: Runs, planned: _Planned) -> tuple[list[Table], Summary, Members]:
+def _build_tables(runs: Runs, planned: _PlannedRows) -> tuple[list[Table], Summary, Members]:
     current = runs[~runs["superseded"]]
     tables: list[Table] = []
     summaries: list[Summary] = []
@@ -345,7 +347,7 @@ def _listed_runs(runs: Runs, ids: Sequence[str]) -> Runs:
     return listed_runs.iloc[np.argsort(listed_runs["trial_id"].map(places).to_numpy(), kind="stable")]
 
 
-def _unlisted_runs(runs: Runs, name: str, planned: _Planned) -> Runs:
+def _unlisted_runs(runs: Runs, name: str, planned: _PlannedRows) -> Runs:
     """Those of this experiment that no plan lists, sorted by what varies: records come in no useful order."""
     every = {trial for ids in planned.members.values() for trial in ids}
     mine = runs[(runs["experiment"] == name) & ~runs["trial_id"].isin(every)]
