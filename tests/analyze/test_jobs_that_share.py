@@ -124,6 +124,31 @@ def test_where_no_row_is_of_a_trial_alone_the_stored_times_count_each_once() -> 
     assert [claim.metric for claim in sharing.make_claims(table)] == ["work"] * 4
 
 
+def test_copies_share_stored_times_alone_by_the_trial_that_they_are_of() -> None:
+    def count(*solos: str | None) -> int:
+        rows = [job(0, "a", [2.0, 2.1], solo_epoch_time_s=[1.0, 1.1], solo_id=solo) for solo in solos]
+        return len(sharing.make_claims(make_table(rows))[0].evidence.processes)
+
+    assert count("a", "a") == 2  # the runs of the group, and the trial alone
+    assert count("a", "b") == 3
+    assert count(None, None) == 3
+
+
+def test_groups_of_one_name_are_told_apart_by_what_their_jobs_agree_in() -> None:
+    def pair(unit: int, variant: str) -> list[dict[str, Any]]:
+        return [
+            job(unit, "a", [1.5], group="two", variant=variant, batch_size=size, solo_epoch_time_s=1.0)
+            for size in (16, 32)
+        ]
+
+    rows = [*pair(0, "crop-resize"), *pair(1, "pre-resized")]
+    groups = answer(make_table(rows, varied=("variant", "batch_size"))).groups
+    assert [group.name for group in groups] == ["two", "two"]
+    assert [dict(group.label) for group in groups] == [{"variant": "crop-resize"}, {"variant": "pre-resized"}]
+    (only,) = answer(make_table(rows[:2], varied=("batch_size",))).groups
+    assert dict(only.label) == {}
+
+
 def test_a_time_alone_that_is_beaten_beside_others_spoils_every_group_that_is_compared_with_it() -> None:
     rows = [
         alone("slow", scatter(1.5, *QUIET)),
