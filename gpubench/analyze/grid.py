@@ -13,6 +13,14 @@ import pandas as pd
 from gpubench.core.claims import Word
 from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Cell, ReportColumn, ReportRow, RowGroup
+from gpubench.schema.columns import DERIVED, MEASURED
+
+
+def split_unit(name: str) -> tuple[str, str]:
+    """A column's name and, behind it, its unit: `epoch_time` and `_s`."""
+    unit = next((unit for unit in ("_pct", "_s") if name.endswith(unit)), "")
+    return name.removesuffix(unit), unit
+
 
 COLUMNS: Mapping[str, tuple[str, ...]] = {
     "batch_size": (
@@ -32,6 +40,17 @@ have lines of their own."""
 SOURCES = {"memory_gib": "gpu_mem_mib"}
 """Columns that show another one in another unit."""
 MIB_A_GIB = 1024
+INTERVALS: Mapping[str, tuple[str, str]] = {
+    column.name: (f"{stem}_low{unit}", f"{stem}_high{unit}")
+    for column in (*MEASURED, *DERIVED)
+    for stem, unit in [split_unit(column.name)]
+    if f"{stem}_low{unit}" in {other.name for other in DERIVED}
+}
+"""Column -> those of the lower and the upper end of its interval."""
+LINE_COLUMNS = (
+    "status", "reason", "repeats", "doubts", "images_per_epoch", "epoch_time_low_s", "epoch_time_high_s",
+)  # fmt: skip
+"""What each line needs besides its own columns."""
 BARS = frozenset({"images_per_s"})
 """Columns with bars in their cells."""
 NEVER_RAN = ("skipped", "missing")
@@ -84,6 +103,10 @@ def build_groups(
     }
     groups = []
     heads = list(layout.heads)
+    ends = {end for name in columns for end in INTERVALS.get(name, ())}
+    sources = {SOURCES.get(name, name) for name in columns}
+    wanted = {*heads, *layout.labels, *sources, *ends, *LINE_COLUMNS}
+    summary = summary[[name for name in summary.columns if name in wanted]]
     parts = summary.groupby(heads, sort=False, dropna=False) if heads else [((), summary)]
     for key, members in parts:
         lines: list[ReportRow] = []
@@ -135,16 +158,15 @@ def build_cell(row: Mapping[str, Any], name: str, word: Word | None, largest: fl
     value = row.get(SOURCES.get(name, name)) if row["repeats"] else None
     if name == "memory_gib" and value is not None:
         value /= MIB_A_GIB
-    stem, _, unit = name.rpartition("_") if name.endswith(("_s", "_pct")) else (name, "", "")
-    ends = [row.get(f"{stem}_{end}_{unit}" if unit else f"{stem}_{end}") for end in ("low", "high")]
-    if name == "images_per_s" and row.get("images_per_epoch"):
+    low, high = (row.get(column) for column in INTERVALS.get(name, ("", "")))
+    if name == "images_per_s":  # the faster the shorter
         images = row["images_per_epoch"]
-        times = [row.get(f"epoch_time_{end}_s") for end in ("high", "low")]
-        ends = [images / time if images and time else None for time in times]
+        times = (row["epoch_time_high_s"], row["epoch_time_low_s"])
+        low, high = (images / time if images and time else None for time in times)
     return Cell(
         value=value,
-        low=ends[0],
-        high=ends[1],
+        low=low,
+        high=high,
         bar=float(value) / largest if largest and value is not None else None,
         word=word,
     )

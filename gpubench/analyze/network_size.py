@@ -27,6 +27,8 @@ def make_claims(rows: TableRows) -> list[Claim]:
     Series are of one strategy on equally many devices against equally many, and of one batch size where networks were
     measured with several. A network whose size is not known is in none.
     """
+    if len(rows.alone.drop_duplicates(list(NETWORK))) < FEWEST_NETWORKS:
+        return []
     summary = rows.summary.assign(devices=devices.count_devices(rows.summary))
     gmacs = summary["gmacs_per_image"].astype("float64").fillna(0)
     same = ("strategy", "device", "devices")

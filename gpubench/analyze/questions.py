@@ -11,7 +11,7 @@ from gpubench.analyze.folder import Folder, Table, read_folder
 from gpubench.analyze.report import build_report
 from gpubench.analyze.table_rows import TableRows, collect_rows
 from gpubench.core.claims import Claim
-from gpubench.core.findings import Finding, VersusFinding
+from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, VersusFinding
 from gpubench.core.report import Report
 from gpubench.stats.decisions import decide
 
@@ -51,6 +51,9 @@ def answer_table(rows: TableRows) -> list[Finding]:
         for question in QUESTIONS.values()
         for finding in question.make_findings(rows, decide(question.make_claims(rows)), rows.round_minutes)
     ]
+    if any(isinstance(finding, NetworkSizeFinding) for finding in findings):
+        # Its speed-ups are those of more devices.
+        findings = [finding for finding in findings if not isinstance(finding, DevicesFinding)]
     return sorted(
         findings, key=lambda finding: isinstance(finding, VersusFinding) and finding.field not in FIRST_WAYS
     )

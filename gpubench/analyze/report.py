@@ -55,7 +55,7 @@ def build_report(
     question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
     columns, groups = build_table(table, rows, findings, question, wanted)
     shown = [column.name for column in columns]
-    lines = list_rows(rows.summary)
+    lines = list_rows(rows.summary[list(dict.fromkeys((*table.varied, *NAMED)))])
     return Report(
         name=table.name,
         question=table.question,
@@ -64,8 +64,8 @@ def build_report(
         groups=groups,
         findings=tuple(findings),
         warnings=(*collect_warnings(table, rows, shown), *warn_of_baselines(findings)),
-        labels={label: {field: plain(row[field]) for field in table.varied} for label, row in lines},
-        figures={label: {name: plain(row.get(name)) for name in NAMED} for label, row in lines},
+        labels={label: {field: row[field] for field in table.varied} for label, row in lines},
+        figures={label: {name: row[name] for name in NAMED} for label, row in lines},
         axis=table.axis,
     )
 
@@ -93,10 +93,8 @@ def collect_facts(table: Table, rows: TableRows) -> Facts:
     """What stands above the table."""
     summary = rows.summary
     ended = summary[summary["repeats"] > 0]
-    machines = dict.fromkeys(
-        describe_machine(row)
-        for _, row in list_rows(summary.drop_duplicates(["gpu_name", "gpu_count", "cpu_name", "cpu_count"]))
-    )
+    hardware = summary[["gpu_name", "gpu_count", "cpu_name", "cpu_count"]].drop_duplicates()
+    machines = dict.fromkeys(describe_machine(row) for _, row in list_rows(hardware))
     images = ended["images_per_epoch"].dropna().unique()
     targets = summary["until_top1"].dropna().unique()
     return Facts(

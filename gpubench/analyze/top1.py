@@ -31,6 +31,8 @@ def make_claims(rows: TableRows) -> list[Claim]:
     """Two claims a pair of rows, field by field: that they differ, and that they are equal."""
     seeds = find_seeds(rows)
     judged = rows.alone[rows.alone.index.isin(list(seeds)) & rows.alone["until_top1"].isna()]
+    if judged.empty:
+        return []
     designs: tuple[tuple[Design, float], ...] = (("paired", 0.0), ("equal", MARGIN))
     claims = []
     compared = set()
