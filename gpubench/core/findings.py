@@ -111,6 +111,8 @@ class DevicesFinding(Finding):
     """What more devices bring."""
 
     question: ClassVar[str] = "devices"
+    strategy: str = ""
+    """Of the rows on more devices."""
     speed_ups: tuple[SpeedUp, ...] = ()
 
 
@@ -147,6 +149,9 @@ class SharingGroup:
     """Jobs that ran together."""
 
     name: str
+    """Empty for copies, which are named by what they are copies of."""
+    label: Mapping[str, object] = field(default_factory=dict)
+    """Fields that tell it from others of its name."""
     rows: tuple[int, ...]
     """Its jobs'."""
     jobs: int
@@ -162,6 +167,8 @@ class SharingGroup:
     """Whether sharing gains (work above the border of none); None: unknown."""
     spoilt_by: int | None = None
     """A job that was faster together than alone, so that its time alone is not reliable."""
+    predicted_work: float | None = None
+    """The work that was predicted before the group ran; None where there was no prediction."""
 
 
 @dataclass(frozen=True, kw_only=True)

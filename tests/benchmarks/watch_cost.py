@@ -165,8 +165,8 @@ class Ranks:
                 event, rank = received, self.channels.index(channel)
                 if event.get("event") in ("begin", "end") and rank == 0 and watcher:
                     watcher.edge()
-                if "seconds" in event:
-                    seconds[rank] = event["seconds"]
+                if "took_s" in event:  # an answer; a window that begins tells "seconds", too
+                    seconds[rank] = event["took_s"]
             if time.monotonic() > deadline:
                 sys.exit(f"the ranks said nothing for {ANSWER_S:g} s")
         return max(seconds.values())
@@ -245,7 +245,7 @@ def run_rank(options: argparse.Namespace, folder: Path, rank: int, sock: socket.
     try:
         window = training(options, folder, rank, channel)
         while (received := channel.receive()) and (steps := received["steps"]):
-            channel.send({"seconds": window(steps)})
+            channel.send({"took_s": window(steps)})
     except ConnectionError:
         return  # the parent is gone
     time.sleep(3600)  # the tree is measured once more, whole

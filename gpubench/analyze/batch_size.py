@@ -1,0 +1,220 @@
+"""Which batch size? Of each series the steps in memory x time, and a choice with what it can cost to be wrong.
+
+The chosen row has the least memory among those within 5 % of the best rate of its series (by the estimates). Its bound
+holds for any way to choose: only the row that is truly best can break it. Memory x time has no tolerance: it is least
+between the rows up to which it falls and from which on it rises.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpubench.analyze.grid import plain
+from gpubench.analyze.series import DEVICES, Fields, combine
+from gpubench.analyze.table_rows import LONGEST_ADVICE_MIN, Figures, Samples, TableRows
+from gpubench.core.claims import Claim, Evidence, Word
+from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
+from gpubench.stats.choice import choose
+from gpubench.stats.power import find_rounds_for_choice
+
+FEWEST_SIZES = 3
+"""A series of fewer is not chosen from where another has as many."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchSeries:
+    """Rows that differ in their batch size alone, and in what may fairly move along with it."""
+
+    label: Mapping[str, Any]
+    """The fields that tell it from other series of its table."""
+    rows: tuple[int, ...]
+    """Labels of the summary of what ended ok, by batch size."""
+    out_of_memory: tuple[int, ...] = ()
+    interrupted: tuple[int, ...] = ()
+
+
+def find_series(rows: TableRows) -> list[BatchSeries]:
+    """The series along the batch size, of what ran alone; none where it does not vary by itself."""
+    alone = rows.summary[rows.summary["group"].isna()]
+    is_target = bool(alone["until_top1"].notna().any())  # who trains to a target asks for that
+    is_shared = len(alone) < len(rows.summary)  # beside groups, trials alone are what jobs are compared with
+    if rows.axis != "batch_size" or rows.is_of_tries or is_target or is_shared:
+        return []
+    fields = Fields.of(alone)
+    along, _ = fields.series("batch_size", rows.tied)
+    devices = [
+        fields.codes[name] for name in DEVICES if name in rows.tied
+    ]  # more of them are another question
+    numbers = combine(len(alone), [along, *devices])
+    names = [
+        name for name in rows.varied if name != "batch_size" and (name in DEVICES or name not in rows.tied)
+    ]
+    series = []
+    for number in dict.fromkeys(numbers.tolist()):
+        members = alone[numbers == number].sort_values("batch_size", kind="stable")
+        first = members.iloc[0]
+        series.append(
+            BatchSeries(
+                label={name: plain(first[name]) for name in names},
+                rows=tuple(row for row in map(int, members.index) if row in rows.rates),
+                out_of_memory=tuple(map(int, members.index[members["status"] == "oom"])),
+                interrupted=tuple(map(int, members.index[members["status"] == "interrupted"])),
+            )
+        )
+    return series
+
+
+def make_claims(rows: TableRows) -> list[Claim]:
+    """The steps of memory x time along each series, between neighbours that both know their memory."""
+    costs = find_costs(rows)
+    return [
+        Claim(
+            metric="memory_time",
+            candidate=after,
+            baseline=before,
+            evidence=rows.compare(costs, after, before),
+            design="ordered",
+            family="batch_size",
+            series=str(number),
+        )
+        for number, members in enumerate(find_series(rows))
+        for before, after in itertools.pairwise(members.rows)
+        if before in costs and after in costs
+    ]
+
+
+def find_costs(rows: TableRows) -> Figures:
+    """Memory x time of an image, process by process: the two are not independent."""
+    seconds = rows.ended["epoch_time_s"].astype("float64") / rows.images
+    return rows.collect(rows.ended["gpu_mem_mib"].astype("float64") * seconds)
+
+
+def make_findings(
+    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
+) -> list[BatchSizeFinding]:
+    """What the decided claims come to; none where no series has two rows to choose from.
+
+    `round_minutes`: what a further round of the whole sweep takes.
+    """
+    series = find_series(rows)
+    named = [members for members in series if len(members.rows) > 1]
+    if not named:
+        return []
+    rates = {row: find_mean(samples) for row, samples in rows.rates.items()}
+    memory = {
+        row: find_mean(samples)
+        for row, samples in rows.collect(rows.ended["gpu_mem_mib"].astype("float64")).items()
+    }
+    chosen = find_fastest_series(named, rates)
+
+    def compare(row: int, other: int) -> Evidence:
+        return rows.compare(rows.rates, row, other)
+
+    choice = choose(
+        {row: rates[row] for row in chosen.rows}, {row: memory.get(row) for row in chosen.rows}, compare
+    )
+    pick = choice.row
+    others = {row: compare(row, pick) for row in chosen.rows if row != pick}
+    fastest = max(chosen.rows, key=rates.__getitem__)
+    as_fast, slower = sort_by_rate(others, choice)
+    is_several = choice.bound is not None
+    return [
+        BatchSizeFinding(
+            word="sure" if choice.is_firm else "unknown" if is_several else "likely",
+            claims=tuple(claims),
+            rows=tuple(row for members in named for row in members.rows),
+            choice=choice,
+            label=chosen.label,
+            fastest=fastest if fastest != pick else None,
+            speed_gain=rates[fastest] / rates[pick] - 1 if fastest != pick else None,
+            memory_ratio=memory[fastest] / memory[pick]
+            if fastest != pick and {fastest, pick} <= memory.keys()
+            else None,
+            as_fast=as_fast,
+            slower=slower,
+            out_of_memory=next(iter(chosen.out_of_memory), None),
+            interrupted=chosen.interrupted,
+            least_cost=tuple(find_least_costs(series, find_costs(rows), claims)),
+            remedy=find_choice_remedy(others, round_minutes) if is_several and not choice.is_firm else None,
+        )
+    ]
+
+
+def find_fastest_series(series: Sequence[BatchSeries], rates: Mapping[int, float]) -> BatchSeries:
+    """The series with the best rate, among those of at least FEWEST_SIZES where there are such."""
+    large = [members for members in series if len(members.rows) >= FEWEST_SIZES] or series
+    return max(large, key=lambda members: max(rates[row] for row in members.rows))
+
+
+def sort_by_rate(others: Mapping[int, Evidence], choice: Choice) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The other rows of a series: those that may be as fast as the chosen one, and those that are slower.
+
+    Of several processes by the bound of the choice; of one by the noise of such rows.
+    """
+
+    def is_slower(row: int) -> bool:
+        evidence = others[row]
+        if choice.bound is not None:
+            return row not in choice.gains
+        return evidence.noise is not None and evidence.center < -evidence.noise
+
+    return tuple(row for row in others if not is_slower(row)), tuple(row for row in others if is_slower(row))
+
+
+def find_least_costs(
+    series: Sequence[BatchSeries], costs: Figures, claims: Sequence[Claim]
+) -> list[LeastCost]:
+    """Where memory x time is least, of each series of which every row knows it."""
+    least = []
+    for number, members in enumerate(series):
+        steps = [claim for claim in claims if claim.series == str(number)]
+        if not steps or len(steps) + 1 != len(members.rows):
+            continue
+        every = (members.rows[0], members.rows[-1])
+        ranges: list[tuple[Word, tuple[int, int]]] = [
+            (word, find_range(members.rows, steps, word)) for word in ("sure", "likely")
+        ]
+        word, (low, high) = next((each for each in ranges if each[1] != every), ("unknown", every))
+        least.append(
+            LeastCost(
+                label=members.label,
+                row=min(members.rows, key=lambda row: find_mean(costs[row])),
+                low=low,
+                high=high,
+                word=word,
+            )
+        )
+    return least
+
+
+def find_range(rows: Sequence[int], steps: Sequence[Claim], word: Word) -> tuple[int, int]:
+    """The rows up to which memory x time falls and from which on it rises, by steps that are at least so sure."""
+    enough = ("sure",) if word == "sure" else ("sure", "likely")
+
+    def is_shown(step: Claim, direction: str) -> bool:
+        return step.decided.word in enough and step.decided.direction == direction
+
+    falling = sum(1 for _ in itertools.takewhile(lambda step: is_shown(step, "less"), steps))
+    rising = sum(1 for _ in itertools.takewhile(lambda step: is_shown(step, "more"), reversed(steps)))
+    return rows[falling], rows[len(rows) - 1 - rising]
+
+
+def find_choice_remedy(others: Mapping[int, Evidence], round_minutes: float | None) -> Remedy | None:
+    """The rounds that would make a choice firm; None where they take longer than anybody would wait."""
+    rounds = find_rounds_for_choice(list(others.values()))
+    if rounds is None:
+        return None
+    present = max(max(evidence.processes) for evidence in others.values())
+    minutes = None if round_minutes is None else (rounds - present) * round_minutes
+    if rounds <= present or (minutes is not None and minutes > LONGEST_ADVICE_MIN):
+        return None
+    return Remedy(rounds=rounds, minutes=minutes)
+
+
+def find_mean(samples: Samples) -> float:
+    """The geometric mean, about which intervals of the logarithms lie."""
+    return math.exp(math.fsum(map(math.log, samples.values())) / len(samples))

@@ -1,0 +1,467 @@
+"""What the rows of a table say beside each other: growth, slowdown, speed-up, cost, and how sure each of these is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gpubench.analyze.frames import Members, Runs, Summary, summarize
+from gpubench.analyze.intervals import (
+    Floats,
+    Means,
+    Places,
+    Processes,
+    Ratios,
+    compare_rows,
+    overlap_gain_interval,
+)
+from gpubench.analyze.series import (
+    DEVICES,
+    Axes,
+    Fields,
+    asked_fields,
+    combine,
+    encode,
+    tied_fields,
+)
+from gpubench.schema.columns import DERIVED, MEASURED
+from gpubench.schema.doubts import doubt_of
+from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
+
+LABELS = ("before", "alone", "strong_baseline", "weak_baseline")
+"""Columns of a summary that hold labels of its rows."""
+OF_TIME = tuple(
+    column.name
+    for column in MEASURED
+    if column.name == "epoch_time_source" or column.unit not in ("", "MiB", "images")
+)
+"""Figures that a few first steps don't tell: of time, energy and use."""
+
+
+OF_PROCESSES = (
+    "round", "repeat", "epoch_time_s", "steady_step_s", "energy_j", "step_error_pct", "solo_epoch_time_s",
+    "has_all_figures", "top1_crossing_s", "top1_crossing",
+)  # fmt: skip
+"""Figures of processes that rows are compared by."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Built:
+    """The rows of one table."""
+
+    summary: Summary
+    """In the order of reading, labelled from 0."""
+    members: Members
+    axis: str | None
+    tied: tuple[str, ...]
+    varied: tuple[str, ...]
+    fixed: Mapping[str, Any]
+    has_only_baselines: bool
+
+
+def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built:
+    """The rows of one table, with all that they say beside each other.
+
+    `runs`: in planned order, not empty. `is_of_tries`: a few first steps each, which tell of memory alone.
+    """
+    if is_of_tries:
+        runs = keep_memory(runs)
+    fields = Fields.of(runs)
+    has_only_baselines = "copies" not in asked_fields(axes) and _are_baselines(runs)
+    axis = None if has_only_baselines else fields.find_axis(axes)
+    tied = fields.find_tied(axis, axes) if axis else ()
+    summary, members = summarize(runs)
+    summary["unit"] = _number_units(summary)
+    fields = Fields.of(summary)
+    order = _order_rows(fields, axis, tied)
+    fields = fields.take(order)
+    summary, members = _reorder(summary, members, order)
+    repeats = summary["repeats"].to_numpy()
+    rows = Rows(summary, fields, Processes.of(repeats, members, runs, OF_PROCESSES))
+    if rows.is_job.any():
+        _compare_with_alone(rows, members, runs)
+    if axis:
+        _grow(rows, axis, tied)
+    _scale(rows, tied_fields(axes, "gpus", "ranks"), tied_fields(axes, "batch_size"))
+    _finish(rows)
+    summary = rows.frame()
+    words = _with_words_of_groups(fields)
+    varied = words.varied(axes) or ("batch_size",)
+    fixed = {name: value for name, value in words.fixed().items() if name not in varied}
+    return Built(
+        summary=summary, members=members, axis=axis, tied=tied, varied=varied, fixed=fixed,
+        has_only_baselines=has_only_baselines,
+    )  # fmt: skip
+
+
+def sharing_word(gain: pd.Series[Any]) -> pd.Series[Any]:
+    """The plain word for an overlap gain: none up to 0.1, full from 0.9, else some; missing where it is."""
+    words = np.select([gain.isna(), gain <= 0.1, gain >= 0.9], ["", "none", "full"], "some")
+    return pd.Series(words, index=gain.index, dtype=object).where(gain.notna(), None)
+
+
+def keep_memory(runs: Runs) -> Runs:
+    """The runs without the figures and the doubts that are not of memory."""
+    runs = runs.assign(**{name: runs[name].where(np.zeros(len(runs), dtype=bool)) for name in OF_TIME})
+    codes = runs["doubts"].map(
+        lambda cell: "+".join(code for code in cell.split("+") if "memory" in doubt_of(code).about) or None,
+        na_action="ignore",
+    )
+    return runs.assign(doubts=codes)
+
+
+def _are_baselines(runs: Runs) -> bool:
+    """Whether all trials alone are there because jobs are compared with them, not with each other."""
+    wanted = runs["solo_id"].dropna()
+    alone = runs.loc[runs["group"].isna(), "trial_id"]
+    return len(wanted) > 0 and bool(alone.isin(wanted).all())
+
+
+def _with_words_of_groups(fields: Fields) -> Fields:
+    """The fields of rows alone with the groups' word on how CPUs are shared: by itself a trial shares none."""
+    words = fields.codes["cpu_sharing"]
+    of_groups = np.unique(words[~fields.alone])
+    if len(of_groups) != 1:
+        return fields
+    return fields.replace("cpu_sharing", np.where(fields.alone, of_groups[0], words))
+
+
+# ---- order ----
+
+
+def _number_units(summary: Summary) -> pd.Series[Any]:
+    """The number of the group that each job ran in, those of one name one after the other; missing for rows alone.
+
+    Without an id, the second row of a job is one of a second group of that name.
+    """
+    jobs = summary[summary["group"].notna()]
+    group, ids = encode(jobs["group"]), encode(jobs["group_id"])
+    has_id = ids >= 0
+    again = jobs.groupby(["group", "job"], dropna=False).cumcount().to_numpy()
+    unit = combine(
+        len(jobs),
+        [group, ids, np.where(has_id, encode(jobs["allowance"]), -1), np.where(has_id, -1, again)],
+    )
+    order = np.lexsort((unit, group))
+    numbers = np.empty(len(jobs), dtype=np.int64)
+    numbers[order] = encode(unit[order])
+    return pd.Series(numbers, index=jobs.index, dtype="Int64").reindex(summary.index)
+
+
+def _order_rows(fields: Fields, axis: str | None, tied: tuple[str, ...]) -> Any:
+    """The places of the rows in the order of reading: series by series, each ascending along `axis`; then groups."""
+    summary, alone = fields.frame, np.flatnonzero(fields.alone)
+    jobs = summary[~fields.alone]
+    if axis and len(alone):
+        named, every = fields.take(alone).series(axis, tied)
+        begin = pd.Series(np.arange(len(every))).groupby(every).transform("min").to_numpy()
+        first = pd.Series(begin).groupby(named).transform("min").to_numpy()
+        values = summary[axis].iloc[alone].to_numpy("float64", na_value=np.inf)
+        alone = alone[np.lexsort((np.arange(len(alone)), begin, values, first))]
+    numbers = jobs["job"].str.extract(r"^(\d+) of \d+$")[0].fillna("0").astype("int64")
+    by_unit = jobs.index[np.lexsort((np.arange(len(jobs)), numbers, jobs["unit"]))]
+    return np.concatenate([alone, by_unit.to_numpy()])
+
+
+def _reorder(summary: Summary, members: Members, order: Any) -> tuple[Summary, Members]:
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    members = members.assign(row=place[members["row"].to_numpy()]).sort_values("row", kind="stable")
+    return summary.iloc[order].reset_index(drop=True), members.reset_index(drop=True)
+
+
+# ---- rows beside each other ----
+
+
+class Rows:
+    """The rows of one table as arrays, and what is worked out of them."""
+
+    def __init__(self, summary: Summary, fields: Fields, processes: Processes) -> None:
+        self.summary = summary
+        self.fields = fields
+        self.processes = processes
+        self.size = len(summary)
+        self.machine = encode(summary["machine"])
+        self.is_job = summary["group"].notna().to_numpy()
+        self.is_ok = (summary["status"] == "ok").to_numpy()
+        self.repeats = summary["repeats"].to_numpy()
+        self.columns: dict[str, Any] = {
+            column.name: np.full(self.size, np.nan) for column in DERIVED if column.name not in summary
+        }
+        self.labels = {name: np.full(self.size, -1) for name in LABELS}
+
+    def figure(self, name: str) -> Floats:
+        """A column of numbers, as worked out so far; to be written to."""
+        if name not in self.columns:
+            self.columns[name] = self.summary[name].to_numpy("float64", na_value=np.nan).copy()
+        values: Floats = self.columns[name]
+        return values
+
+    def known(self, name: str) -> Floats:
+        """Of rows that ended ok, a figure that is above 0."""
+        values = self.figure(name)
+        return np.where(self.is_ok & (values > 0), values, np.nan)
+
+    def put_ends(self, name: str, unit: str, rows: Places, ends: tuple[Floats, Floats]) -> None:
+        """Puts both ends of an interval into `NAME_lowUNIT` and `NAME_highUNIT`."""
+        for end, values in zip(("low", "high"), ends, strict=True):
+            self.figure(f"{name}_{end}{unit}")[rows] = values
+
+    def frame(self) -> Summary:
+        """The summary with all that was worked out."""
+        labels = {
+            name: pd.arrays.IntegerArray(labels.astype(np.int64), labels < 0)
+            for name, labels in self.labels.items()
+        }
+        rest = self.summary.drop(columns=[name for name in self.columns if name in self.summary])
+        added = pd.DataFrame({**self.columns, **labels}, index=self.summary.index)
+        whole = [
+            name for name in self.columns if name in self.summary and self.summary[name].dtype == "Int64"
+        ]
+        added = added.astype(dict.fromkeys(whole, "Int64"))
+        return pd.concat([rest, added], axis=1).copy()  # of columns that lie together, not each by itself
+
+
+def _compare_times(rows: Rows, over: Places, under: Places, figure: str = "epoch_time_s") -> Ratios:
+    """The ratios of the time of an image; of epochs where a row does not know its images."""
+    ratios = compare_rows(rows.processes, rows.machine, over, under, figure)
+    each = rows.figure("batch_size" if figure == "steady_step_s" else "images_per_epoch")
+    factor = each[under] / each[over]
+    return ratios.times(np.where(np.isfinite(factor), factor, 1.0))
+
+
+def _time_ratios(rows: Rows, over: Places, under: Places, compared: Ratios) -> Floats:
+    """Time of an image of these rows by that of others; missing where one did not end ok.
+
+    Of rows that are compared by some of their rounds, over these: the figure that its interval belongs to.
+    """
+    time, images = rows.known("epoch_time_s"), rows.figure("images_per_epoch")
+    per_image = images[under] / images[over]
+    ratio = time[over] / time[under] * np.where(np.isfinite(per_image), per_image, 1.0)
+    ratios: Floats = np.where(compared.is_by_some_rounds & ~np.isnan(ratio), np.exp(compared.log), ratio)
+    return ratios
+
+
+def _grow(rows: Rows, axis: str, tied: tuple[str, ...]) -> None:
+    """Fills `before`, and growth of memory, time and memory × time against the row before in the same series.
+
+    Only neighbours are compared: a row before without a figure leaves the growth empty, for bridging the gap would show
+    two steps as if they were one. So do two rows at one place, and what moved on the way and may not.
+    """
+    alone = np.flatnonzero(~rows.is_job)
+    fields = rows.fields.take(alone)
+    named, _ = fields.series(axis, tied)
+    place = combine(len(alone), [named, fields.codes[axis]])
+    is_only = np.bincount(place)[place] == 1
+    before, after = np.arange(len(alone) - 1), np.arange(1, len(alone))
+    fair = (named[before] == named[after]) & is_only[before] & is_only[after]
+    fair &= (fields.codes[axis] >= 0)[after] & fields.is_fair_step(before, after)
+    mine, others = alone[after[fair]], alone[before[fair]]
+    rows.labels["before"][mine] = others
+
+    memory, source = rows.known("gpu_mem_mib"), encode(rows.summary["gpu_mem_source"])
+    memory_ratio = np.where(source[mine] == source[others], memory[mine] / memory[others], np.nan)
+    rows.figure("gpu_mem_growth_pct")[mine] = 100 * (memory_ratio - 1)
+    times = _compare_times(rows, mine, others)
+    ratio = _time_ratios(rows, mine, others, times)
+    rows.figure("epoch_time_growth_pct")[mine] = 100 * (ratio - 1)
+    rows.put_ends("epoch_time_growth", "_pct", mine, times.where(~np.isnan(ratio)).ends(100, 1))
+
+    steady = _compare_times(rows, mine, others, "steady_step_s")
+    is_steady = ~np.isnan(steady.log) & (rows.summary["kind"] != "steady rate").to_numpy()[mine]
+    costs = steady.where(is_steady, times).times(memory_ratio)
+    rows.figure("cost_growth_pct")[mine] = 100 * (np.exp(costs.log) - 1)
+    rows.put_ends("cost_growth", "_pct", mine, costs.ends(100, 1))
+
+
+def _scale(rows: Rows, tied: set[str], tied_to_batch: set[str]) -> None:
+    """Fills speed-up and efficiency of rows on several devices, and the rows that they are against.
+
+    Strong: both rows have the same global batch; weak: the same batch a device. The baseline is `single` on one device
+    where it was measured, else the fewest devices under the same strategy; where two rows could be it, there is none.
+    `tied`, `tied_to_batch`: fields that move with the devices, and with the batch size.
+    """
+    alone = np.flatnonzero(~rows.is_job & ~np.isnan(rows.known("epoch_time_s")))
+    fields = rows.fields.take(alone)
+    devices = fields.devices
+    if len(np.unique(devices)) < 2:
+        return
+    batch = rows.figure("batch_size")[alone]
+    is_single = (devices == 1) & (fields.frame["strategy"] == "single").to_numpy()
+    for name, share in (("strong", batch), ("weak", batch / devices)):
+        named, _ = fields.series("batch_size", {*DEVICES, *tied, *(tied_to_batch if name == "weak" else ())})
+        place = combine(len(alone), [named, encode(share)])
+        has_single = np.bincount(place, is_single)[place] > 0
+        rivals = combine(len(alone), [place, np.where(has_single, -1, fields.way)])
+        is_candidate = is_single | ~has_single
+        fewest = np.full(rivals.max() + 1, np.inf)
+        np.minimum.at(fewest, rivals[is_candidate], devices[is_candidate])
+        is_fewest = is_candidate & (devices == fewest[rivals])
+        baselines = np.full(rivals.max() + 1, -1)
+        baselines[rivals[is_fewest]] = np.flatnonzero(is_fewest)
+        baseline = baselines[rivals]
+        is_compared = (np.bincount(rivals, is_fewest)[rivals] == 1) & ~np.isnan(share)
+        is_compared &= np.isin(baseline, baseline[is_compared & (devices > devices[baseline])])
+        mine, others = alone[is_compared], alone[baseline[is_compared]]
+        rows.labels[f"{name}_baseline"][mine] = others
+        times = _compare_times(rows, others, mine)
+        speedup = _time_ratios(rows, others, mine, times)
+        times = times.where(mine != others)
+        share_of_devices = 100 * devices[baseline[is_compared]] / devices[is_compared]
+        rows.figure(f"{name}_efficiency_pct")[mine] = speedup * share_of_devices
+        rows.put_ends(f"{name}_efficiency", "_pct", mine, times.ends(share_of_devices))
+        is_new = np.isnan(rows.figure("speedup")[mine])  # that of the strong one where a row has both
+        rows.figure("speedup")[mine[is_new]] = speedup[is_new]
+        low, high = times.ends()
+        rows.put_ends("speedup", "", mine[is_new], (low[is_new], high[is_new]))
+
+
+# ---- jobs together ----
+
+
+def _compare_with_alone(rows: Rows, members: Members, runs: Runs) -> None:
+    """Fills, of jobs of several processes: `alone`, `solo_epoch_time_s`, `slowdown`; and the overlap gain of groups."""
+    _find_alone(rows, members, runs)
+    jobs = np.flatnonzero(rows.labels["alone"] >= 0)
+    alone = rows.labels["alone"][jobs]
+    times = rows.figure("epoch_time_s")
+    rows.figure("solo_epoch_time_s")[jobs] = times[alone]
+    rows.figure("slowdown")[jobs] = times[jobs] / times[alone]
+    slowdowns = compare_rows(rows.processes, rows.machine, jobs, alone, "epoch_time_s", whole_rounds=True)
+    rows.put_ends("slowdown", "", jobs, slowdowns.ends())
+    units = rows.summary["unit"].to_numpy("int64", na_value=-1)
+    has_id = rows.is_job & rows.summary["group_id"].notna().to_numpy()
+    together = combine(rows.size, [np.where(has_id, units, -1), encode(rows.summary["hardware"])])
+    several = np.unique(together[has_id & (rows.repeats > 1)])
+    order = np.argsort(together, kind="stable")
+    begins = np.searchsorted(together[order], [several, several + 1])
+    for begin, end in begins.T:
+        _fill_gain(rows, order[begin:end])
+    rows.columns["sharing"] = sharing_word(pd.Series(rows.figure("overlap_gain"))).to_numpy()
+
+
+def _find_alone(rows: Rows, members: Members, runs: Runs) -> None:
+    """The row of the same trial alone of each job of several processes, where all its runs were compared with one."""
+    ok = members[members["is_ok"]]
+    row = ok["row"].to_numpy()
+    mine = runs.loc[ok["run"], ["trial_id", "solo_id", "machine"]].assign(row=row)
+    keys = ["trial_id", "machine"]
+    solos = mine[~rows.is_job[row]].drop_duplicates(keys, keep="last").set_index(keys)["row"].rename("alone")
+    jobs = mine[rows.is_job[row] & (rows.repeats > 1)[row]]
+    jobs = jobs.drop(columns="trial_id").rename(columns={"solo_id": "trial_id"})
+    beside = jobs.join(solos, on=keys).dropna(subset="alone").groupby("row")["alone"]
+    only = beside.first()[beside.nunique() == 1]
+    rows.labels["alone"][only.index] = only.astype("int64")
+
+
+def _fill_gain(rows: Rows, jobs: Places) -> None:
+    """Fills the overlap gain of a group from the slowdowns of its jobs, with its interval over processes.
+
+    Where not all of its jobs are there, or have a slowdown, it stays the median of the runs that had one.
+    """
+    size = np.nanmax([0, *rows.figure("jobs_of_group")[jobs]])
+    if len(jobs) < max(2, size) or np.isnan(rows.figure("slowdown")[jobs]).any():
+        return
+    gain = float((np.sum(1 / rows.figure("slowdown")[jobs]) - 1) / (len(jobs) - 1))
+    ends = _gain_interval(rows, jobs)
+    if ends is not None and len(np.unique(rows.repeats[jobs])) > 1:
+        gain = ends[0]  # of the runs that all jobs have, as its interval is
+    rows.figure("overlap_gain")[jobs] = gain
+    if ends is not None and np.isfinite(ends[2]):
+        rows.put_ends("overlap_gain", "", jobs, (np.array(ends[1]), np.array(ends[2])))
+
+
+def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | None:
+    """The overlap gain of a group with its interval, by the runs that all jobs have; None where a job or its trial
+    alone is of one process. Infinite where these were on unlike nodes."""
+    if (rows.repeats[jobs] < 2).any():
+        return None
+    processes = rows.processes
+    alone: dict[str, Floats] = {}
+    names: list[str] = []
+    times, nodes = [], []
+    for job in jobs:
+        mine = processes.row == job
+        index = pd.MultiIndex.from_arrays([processes.figures[name][mine] for name in ("repeat", "round")])
+        known = pd.DataFrame(
+            {"time": processes.figures["epoch_time_s"][mine], "node": processes.node[mine]}, index
+        )
+        times.append(known[known["time"].notna() & ~index.duplicated(keep="last")])
+        solo_id = rows.summary["solo_id"].iloc[job]
+        names.append(solo_id if isinstance(solo_id, str) else str(job))
+        solo = processes.row == rows.labels["alone"][job]
+        if rows.labels["alone"][job] >= 0:
+            alone[names[-1]] = processes.figures["epoch_time_s"][solo]
+            nodes.append(processes.node[solo])
+        else:
+            solos = processes.figures["solo_epoch_time_s"][mine]
+            alone[names[-1]] = solos[~np.isnan(solos)]
+    together = pd.concat([known["time"] for known in times], axis=1, join="inner").sort_index()
+    if len(together) < 2 or any(np.isnan(values).any() for values in alone.values()):
+        return None
+    ends = overlap_gain_interval(alone, together.to_numpy().T, names)
+    shares = times[0].loc[together.index, "node"].value_counts(normalize=True).to_dict()
+    is_unlike = any(pd.Series(each).value_counts(normalize=True).to_dict() != shares for each in nodes)
+    return (ends[0], ends[1], np.inf) if ends is not None and is_unlike else ends
+
+
+# ---- each row by itself ----
+
+
+def _finish(rows: Rows) -> None:
+    """Fills what follows from a row's own figures: energy, the interval of its time, when it crossed a top-1."""
+    images, energy = rows.figure("images_per_epoch"), rows.figure("energy_j")
+    energy = np.where(energy > 0, energy, np.nan)
+    rows.columns["images_per_joule"] = images / energy
+    rows.columns["edp_js"] = energy * rows.figure("epoch_time_s")
+    processes = rows.processes
+    if not len(processes.row):
+        return
+    _fill_crossings(rows)
+    every = np.arange(rows.size)
+    times = Means.of(processes.row, processes.logs("epoch_time_s"), rows.size)
+    is_timed = times.count > 1
+    rows.put_ends("epoch_time", "_s", every, _ends(times))
+    whole = processes.figures["has_all_figures"].astype(bool)
+    has_whole = np.bincount(processes.row, whole, rows.size) > 0
+    joules = np.where(whole | ~has_whole[processes.row], processes.logs("energy_j"), np.nan)
+    low, high = (np.where(is_timed, end, np.nan) for end in _ends(Means.of(processes.row, joules, rows.size)))
+    rows.put_ends("images_per_joule", "", every, (images / high, images / low))
+    errors = (
+        np.where(np.isnan(processes.logs("epoch_time_s")), np.nan, processes.figures["step_error_pct"]) / 100
+    )
+    within = Means.of(processes.row, errors**2, rows.size)
+    rows.columns["within_pct"] = np.where(is_timed, 100 * np.sqrt(within.mean), np.nan)
+    between = 100 * np.sqrt(np.maximum(times.variance - within.mean, 0))
+    rows.columns["between_pct"] = np.where(is_timed & (within.count == times.count), between, np.nan)
+
+
+def _ends(means: Means) -> tuple[Floats, Floats]:
+    """Both ends of the intervals of geometric means; NaN where one is infinite, or there is none."""
+    half = means.half_width()
+    return Ratios(log=means.mean, half=half, is_by_some_rounds=np.zeros(len(half), dtype=bool)).ends()
+
+
+def _fill_crossings(rows: Rows) -> None:
+    """When the seeds of a row crossed a top-1: their geometric mean, empty where not every one did.
+
+    Those that did are the quick ones. Confirmed only where each was.
+    """
+    processes = rows.processes
+    is_first = processes.figures["round"] == 1
+    row, logs = processes.row[is_first], processes.logs("top1_crossing_s")[is_first]
+    seeds = np.bincount(row, minlength=rows.size)
+    crossed = Means.of(row, logs, rows.size)
+    several, all_crossed = seeds > 1, (crossed.count == seeds) & (seeds > 1)
+    words = (processes.figures["top1_crossing"] == CONFIRMED)[is_first]
+    confirmed = np.bincount(row, words, rows.size) == seeds
+    low, high = (np.where(all_crossed, end, np.nan) for end in _ends(crossed))
+    rows.put_ends("top1_crossing", "_s", np.arange(rows.size), (low, high))
+    times = np.where(all_crossed, np.exp(crossed.mean), np.nan)
+    rows.columns["top1_crossing_s"] = np.where(several, times, rows.figure("top1_crossing_s"))
+    kinds = pd.Series(np.where(confirmed, CONFIRMED, UNCONFIRMED), dtype=object).where(all_crossed, None)
+    rows.columns["top1_crossing"] = kinds.where(several, rows.summary["top1_crossing"])

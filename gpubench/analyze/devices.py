@@ -1,0 +1,82 @@
+"""What more devices bring: each row against the same work on fewer, by the same batch or the same batch a device.
+
+A strategy is a question of its own. Which row is the baseline the summary tells: `single` on one device where that was
+measured, else the fewest devices under the same strategy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from gpubench.analyze.table_rows import TableRows, find_label, find_remedy, find_word, list_open, list_rows
+from gpubench.core.claims import Claim
+from gpubench.core.findings import DevicesFinding, SpeedUp
+
+BASELINES = {"strong": "strong_baseline", "weak": "weak_baseline"}
+"""Kind of scaling -> the column of the summary with the label of the row that it is against."""
+
+
+def make_claims(rows: TableRows) -> list[Claim]:
+    """The speed-ups of a table, those by the same batch first; none where rows are there for their groups alone."""
+    alone = rows.alone[:0] if rows.has_only_baselines else rows.alone
+    return [
+        Claim(
+            metric="images_per_s",
+            candidate=row,
+            baseline=baseline,
+            evidence=rows.compare(rows.rates, row, baseline),
+            design="paired",
+            family=f"devices:{rows.get(row, 'strategy')}",
+            series=kind,
+        )
+        for kind, column in BASELINES.items()
+        for row in alone.index
+        if (baseline := find_label(rows.get(row, column))) is not None
+        and baseline != row
+        and baseline in rows.rates
+    ]
+
+
+def make_findings(
+    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
+) -> list[DevicesFinding]:
+    """What the decided claims come to: a finding a strategy, that with the best rate first."""
+    families: dict[str, list[Claim]] = {}
+    for claim in claims:
+        families.setdefault(claim.family, []).append(claim)
+    devices = count_devices(rows.summary)
+    findings = [
+        DevicesFinding(
+            word=find_word(members),
+            claims=tuple(members),
+            rows=list_rows(members),
+            remedy=find_remedy(list_open(members), members, round_minutes),
+            strategy=str(rows.get(members[0].candidate, "strategy")),
+            speed_ups=tuple(_describe(claim, devices) for claim in members),
+        )
+        for members in families.values()
+    ]
+    rates = rows.summary["images_per_s"].fillna(0)
+    return sorted(
+        findings, key=lambda finding: -max(rates[each.claim.candidate] for each in finding.speed_ups)
+    )
+
+
+def count_devices(frame: pd.DataFrame) -> pd.Series[int]:
+    """GPUs of each row's trial; on a CPU its ranks."""
+    gpus, ranks = (frame[name].astype("float64").fillna(0) for name in ("gpus", "ranks"))
+    return gpus.where(gpus > 0, ranks.where(ranks > 0, 1)).astype(int)
+
+
+def _describe(claim: Claim, devices: pd.Series[int]) -> SpeedUp:
+    several, few = int(devices[claim.candidate]), int(devices[claim.baseline])
+    return SpeedUp(
+        claim=claim,
+        devices=several,
+        baseline_devices=few,
+        same_batch_a_device=claim.series == "weak",
+        efficiency=math.exp(claim.evidence.center) * few / several,
+    )

@@ -1,0 +1,479 @@
+"""A results folder, read: processes as `Runs`, configurations as `Summary`, and which rows are of which table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gpubench.analyze.derive import LABELS, build_summary, sharing_word
+from gpubench.analyze.frames import Members, Runs, Summary, is_wide, number_configurations, runs_of
+from gpubench.analyze.series import Axes, Fields
+from gpubench.basics.collector import collector_paused
+from gpubench.basics.errors import UnusableError
+from gpubench.basics.words import clean, listed
+from gpubench.plan.max_batch import are_tries
+from gpubench.plan.plan import Job
+from gpubench.plan.skips import Room
+from gpubench.plan.state import out_of_memory, survey
+from gpubench.results.counting import counting, newest, without_first_round
+from gpubench.results.csv_tables import epochs_csv as epochs_text
+from gpubench.results.csv_text import csv_text
+from gpubench.results.home import results_home, results_in
+from gpubench.results.plans import StoredPlan, stored_plans
+from gpubench.results.rows import row_of
+from gpubench.results.store import Results
+from gpubench.schema.cell import cell
+from gpubench.schema.columns import COLUMNS, DERIVED, MEASURED, OF_GROUPS, TRIAL
+from gpubench.schema.doubts import SLOW_CPU_PCT
+from gpubench.schema.group_facts import GroupFacts
+from gpubench.schema.record import Record
+from gpubench.schema.row import Row, replace
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """One experiment of a folder, of one kind of time: unlike kinds are never compared."""
+
+    name: str
+    """The experiment's, with the kind of time where the folder holds two of it."""
+    experiment: str
+    kind: str
+    """`steady rate`, `whole epochs` or `published log` (epoch_times.Kind)."""
+    question: str
+    """The experiment's own, in words; empty where it asks none."""
+    axes: Axes
+    """Those that were asked for, as far as a plan tells."""
+    axis: str | None
+    """The field along which rows are ordered; None where no number varies."""
+    tied: tuple[str, ...]
+    """The fields that may move along it."""
+    varied: tuple[str, ...]
+    """Fields that differ between rows."""
+    fixed: Mapping[str, Any]
+    """Fields that are equal in all rows, with their values."""
+    rows: tuple[int, ...]
+    """Labels of the summary, in the order of reading: series by series along the axis, then the jobs of groups."""
+    runs: tuple[int, ...]
+    """Labels of the runs that these are of, in planned order."""
+    has_only_baselines: bool = False
+    """Whether all trials alone are there because jobs are compared with them."""
+    is_of_tries: bool = False
+    """Whether its rows are tries of the largest batch size, which tell of memory alone."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Folder:
+    """A results folder, read. `Runs`, `Summary` and `Members` are described in `analyze.frames`."""
+
+    name: str
+    path: Path
+    runs: Runs
+    summary: Summary
+    """The rows of all tables, one table after the other."""
+    members: Members
+    """Which runs each row of the summary is of."""
+    tables: tuple[Table, ...]
+    problems: tuple[str, ...]
+    """What is wrong with records and plans that can't be read, a line each."""
+    records: tuple[Record, ...]
+    """The attempts that count, in the order of the first lines of `runs`."""
+    plans: tuple[StoredPlan, ...]
+    """Those that can be read, oldest first."""
+
+    def table_frame(self, table: Table) -> Summary:
+        """The rows of one table, in their order."""
+        return self.summary.loc[list(table.rows)]
+
+    def processes(self, row: int) -> Runs:
+        """The runs of a row of the summary that ended ok."""
+        members = self.members
+        return self.runs.loc[members.loc[(members["row"] == row) & members["is_ok"], "run"]]
+
+
+# ---- reading ----
+
+
+def read_folder(path: Path, tell: Callable[[str], None]) -> Folder:
+    """A results folder with all that can be read of it.
+
+    `tell` is given one line for each record or plan that can't be read. Raises UnusableError where nothing can.
+    """
+    problems: list[str] = []
+
+    def report_problem(line: str) -> None:
+        problems.append(clean(line))
+        tell(line)
+
+    results = Results(path)
+    records = read_records(results, report_problem)
+    with collector_paused():
+        return analyze_records(results, records, problems, report_problem)
+
+
+def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
+    """The records of a folder that can be read. Raises UnusableError where there are none."""
+    if not results.folder.is_dir():
+        raise UnusableError(
+            f"{results.folder} is not a results folder; name one that gpubench sweep has written, such as "
+            f"{results_home()}/NAME"
+        )
+    lines: list[str] = []
+    records = results.records(lines.append, ("windows", "phases"), together=True)
+    for line in lines:
+        tell(line)
+    if records:
+        return records
+    if inside := results_in(results.folder):
+        names = listed([folder.name for folder in inside])
+        raise UnusableError(f"{results.folder} holds results folders, and is none; name one of them: {names}")
+    raise UnusableError(f"{results.folder} holds no record{' that can be read' if lines else 's'}")
+
+
+@dataclass(kw_only=True, slots=True)
+class _PlannedRows:
+    """What the stored plans say of a folder's trials."""
+
+    rows: list[Row] = field(default_factory=list)
+    """Of trials without a record."""
+    axes: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
+    questions: dict[str, str] = field(default_factory=dict)
+    members: dict[str, list[str]] = field(default_factory=dict)
+    """Experiment -> ids of its trials in planned order."""
+    superseded: set[str] = field(default_factory=set)
+    """Trials whose variant, model or images were edited since: they are in no table."""
+    elsewhere: set[str] = field(default_factory=set)
+    """Trials that nothing is stored of because other parts of their plan measure them."""
+
+
+def analyze_records(
+    results: Results, records: Sequence[Record], problems: list[str], tell: Callable[[str], None]
+) -> Folder:
+    """A folder of these records: all attempts that can be read."""
+    chosen = counting(records)
+    plans, wrong = stored_plans(results, records)
+    for line in wrong:
+        tell(line)
+    planned = _read_plans(plans, records, list(chosen.values()))
+    rows = [row_of(record, key[-1]) for key, record in chosen.items()]
+    runs = runs_of([*rows, *planned.rows])
+    runs["superseded"] = runs["trial_id"].isin(planned.superseded)
+    runs["elsewhere"] = runs["trial_id"].isin(planned.elsewhere)
+    firstless = without_first_round(records)
+    further = runs["trial_id"].map(firstless).where(runs["status"].isin(["missing", "skipped"]))
+    runs["further_rounds"] = further.fillna(0).astype("int64")
+    _add_cpu_speed(runs, records)
+    _add_group_facts(runs)
+    tables, summary, members = _build_tables(runs, planned)
+    return Folder(
+        name=clean(results.folder.resolve().name),
+        path=results.folder,
+        runs=runs,
+        summary=summary,
+        members=members,
+        tables=tuple(tables),
+        problems=tuple(problems),
+        records=tuple(chosen.values()),
+        plans=tuple(plans),
+    )
+
+
+def _read_plans(
+    plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record]
+) -> _PlannedRows:
+    """What the plans say. `chosen`: the records that count."""
+    planned = _PlannedRows()
+    known_ids = {record.trial_id for record in chosen}
+    ran_out = any(record.status == "oom" for record in records)
+    oom = out_of_memory(newest(records).values() if ran_out else ())
+    most_gpus = max((int(record.environment.get("gpu_count") or 0) for record in chosen), default=0)
+    here = {job.trial_id for stored in plans for job in stored.asked.jobs}
+    units: dict[str, dict[tuple[Any, ...], list[str]]] = {}
+    every_id: set[str] = set()
+    for stored in plans:
+        plan, room = stored.plan, stored.room
+        if room is not None:  # since the plan was stored, the folder may have been taken to a larger machine
+            room = Room(max(room.gpus, most_gpus), room.cpus)
+        surveyed = survey(plan, {}, oom=oom, room=room, environment={})
+        skipped = {item.unit.unit_id: item.why for item in surveyed if item.state == "skip"}
+        name = plan.experiment.name
+        planned.questions[name] = plan.experiment.question or planned.questions.get(name, "")
+        axes = planned.axes.setdefault(name, [])
+        axes += [axis for axis in plan.experiment.varied if axis not in axes]
+        for unit in plan.units:
+            # The same fields under other ids: an edited variant, model or images. The latest plan counts.
+            fields = [tuple(vars(job.trial).values()) for job in unit.jobs]
+            ids = [job.trial_id for job in unit.jobs]
+            units.setdefault(name, {})[(unit.group, *fields)] = ids
+            every_id.update(ids)
+            for job in unit.jobs:
+                if job.trial_id in known_ids:
+                    continue
+                known_ids.add(job.trial_id)
+                if job.trial_id not in here:
+                    planned.elsewhere.add(job.trial_id)
+                why = skipped.get(unit.unit_id) if job.trial_id in here else None
+                planned.rows.append(_planned_row(job, name, why))
+    planned.members = {
+        name: [trial for ids in each.values() for trial in ids] for name, each in units.items()
+    }
+    planned.superseded = every_id - {trial for ids in planned.members.values() for trial in ids}
+    return planned
+
+
+def _planned_row(job: Job, experiment: str, why: str | None) -> Row:
+    """The row of a planned trial of which no record counts. `why`: it is skipped."""
+    row = replace(
+        Row.of_columns(job.trial.model_dump(mode="json")),
+        trial_id=job.trial_id,
+        config_id=job.config_id,
+        experiment=experiment,
+        status="skipped" if why else "missing",
+        reason=why,
+    )
+    if job.membership is None:
+        return row
+    return replace(
+        row,
+        group=job.membership.group,
+        job=job.membership.name,
+        group_id=job.membership.group_id,
+        solo_id=job.membership.solo.trial_id,
+    )
+
+
+def _add_cpu_speed(runs: Runs, records: Iterable[Record]) -> None:
+    """Fills `cpu_speed_pct`, with its doubt where the CPU was slow, against the fastest of the whole folder.
+
+    Jobs of groups are held against each other: their neighbours' processes take the other halves of the cores.
+    """
+    probes = [
+        (record.environment.get("host"), record.group is not None, probe_ms)
+        for record in records
+        if (probe_ms := record.result.cpu_probe_ms) is not None
+    ]
+    if not probes:
+        return
+    keys = ["host", "is_job"]
+    fastest = pd.DataFrame(probes, columns=[*keys, "fastest"]).groupby(keys, dropna=False)["fastest"].min()
+    places = pd.DataFrame({"host": runs["host"], "is_job": runs["group"].notna()})
+    speed = 100 * places.join(fastest, on=keys)["fastest"] / runs["cpu_probe_ms"]
+    runs["cpu_speed_pct"] = speed
+    slow = speed < SLOW_CPU_PCT
+    runs.loc[slow, "doubts"] = runs.loc[slow, "doubts"].map(lambda codes: add_code(codes, "slow-cpu"))
+
+
+def add_code(codes: Any, code: str) -> str:
+    """A cell of doubts with one more."""
+    known = codes.split("+") if isinstance(codes, str) else []
+    return "+".join(sorted({*known, code} - {""}))
+
+
+SHARES_OF_SPACE = ("cpu", "gpu memory", "input", "power")
+"""Watched resources that can be full. Of others, shares of time, earlier versions said so wrongly."""
+
+
+def _add_group_facts(runs: Runs) -> None:
+    """Fills what this version says of groups as any version stored them: `sharing` and `full_together`."""
+    facts = runs["together"]
+    gain = runs["overlap_gain"]
+    runs["sharing"] = sharing_word(gain)
+    has_resources = np.array([bool(known and known.resources) for known in facts], dtype=bool)
+    watched = has_resources & gain.notna() & runs["group_id"].fillna("").ne("")
+    full = [name_full(known) for known in facts[watched]]
+    runs["full_together"] = runs["full_together"].astype(object)
+    runs.loc[watched, "full_together"] = pd.Series(full, index=runs.index[watched], dtype=object)
+
+
+def name_full(facts: GroupFacts) -> str | None:
+    """What was full while the jobs ran together, as the column `full_together` has it."""
+    names = [known.name for known in facts.resources if known.full_together and known.name in SHARES_OF_SPACE]
+    return "+".join(name.replace(" ", "-") for name in names) or None
+
+
+# ---- tables ----
+
+
+def _build_tables(runs: Runs, planned: _PlannedRows) -> tuple[list[Table], Summary, Members]:
+    current = runs[~runs["superseded"]]
+    tables: list[Table] = []
+    summaries: list[Summary] = []
+    members: list[Members] = []
+    label = 0
+    for name in dict.fromkeys([*planned.members, *current["experiment"]]):
+        mine = pd.concat(
+            [_listed_runs(current, planned.members.get(name, ())), _unlisted_runs(current, name, planned)]
+        )
+        kinds = list(dict.fromkeys(mine["kind"]))
+        for kind in kinds:
+            alike = mine[mine["kind"] == kind]
+            axes = planned.axes.get(name, [])
+            title = clean(f"{name}, {kind}" if len(kinds) > 1 else name)
+            is_of_tries = are_tries_of(title, alike)
+            built = build_summary(alike, axes, is_of_tries=is_of_tries)
+            summary, mine_members = built.summary, built.members
+            summary.index += label
+            for column in LABELS:
+                summary[column] += label
+            mine_members["row"] += label
+            summary.insert(0, "table", len(tables))
+            tables.append(
+                Table(
+                    name=title, experiment=name, kind=kind, question=clean(planned.questions.get(name, "")), axes=axes,
+                    axis=built.axis, tied=built.tied, varied=built.varied, fixed=built.fixed,
+                    rows=tuple(summary.index.tolist()), runs=tuple(alike.index.tolist()),
+                    has_only_baselines=built.has_only_baselines, is_of_tries=is_of_tries,
+                )
+            )  # fmt: skip
+            label += len(summary)
+            summaries.append(summary)
+            members.append(mine_members)
+    return tables, pd.concat(summaries), pd.concat(members, ignore_index=True)
+
+
+def are_tries_of(name: str, runs: Runs) -> bool:
+    """Whether an experiment's runs are tries of the largest batch size."""
+    return are_tries(name, [Row(fields={"steps": steps}) for steps in runs["steps"].unique()])
+
+
+def _listed_runs(runs: Runs, ids: Sequence[str]) -> Runs:
+    """Those of these trials, in their order."""
+    places = {trial: place for place, trial in enumerate(ids)}
+    listed_runs = runs[runs["trial_id"].isin(places)]
+    return listed_runs.iloc[np.argsort(listed_runs["trial_id"].map(places).to_numpy(), kind="stable")]
+
+
+def _unlisted_runs(runs: Runs, name: str, planned: _PlannedRows) -> Runs:
+    """Those of this experiment that no plan lists, sorted by what varies: records come in no useful order."""
+    every = {trial for ids in planned.members.values() for trial in ids}
+    mine = runs[(runs["experiment"] == name) & ~runs["trial_id"].isin(every)]
+    if len(mine) < 2:
+        return mine
+    fields = Fields.of(mine).varied()
+    keys = [mine[column].map(_sort_key) for column in ("group", *fields, "repeat")]
+    order = sorted(range(len(mine)), key=list(zip(*keys, strict=True)).__getitem__)
+    return mine.iloc[order]
+
+
+def _sort_key(value: Any) -> tuple[int, Any]:
+    if isinstance(value, (list, tuple)):
+        return (2, cell(value))
+    if pd.isna(value):
+        return (0, 0)
+    return (1, value) if isinstance(value, (int, float, np.number, np.bool_)) else (2, cell(value))
+
+
+# ---- CSVs ----
+
+ALWAYS = (
+    "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "epoch_time_s", "epoch_time_growth_pct", "top1_pct",
+    "status", "energy_j", "images_per_joule", "edp_js", "speedup", "strong_efficiency_pct", "weak_efficiency_pct",
+    "images_per_s", "epoch_time_iqr_s", "epoch_time_source", "doubts",
+)  # fmt: skip
+"""Columns of table.csv that are there, empty or not; new ones last, so that a sheet that refers to them works on."""
+JOBS = tuple(name for name in OF_GROUPS if not name.endswith("_id"))
+"""There where any row is a job of a group."""
+PRINTED = (
+    "gpu_util_pct", "data_wait_pct", "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms",
+    "optimizer_ms", "comm_pct", "comm_mib_per_step", "slowest_rank", "breakdown_cost_pct", "epochs_to_top1",
+    "time_to_top1_s", "energy_to_top1_j",
+)  # fmt: skip
+"""The other figures that a printed table may show."""
+ADDED = tuple(column.name for column in (*MEASURED, *DERIVED) if column.name in PRINTED)
+OVER_PROCESSES = (
+    "epoch_time_low_s", "epoch_time_high_s", "between_pct", "within_pct",
+    "epoch_time_growth_low_pct", "epoch_time_growth_high_pct",
+    "cost_growth_pct", "cost_growth_low_pct", "cost_growth_high_pct", "speedup_low", "speedup_high",
+    "strong_efficiency_low_pct", "strong_efficiency_high_pct",
+    "weak_efficiency_low_pct", "weak_efficiency_high_pct", "images_per_joule_low", "images_per_joule_high",
+    "top1_crossing_s", "top1_crossing", "top1_crossing_low_s", "top1_crossing_high_s",
+)  # fmt: skip
+"""How sure figures and ratios are, and when a top-1 was crossed. Always there, at the end."""
+JOBS_OVER_PROCESSES = ("slowdown_low", "slowdown_high", "overlap_gain_low", "overlap_gain_high")
+"""Likewise, where any row is a job of a group."""
+
+
+def trials_csv(folder: Folder) -> str:
+    """The text of trials.csv: a line for each run that was measured or skipped."""
+    runs = folder.runs
+    runs = runs.assign(
+        doubts=runs["doubts"].where(~is_spread(runs), runs["doubts"].map(lambda d: add_code(d, "spread")))
+    )
+    return frame_csv(runs[runs["status"] != "missing"], [column.name for column in COLUMNS])
+
+
+def is_spread(runs: Runs) -> pd.Series[Any]:
+    """Whether each run ended ok and is one of those whose epoch times lie far apart from process to process."""
+    order = number_configurations(runs)
+    is_ok = ~order["is_bad"].to_numpy()
+    ok = runs.iloc[order["position"].to_numpy()[is_ok]]
+    number = order["row"].to_numpy()[is_ok]
+    wide = is_wide(pd.Series(ok["epoch_time_s"].to_numpy(), index=number))
+    first_kind = (
+        runs["kind"].iloc[order["position"].to_numpy()[~order["row"].duplicated().to_numpy()]].to_numpy()
+    )
+    spread = wide.reindex(number, fill_value=False).to_numpy(dtype=bool) & (
+        first_kind[number] != "steady rate"
+    )
+    return pd.Series(spread, index=ok.index).reindex(runs.index, fill_value=False)
+
+
+def epochs_csv(folder: Folder) -> str:
+    """The text of epochs.csv: a line for each epoch or window of the attempts that count."""
+    return epochs_text(folder.records)
+
+
+def table_csv(folder: Folder) -> str:
+    """The text of table.csv: one header, and a line for each row of all tables."""
+    summary = folder.summary
+    names = [table.name for table in folder.tables]
+    lines = summary.assign(experiment=summary["table"].map(dict(enumerate(names))), status=summary["endings"])
+    return frame_csv(lines, table_columns(folder))
+
+
+def table_columns(folder: Folder) -> list[str]:
+    """The columns of table.csv. A field that varies in one table is filled in for the others, too."""
+    summary = folder.summary
+    places = {name for _, rows in summary.groupby("table") for name in place_columns(rows)}
+    varied = {field for table in folder.tables for field in table.varied}
+    names = ["experiment", *(name for name in ("gpu_name", "cpu_name", "group", "job") if name in places)]
+    names += [column.name for column in TRIAL if column.name in varied]
+    names += ["repeats"] if (summary["repeats"] > 1).any() else []
+    has_jobs = summary["group"].notna().any()
+    names += [
+        *ALWAYS,
+        *(JOBS if has_jobs else ()),
+        *ADDED,
+        *OVER_PROCESSES,
+        *(JOBS_OVER_PROCESSES if has_jobs else ()),
+    ]
+    return list(dict.fromkeys(names))
+
+
+def place_columns(rows: Summary) -> list[str]:
+    """Columns that say where rows were measured: the models where there are several, group and job."""
+    groups = rows["group"]
+    columns = [
+        name
+        for name in ("gpu_name", "cpu_name")
+        if rows["machine"].nunique() > 1 and rows[name].nunique() > 1
+    ]
+    columns += ["group"] if groups.nunique(dropna=False) > 1 else []
+    return columns + (["job"] if groups.notna().any() else [])
+
+
+def frame_csv(frame: pd.DataFrame, names: Sequence[str]) -> str:
+    """A CSV with these columns, as `csv_text.csv_cell` writes their values."""
+    columns = [list_values(frame[name]) for name in names]
+    return csv_text(names, zip(*columns, strict=True) if len(frame) else ())
+
+
+def list_values(values: pd.Series[Any]) -> list[Any]:
+    """The values as Python's own; what is missing is None or NaN."""
+    if pd.api.types.is_extension_array_dtype(values.dtype):
+        values = values.astype(object).where(values.notna(), None)
+    return values.tolist()

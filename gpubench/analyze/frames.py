@@ -1,0 +1,378 @@
+"""Rows of records as the frame `Runs`, and runs of one configuration as the frame `Summary`.
+
+This is the border: what comes in are objects, a record each; behind it are columns alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gpubench.analyze.intervals import LEVEL, t_quantile
+from gpubench.analyze.series import Codes, combine, encode
+from gpubench.schema.columns import BY_NAME, COLUMNS, CPU_SPEED, MEASURED, TRIAL, Column
+from gpubench.schema.doubts import SPREAD_PCT
+from gpubench.schema.kinds import kind
+from gpubench.schema.row import Row, columns_of
+
+Runs: TypeAlias = pd.DataFrame
+"""A line a process: every attempt that counts, then planned trials without one (`status` skipped or missing).
+
+All columns of trials.csv under their names, in their units, with the dtypes of their definition: whole numbers Int64,
+other numbers float64, yes or no boolean, lists as tuples and text as objects (`started_at` is text). Besides:
+
+- `source`, `kind` (epoch_times.Kind), `log` (relative path), `machine` (GPU model, CPU model on a CPU), `allowance`
+- `steady_step_s`, `took_s`, `gpu_total_mib`, `gpu_reserved_mib`, `val_images`, `image_files`
+- `epoch_times_s` (tuple), `placement`, `together`, `images`: objects of schema/row.py, None where not known
+- `asked`, `doubt_texts`, `missing`, `provenance`, `variant_definition`: mappings
+- `is_asked_known`, `is_gpu_ids_auto`, `is_workers_auto`: whether the record tells what was left to the machine, and
+  whether these fields were
+- `jobs_of_group`: how many jobs its group has, as far as the record tells
+- `has_all_figures`: False for further rounds of versions before 0.2, which measured the time alone
+- `superseded`, `elsewhere` (another part of the plan measures it), `further_rounds` (attempts of later rounds that
+  don't count, for the first one can't be read)
+"""
+Summary: TypeAlias = pd.DataFrame
+"""A line a configuration on one allocation, in each table that shows it. Its labels count from 0 through all tables.
+
+All columns of `Runs` that are no objects, of several processes what they tell together, and the derived columns of
+schema/columns.py. Besides:
+
+- `table` (place among `Folder.tables`), `repeats` (processes that ended ok), `reached` (those that got to a top-1),
+  `endings` (`ok`, or `2 ok, 1 failed`), `unit` (number of the group of jobs that ran together, else missing)
+- `before`: label of the row before along the table's axis; `alone`: label of the row of the same trial alone;
+  `strong_baseline`, `weak_baseline`: label of the row on fewer devices; each missing where there is none
+- `outliers` (processes further from the others than chance explains), `outlier_ratio` (the farthest over the median)
+"""
+Members: TypeAlias = pd.DataFrame
+"""Which runs a row of the summary is of: columns `row` (label of Summary), `run` (label of Runs), `is_ok`."""
+
+DETAILS = (
+    "source", "log", "allowance", "steady_step_s", "took_s", "gpu_total_mib", "gpu_reserved_mib", "epoch_times_s",
+    "placement", "together", "images", "asked", "doubt_texts", "missing", "provenance", "variant_definition",
+)  # fmt: skip
+"""Attributes of a row that are no columns of trials.csv."""
+OBJECTS = (
+    "placement", "together", "images", "asked", "doubt_texts", "missing", "provenance", "variant_definition",
+)  # fmt: skip
+"""Those that a summary leaves out."""
+FIGURES: tuple[Column, ...] = tuple(
+    column for column in (*TRIAL[-2:], *MEASURED, *CPU_SPEED) if column.name not in ("group_id", "doubts")
+)
+"""Of which several processes have one value together."""
+EVERY_ROUND = frozenset(column.name for column in FIGURES if column.every_round)
+GEOMETRIC = frozenset({"epoch_time_s", "solo_epoch_time_s"})
+"""Times, about whose geometric mean their interval lies."""
+OF_ALL = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_top1_j"})
+"""Known only where every process has it: the median of the lucky ones alone would flatter."""
+FEWEST_OUTLIERS = 5
+"""Among fewer processes nothing tells an outlier from noise."""
+
+
+# ---- runs ----
+
+
+def runs_of(rows: Sequence[Row]) -> Runs:
+    """The frame of these rows, labelled from 0 in their order, without what other rows tell of them."""
+    names = [column.name for column in COLUMNS]
+    values = columns_of(rows, (*names, *DETAILS, "kind", "has_all_figures"))
+    if not rows:
+        values = dict.fromkeys((*names, *DETAILS, "kind", "has_all_figures"), ())
+    series = {column.name: as_dtype(values[column.name], kind(column)) for column in COLUMNS}
+    series |= {name: as_dtype(values[name], "text") for name in ("source", "kind", "log")}
+    numbers = ("steady_step_s", "took_s", "gpu_total_mib", "gpu_reserved_mib")
+    series |= {name: as_dtype(values[name], "number") for name in numbers}
+    series |= {name: as_objects(values[name]) for name in ("allowance", "epoch_times_s", *OBJECTS)}
+    images = values["images"]
+    series["val_images"] = as_dtype([known and known.val_images for known in images], "whole")
+    series["image_files"] = as_dtype([known and known.files for known in images], "text")
+    series["jobs_of_group"] = as_dtype([facts and facts.jobs for facts in values["together"]], "whole")
+    asked: Sequence[Mapping[str, Any]] = values["asked"]
+    series["is_asked_known"] = np.array([bool(fields) for fields in asked], dtype=bool)
+    for field in ("gpu_ids", "workers"):
+        auto = [bool(fields) and fields.get(field) is None for fields in asked]
+        series[f"is_{field}_auto"] = np.array(auto, dtype=bool)
+    series["has_all_figures"] = np.array(values["has_all_figures"], dtype=bool)
+    frame = pd.DataFrame(series, index=pd.RangeIndex(len(rows)))
+    frame["machine"] = frame["gpu_name"].where(frame["device"] != "cpu", frame["cpu_name"])
+    return frame
+
+
+def as_dtype(values: Sequence[Any], form: str) -> Any:
+    """The values of a column of this kind (`schema.kinds`) as the dtype that it asks for."""
+    if form == "number":
+        return np.array(values, dtype="float64")
+    if form == "whole":
+        try:
+            return pd.array(values, dtype="Int64")
+        except (TypeError, ValueError):  # a median of two counts
+            return np.array(values, dtype="float64")
+    if form == "yes or no":
+        return pd.array(values, dtype="boolean")
+    if form == "list":
+        return as_objects([tuple(value) if isinstance(value, list) else value for value in values])
+    return as_objects(values)
+
+
+def as_objects(values: Sequence[Any]) -> pd.Series[Any]:
+    """One object each, text, too: of a hundred columns of a few lines, Arrow's would take most of the time."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values  # numpy would make a matrix of tuples of one length
+    return pd.Series(array, dtype=object)
+
+
+# ---- one line a configuration ----
+
+
+def number_configurations(runs: Runs) -> pd.DataFrame:
+    """Which runs are of one configuration on one allocation, in the order of the summary.
+
+    Columns `row` (the number of the configuration, in order of first appearance), `hardware` (machines of the jobs that
+    ran together) and `position` (of the run); a line a run, those that ended ok before the others of their row. Runs
+    are alike in config_id, group, job and hardware, and in the CPUs and loaders that they got there; a planned one,
+    which has none yet, joins the first.
+    """
+    size = len(runs)
+    positions = np.arange(size)
+    ids = runs["config_id"].where(runs["config_id"] != "", pd.Series(positions, index=runs.index).astype(str))
+    config = combine(size, [encode(ids), encode(runs["group"]), encode(runs["job"])])
+    hardware = hardware_of(runs)
+    is_placed = runs["machine"].notna().to_numpy()
+    got = [encode(hardware), *(encode(runs[name]) for name in ("cpus", "workers", "allowance"))]
+    place = combine(size, got)
+    frame = pd.DataFrame({"config": config, "place": place, "position": positions, "is_placed": is_placed})
+    placed = frame[is_placed]
+    first = placed.drop_duplicates("config").set_index("config")["place"]
+    homeless = ~is_placed & frame["config"].isin(first.index).to_numpy()
+    frame.loc[homeless, "place"] = first.reindex(frame.loc[homeless, "config"]).to_numpy()
+    frame.loc[~is_placed & ~homeless, "place"] = -1
+    begin = frame[~homeless].groupby(["config", "place"])["position"].min().rename("begin")
+    frame = frame.join(begin, on=["config", "place"])
+    frame["is_bad"] = (runs["status"] != "ok").to_numpy()
+    frame["is_homeless"] = homeless
+    frame["hardware"] = hardware.to_numpy()
+    frame = frame.sort_values(["config", "begin", "is_bad", "is_homeless", "position"], kind="stable")
+    is_new = (frame[["config", "begin"]] != frame[["config", "begin"]].shift()).any(axis=1)
+    frame["row"] = is_new.cumsum() - 1
+    return frame.reset_index(drop=True)
+
+
+def hardware_of(runs: Runs) -> pd.Series[Any]:
+    """The machine of each run; of a job those of all of its group, for one on a CPU may run beside one on a GPU."""
+    machines = runs["machine"].astype(object)
+    jobs = runs.loc[runs["group_id"].notna() & runs["machine"].notna(), ["group_id", "allowance", "machine"]]
+    if jobs["machine"].nunique() < 2:
+        return machines
+    jobs = jobs.assign(host=runs["host"].fillna(runs["machine"]))
+    keys = ["group_id", "allowance", "host"]
+    beside = (
+        jobs.drop_duplicates().sort_values("machine").groupby(keys, dropna=False)["machine"].agg(" + ".join)
+    )
+    machines[jobs.index] = jobs.join(beside.rename("all"), on=keys)["all"].to_numpy()
+    return machines
+
+
+def summarize(runs: Runs) -> tuple[Summary, Members]:
+    """A line a configuration, labelled from 0 in order of first appearance, with what its processes tell together.
+
+    `runs`: of one table. Times are geometric means over the processes that ended ok, other figures medians (GEOMETRIC,
+    OF_ALL and `_together` name the rules); where only one did, they are its own. What compares rows
+    comes later.
+    """
+    order = number_configurations(runs)
+    number = order["row"].to_numpy()
+    rows = runs.drop(columns=[*OBJECTS, "epoch_times_s"]).take(order["position"].to_numpy())
+    members = pd.DataFrame(
+        {"row": number, "run": rows.index.to_numpy(), "is_ok": ~order["is_bad"].to_numpy()}
+    )
+    rows.index = pd.RangeIndex(len(rows))
+    summary = rows[~order["row"].duplicated().to_numpy()].reset_index(drop=True)
+    summary["hardware"] = order["hardware"][~order["row"].duplicated()].to_numpy()
+    is_ok = members["is_ok"].to_numpy()
+    summary["repeats"] = np.bincount(number, is_ok, len(summary)).astype(np.int64)
+    reached = is_ok & rows["time_to_top1_s"].notna().to_numpy()
+    summary["reached"] = np.bincount(number, reached, len(summary)).astype(np.int64)
+    summary["endings"] = _endings(rows["status"], number)
+    bad = ~is_ok & rows["reason"].fillna("").ne("").to_numpy()
+    summary["reason"] = rows["reason"][bad].groupby(number[bad]).first().reindex(summary.index)
+    ids = rows["group_id"][rows["group_id"].fillna("").ne("")]
+    summary["group_id"] = ids.groupby(number[ids.index]).min().reindex(summary.index)
+    pool = rows[is_ok & (summary["repeats"] > 1).to_numpy()[number]]
+    if len(pool):
+        _put_together(summary, pool, number[pool.index])
+    summary["doubts"] = _union_codes(rows, number, summary)
+    return summary, members
+
+
+def _endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
+    """How the runs of each row ended: `ok`, or `2 ok, 1 failed`."""
+    counts = statuses.groupby([number, statuses.to_numpy()], sort=False).size()
+    kinds = counts.groupby(level=0, sort=False).size()
+    words = pd.Series(counts.index.get_level_values(1), index=counts.index.get_level_values(0), dtype=object)
+    several = (kinds > 1).reindex(words.index).to_numpy()
+    words[several] = counts.astype(str).to_numpy()[several] + " " + words[several]
+    return words.groupby(level=0, sort=True).agg(", ".join)
+
+
+def _put_together(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:
+    """Puts what several processes tell together into the rows that they are of. `pool`: those that ended ok."""
+    whole = pool["has_all_figures"].to_numpy()
+    has_whole = np.bincount(number, whole, len(summary)) > 0
+    first = whole | ~has_whole[number]
+    figures = [column for column in FIGURES if pool[column.name].notna().any()]
+    every = [column for column in figures if column.name in EVERY_ROUND]
+    others = [column for column in figures if column.name not in EVERY_ROUND]
+    together = pd.concat(
+        [_together(pool, number, every), _together(pool[first], number[first], others)], axis=1
+    )
+    for column in (*every, *others):
+        _put(summary, column, together[column.name])
+    times = pool["epoch_time_s"].set_axis(pd.Index(number)).dropna()
+    wide = interquartile_ranges(times).reindex(together.index)
+    _put(summary, BY_NAME["epoch_time_iqr_s"], wide)
+    rows = together.index
+    s = summary.loc[rows]
+    rate = s["images_per_epoch"].astype("float64") / s["epoch_time_s"]
+    summary.loc[rows, "images_per_s"] = rate.where(rate.notna(), s["images_per_s"])
+    slowed = s["epoch_time_s"] / s["solo_epoch_time_s"]
+    summary.loc[rows, "slowdown"] = slowed.where(slowed.notna(), s["slowdown"])
+
+
+def _together(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> pd.DataFrame:
+    """What the runs of each row tell together: a column a figure, a line a row."""
+    forms = {column.name: kind(column) for column in columns}
+    numbers = [name for name, form in forms.items() if form in ("whole", "number") and name != "slowest_rank"]
+    values = pool[numbers].astype("float64")
+    groups = values.groupby(number)
+    together = groups.median()
+    for name in GEOMETRIC.intersection(numbers):
+        together[name] = np.exp(np.log(values[name]).groupby(number).mean())
+    for name in OF_ALL.intersection(numbers):
+        together[name] = together[name].where(groups[name].count() == groups.size())
+    for name in forms.keys() - set(numbers):
+        found = pool[name].groupby(number)
+        first = found.first().astype(object)
+        if name == "slowest_rank":  # ranks have no median
+            together[name] = first.where(found.nunique(dropna=False) == 1)
+        elif name == "full_together":
+            together[name] = _most_often(pool[name], number)
+        elif name == "solo_id":  # where no two share one, any will do
+            together[name] = first
+        else:
+            together[name] = first.where(found.nunique() < 2, "mixed")
+    return together
+
+
+def _most_often(words: pd.Series[Any], number: Codes) -> pd.Series[Any]:
+    """The words, joined by +, that at least half of the runs of each row have."""
+    each = pd.Series(words.str.split("+").to_numpy(), index=number).explode().dropna()
+    counts = each.groupby([each.index, each.to_numpy()], sort=False).size()
+    rows, names = counts.index.get_level_values(0), counts.index.get_level_values(1)
+    often = 2 * counts.to_numpy() >= np.bincount(number)[rows]
+    return pd.Series(names[often], index=rows[often], dtype=object).groupby(level=0).agg("+".join)
+
+
+def _put(summary: Summary, column: Column, values: pd.Series[Any]) -> None:
+    """Puts these figures into their rows, with the dtype that the column asks for."""
+    form = kind(column)
+    if form not in ("whole", "number"):
+        texts = summary[column.name].astype(object)
+        texts[values.index] = values.astype(object)
+        summary[column.name] = texts
+        return
+    numbers = summary[column.name].to_numpy("float64", na_value=np.nan).copy()
+    numbers[values.index] = values.to_numpy("float64", na_value=np.nan)
+    is_whole = form == "whole" and bool((np.isnan(numbers) | (numbers == np.floor(numbers))).all())
+    summary[column.name] = pd.array(numbers, dtype="Int64") if is_whole else numbers
+
+
+def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Series[Any]:
+    """The codes of the doubts of all runs of each row, and of what its processes raise together, as one cell."""
+    each = [pd.Series(rows["doubts"].str.split("+").to_numpy(), index=number).explode().dropna()]
+    is_ok = (rows["status"] == "ok").to_numpy()
+    times = rows["epoch_time_s"][is_ok]
+    times.index = pd.Index(number[is_ok])
+    is_spread = is_wide(times).reindex(summary.index, fill_value=False) & (summary["kind"] != "steady rate")
+    summary["outliers"], summary["outlier_ratio"] = _count_outliers(times.dropna(), len(summary))
+    for code, has in (("spread", is_spread & (summary["repeats"] > 1)), ("outlier", summary["outliers"] > 0)):
+        each.append(pd.Series(code, index=summary.index[has], dtype=object))
+    codes = pd.concat(each)
+    codes = codes[codes != ""]
+    pairs = pd.DataFrame({"row": codes.index, "code": codes.to_numpy()}).drop_duplicates()
+    joined = pairs.sort_values("code").groupby("row")["code"].agg("+".join)
+    return joined.reindex(summary.index).astype(object)
+
+
+def is_wide(times: pd.Series[Any]) -> pd.Series[Any]:
+    """Whether epoch times under one label differ by more than SPREAD_PCT of their median.
+
+    From three on their interquartile range counts; of two, their difference.
+    """
+    times = times.dropna()
+    groups = times.groupby(level=0)
+    count, middle = groups.count(), groups.median()
+    wide = interquartile_ranges(times).reindex(count.index).where(count > 2, groups.max() - groups.min())
+    return (count > 1) & (wide > SPREAD_PCT / 100 * middle)
+
+
+def interquartile_ranges(values: pd.Series[Any]) -> pd.Series[Any]:
+    """Of the known values under each label that has two or more; quartiles as `statistics.quantiles`, inclusive."""
+    labels = values.index.to_numpy()
+    order = np.lexsort((values.to_numpy(), labels))
+    ordered, labels = values.to_numpy()[order], labels[order]
+    different, begin, count = np.unique(labels, return_index=True, return_counts=True)
+    different, begin, last = different[count > 1], begin[count > 1], count[count > 1] - 1
+
+    def quartile(number: int) -> npt.NDArray[np.float64]:
+        place, rest = np.divmod(number * last, 4)
+        low, high = ordered[begin + place], ordered[begin + np.minimum(place + 1, last)]
+        between: npt.NDArray[np.float64] = (low * (4 - rest) + high * rest) / 4
+        return between
+
+    return pd.Series(quartile(3) - quartile(1), index=different)
+
+
+def _count_outliers(
+    times: pd.Series[Any], size: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """How many outliers the processes of each row have, and the farthest of these over the median; NaN without any.
+
+    The generalized ESD test (Rosner 1983) on the log scale, for up to a third of the processes.
+    """
+    counts, ratios = np.zeros(size, dtype=np.int64), np.full(size, np.nan)
+    number = times.index.to_numpy()
+    many = np.flatnonzero(np.bincount(number, minlength=size) >= FEWEST_OUTLIERS)
+    for row in many:
+        values = times.to_numpy()[number == row]
+        places = outlier_places(values)
+        if places:
+            counts[row] = len(places)
+            ratio = values[places] / np.median(values)
+            ratios[row] = ratio[np.argmax(np.abs(np.log(ratio)))]
+    return counts, ratios
+
+
+def outlier_places(times: npt.NDArray[np.float64]) -> list[int]:
+    """Places of the times that are outliers by the generalized ESD test with Rosner's limits."""
+    logs = np.log(times)
+    left = np.ones(len(times), dtype=bool)
+    taken: list[int] = []
+    found = 0
+    while len(taken) < len(times) // 3:
+        there = logs[left]
+        spread = 0.0 if there.min() == there.max() else float(there.std(ddof=1))
+        if not spread:
+            break
+        far = np.where(left, np.abs(logs - there.mean()), -1.0)
+        place = int(np.argmax(far))
+        t = float(t_quantile(1 - LEVEL / (2 * len(there)), len(there) - 2))
+        limit = (len(there) - 1) * t / np.sqrt((len(there) - 2 + t * t) * len(there))
+        left[place] = False
+        taken.append(place)
+        if far[place] / spread > limit:
+            found = len(taken)
+    return taken[:found]

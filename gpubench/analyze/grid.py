@@ -1,0 +1,276 @@
+"""The lines and columns of a report's table: which figures answer its question, and how its rows stand together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gpubench.core.claims import Word
+from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, SharingFinding
+from gpubench.core.report import Cell, ReportColumn, ReportRow, RowGroup
+
+COLUMNS: Mapping[str, tuple[str, ...]] = {
+    "batch_size": (
+        "images_per_s", "epoch_time_s", "memory_gib", "gpu_mem_growth_pct", "cpu_util_pct", "data_wait_pct",
+    ),
+    "devices": (
+        "images_per_s", "epoch_time_s", "speedup", "strong_efficiency_pct", "weak_efficiency_pct", "memory_gib",
+    ),
+    "versus": ("images_per_s", "epoch_time_s", "memory_gib", "cpu_util_pct", "data_wait_pct"),
+    "network_size": ("images_per_s", "epoch_time_s", "speedup", "memory_gib"),
+    "sharing": ("images_per_s", "epoch_time_s", "slowdown", "memory_gib", "cpu_util_pct"),
+    "target": ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j", "images_per_s", "memory_gib"),
+    "top1": ("top1_pct", "images_per_s", "epoch_time_s", "memory_gib"),
+}  # fmt: skip
+"""Question -> the columns of figures of its table, in their order, where a line is a row: groups of jobs and networks
+have lines of their own."""
+SOURCES = {"memory_gib": "gpu_mem_mib"}
+"""Columns that show another one in another unit."""
+MIB_A_GIB = 1024
+BARS = frozenset({"images_per_s"})
+"""Columns with bars in their cells."""
+NEVER_RAN = ("skipped", "missing")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How a table's rows stand together."""
+
+    axis: str | None
+    """The field along which they are ordered."""
+    heads: tuple[str, ...]
+    """Fields whose values stand over a group of rows."""
+    labels: tuple[str, ...]
+    """Fields that tell the rows of a group apart: columns at the left."""
+
+
+def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ()) -> Layout:
+    """With an ordered axis the fields that vary beside it stand over groups of rows, without one they are columns."""
+    if axis is None:
+        return Layout(axis=None, heads=(), labels=tuple(varied))
+    along = tuple(field for field in varied if field in tied)
+    others = tuple(field for field in varied if field != axis and field not in tied)
+    return Layout(axis=axis, heads=others, labels=(axis, *along))
+
+
+def choose_columns(summary: pd.DataFrame, question: str, wanted: Collection[str] = ()) -> tuple[str, ...]:
+    """The columns of figures; those that are empty in all rows are left out, but for `wanted` ones."""
+    if wanted:
+        return tuple(wanted)
+    return tuple(name for name in COLUMNS[question] if summary[SOURCES.get(name, name)].notna().any())
+
+
+def build_groups(
+    summary: pd.DataFrame,
+    layout: Layout,
+    columns: Sequence[str],
+    findings: Sequence[Finding],
+    is_touching: Callable[[str], bool],
+) -> tuple[RowGroup, ...]:
+    """The lines of a table of trials that ran alone, a group for each value of the layout's heads.
+
+    `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line. `is_touching`:
+    whether the warning of a code weakens a figure that is shown.
+    """
+    words = collect_words(findings)
+    answer = next((finding.choice.row for finding in findings if finding.choice), None)
+    largest = {
+        name: float(summary[name].max()) for name in columns if name in BARS and summary[name].notna().any()
+    }
+    groups = []
+    heads = list(layout.heads)
+    parts = summary.groupby(heads, sort=False, dropna=False) if heads else [((), summary)]
+    for key, members in parts:
+        lines: list[ReportRow] = []
+        for label, row in list_rows(members):
+            reason = row.get("reason")
+            if row["status"] in NEVER_RAN and lines and is_continued(lines[-1], row):
+                last = lines[-1]
+                value = row[layout.axis] if layout.axis else label
+                lines[-1] = ReportRow(
+                    labels=(*last.labels, label),
+                    cells=last.cells,
+                    status=last.status,
+                    reason=last.reason,
+                    skipped=(*last.skipped, value),
+                    warnings=last.warnings,
+                )
+                continue
+            cells = [Cell(value=plain(row.get(field))) for field in layout.labels]
+            cells += [build_cell(row, name, words.get((name, label)), largest.get(name)) for name in columns]
+            lines.append(
+                ReportRow(
+                    labels=(label,),
+                    cells=tuple(cells),
+                    status=str(row["status"]) if not row["repeats"] else "ok",
+                    reason=reason if isinstance(reason, str) else None,
+                    is_answer=label == answer,
+                    warnings=tuple(filter(is_touching, split_codes(row.get("doubts")))),
+                )
+            )
+        head = (
+            dict(zip(heads, map(plain, key if isinstance(key, tuple) else (key,)), strict=True))
+            if heads
+            else {}
+        )
+        groups.append(RowGroup(head=head, rows=tuple(lines)))
+    return tuple(groups)
+
+
+def is_continued(last: ReportRow, row: Mapping[str, Any]) -> bool:
+    """Whether a row that did not run belongs to the line before it: skipped because that ran out of memory, or for
+    the same reason."""
+    if row["status"] == "missing":
+        return last.status == "missing"
+    return last.status in ("oom", "skipped")
+
+
+def build_cell(row: Mapping[str, Any], name: str, word: Word | None, largest: float | None) -> Cell:
+    """A figure with its ends, its bar, and how sure the comparison in it is."""
+    value = row.get(SOURCES.get(name, name)) if row["repeats"] else None
+    if name == "memory_gib" and value is not None:
+        value /= MIB_A_GIB
+    stem, _, unit = name.rpartition("_") if name.endswith(("_s", "_pct")) else (name, "", "")
+    ends = [row.get(f"{stem}_{end}_{unit}" if unit else f"{stem}_{end}") for end in ("low", "high")]
+    if name == "images_per_s" and row.get("images_per_epoch"):
+        images = row["images_per_epoch"]
+        times = [row.get(f"epoch_time_{end}_s") for end in ("high", "low")]
+        ends = [images / time if images and time else None for time in times]
+    return Cell(
+        value=value,
+        low=ends[0],
+        high=ends[1],
+        bar=float(value) / largest if largest and value is not None else None,
+        word=word,
+    )
+
+
+def collect_words(findings: Sequence[Finding]) -> dict[tuple[str, int], Word]:
+    """How sure comparisons in cells are: of speed-ups, and of one way against another."""
+    words: dict[tuple[str, int], Word] = {}
+    for finding in findings:
+        if isinstance(finding, DevicesFinding):
+            for speed_up in finding.speed_ups:
+                words["speedup", speed_up.claim.candidate] = speed_up.claim.decided.word
+        elif isinstance(finding, NetworkSizeFinding):
+            for claim in finding.claims:
+                words["speedup", claim.candidate] = claim.decided.word
+    return words
+
+
+def build_network_groups(summary: pd.DataFrame, finding: NetworkSizeFinding) -> tuple[RowGroup, ...]:
+    """A line a network: its size, its time on few devices and on more, and how many times as fast that is."""
+    lines = []
+    for claim in finding.claims:
+        (_, baseline), (_, row) = list_rows(summary.loc[[claim.baseline, claim.candidate]])
+        verdict = claim.decided
+        lines.append(
+            ReportRow(
+                labels=(claim.candidate, claim.baseline),
+                cells=(
+                    Cell(value=name_network(row)),
+                    Cell(value=plain(row["gmacs_per_image"])),
+                    *(
+                        Cell(
+                            value=plain(each["epoch_time_s"]),
+                            low=plain(each["epoch_time_low_s"]),
+                            high=plain(each["epoch_time_high_s"]),
+                        )
+                        for each in (baseline, row)
+                    ),
+                    Cell(
+                        value=math.exp(claim.evidence.center),
+                        low=verdict.low,
+                        high=verdict.high,
+                        word=verdict.word,
+                    ),
+                ),
+            )
+        )
+    return (RowGroup(head={}, rows=tuple(lines)),)
+
+
+def describe_network_columns(summary: pd.DataFrame, finding: NetworkSizeFinding) -> tuple[ReportColumn, ...]:
+    """The columns of a table of networks: times on few devices and on more stand side by side."""
+    field = "gpus" if summary["gpus"].fillna(0).max() > 0 else "ranks"
+    fewest = int(summary.loc[[claim.baseline for claim in finding.claims], field].min())
+    return (
+        ReportColumn(name="network", is_number=False),
+        ReportColumn(name="gmacs_per_image", is_number=True),
+        *(
+            ReportColumn(name="epoch_time_s", is_number=True, series={field: count})
+            for count in (fewest, finding.devices)
+        ),
+        ReportColumn(name="speedup", is_number=True),
+    )
+
+
+def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tuple[RowGroup, ...]:
+    """A line a group of jobs: their times together, by how much each was slowed down, how much work they got done."""
+    lines = []
+    for group in finding.groups:
+        jobs = summary.loc[list(group.rows)]
+        figures = [tuple(map(plain, jobs[name])) for name in ("epoch_time_s", "slowdown")]
+        work = Cell(
+            value=group.work,
+            low=group.bound if group.is_lower_bound else None,
+            high=None if group.is_lower_bound else group.bound,
+            word=group.word,
+        )
+        lines.append(
+            ReportRow(
+                labels=group.rows,
+                cells=(
+                    Cell(value=group.name),
+                    *(Cell(value=value) for value in figures),
+                    work,
+                    Cell(value=group.overlaps),
+                ),
+            )
+        )
+    return (RowGroup(head={}, rows=tuple(lines)),)
+
+
+def describe_columns(
+    summary: pd.DataFrame, labels: Sequence[str], names: Sequence[str]
+) -> tuple[ReportColumn, ...]:
+    """The columns of a table: those of the fields that tell rows apart, then those of figures."""
+    return tuple(
+        ReportColumn(
+            name=name,
+            is_number=pd.api.types.is_numeric_dtype(summary[SOURCES.get(name, name)]),
+        )
+        for name in (*labels, *names)
+    )
+
+
+def name_network(row: Mapping[str, Any]) -> str:
+    """`lenet x4`: a network, and how many times as wide."""
+    width = plain(row.get("width"))
+    return f"{row['model']} x{width:g}" if width not in (None, 1) else str(row["model"])
+
+
+def split_codes(codes: Any) -> tuple[str, ...]:
+    """The codes of a cell of the column `doubts`."""
+    return tuple(codes.split("+")) if isinstance(codes, str) and codes else ()
+
+
+def list_rows(frame: pd.DataFrame) -> list[tuple[int, dict[str, Any]]]:
+    """Each row's label and values, by column, as Python's own."""
+    columns = list(map(str, frame.columns))
+    return [
+        (int(label), dict(zip(columns, map(plain, values), strict=True)))
+        for label, *values in frame.itertuples()
+    ]
+
+
+def plain(value: Any) -> Any:
+    """A value of a frame as Python's own; None where it is missing."""
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return None
+    return value.item() if isinstance(value, np.generic) else value

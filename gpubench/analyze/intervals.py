@@ -1,0 +1,289 @@
+"""95 % intervals of the columns of table.csv, over processes, on the log scale. All pairs of rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gpubench.schema import hosts
+
+LEVEL = 0.05
+FEWEST_ROUNDS = 3
+"""Rounds in common from which rows are compared round by round."""
+Floats: TypeAlias = npt.NDArray[np.float64]
+Places: TypeAlias = npt.NDArray[np.int64]
+
+
+def t_quantile(probability: Any, degrees: Any) -> Any:
+    """The value below which Student's distribution has this probability."""
+    from scipy.special import stdtrit
+
+    return stdtrit(degrees, probability)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Processes:
+    """The processes that ended ok, of rows that have several: an entry a process in each array."""
+
+    size: int
+    """Rows of the summary."""
+    row: Places
+    run: Places
+    """Labels of `Runs`."""
+    place: Places
+    """A number for each round on each node."""
+    first_place: Places
+    """Likewise of the first node of a process that is on several."""
+    node: npt.NDArray[np.object_]
+    first_node: npt.NDArray[np.object_]
+    width: Places
+    """On how many nodes it was."""
+    figures: Mapping[str, npt.NDArray[Any]]
+    """Columns of `Runs`."""
+
+    @classmethod
+    def of(
+        cls, repeats: Places, members: pd.DataFrame, runs: pd.DataFrame, names: Iterable[str]
+    ) -> Processes:
+        """Those of these members. `repeats`: processes of each row."""
+        row, is_ok = members["row"].to_numpy(), members["is_ok"].to_numpy()
+        several = is_ok & (repeats[row] > 1)
+        run = members["run"].to_numpy()[several]
+        mine = runs.loc[run]
+        hosts_of_runs = mine["host"].fillna("").to_numpy(dtype=object)
+        codes, different = pd.factorize(hosts_of_runs)
+        firsts = np.array([hosts.first(host) for host in different], dtype=object)
+        rounds = mine["round"].to_numpy("int64")
+        numbers = [rounds * (len(different) + 1) + node for node in (codes, pd.factorize(firsts)[0][codes])]
+        return cls(
+            size=len(repeats), row=row[several], run=run, place=numbers[0], first_place=numbers[1],
+            node=hosts_of_runs, first_node=firsts[codes],
+            width=np.array([hosts.count(host) for host in different], dtype=np.int64)[codes],
+            figures={name: _as_numbers(mine[name]) for name in names},
+        )  # fmt: skip
+
+    def logs(self, figure: str) -> Floats:
+        """The logarithm of a figure; NaN where it is not above 0."""
+        values = self.figures[figure]
+        return np.log(np.where(values > 0, values, np.nan))
+
+    @cached_property
+    def is_placed(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+        """Of each row whether each process was in a round of its own on its node; and likewise on its first node."""
+        placed = [~self._has_twins(place) for place in (self.place, self.first_place)]
+        return placed[0], placed[0] & placed[1]
+
+    def _has_twins(self, place: Places) -> npt.NDArray[np.bool_]:
+        twins = pd.DataFrame({"row": self.row, "place": place}).duplicated().to_numpy()
+        return np.bincount(self.row, twins, self.size) > 0
+
+
+def _as_numbers(values: pd.Series[Any]) -> npt.NDArray[Any]:
+    if pd.api.types.is_numeric_dtype(values.dtype) and not pd.api.types.is_bool_dtype(values.dtype):
+        return values.to_numpy("float64", na_value=np.nan)
+    return values.to_numpy()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Means:
+    """Means of logarithms under each number: an entry a number in each array."""
+
+    count: Places
+    mean: Floats
+    variance: Floats
+    """Of a sample, NaN under two values; 0 where all are the same, whatever their sums come to."""
+
+    @classmethod
+    def of(cls, number: Places, logs: Floats, size: int) -> Means:
+        """Of the known values under each number."""
+        known = ~np.isnan(logs)
+        number, logs = number[known], logs[known]
+        count = np.bincount(number, minlength=size)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.bincount(number, logs, size) / count
+            variance = np.bincount(number, (logs - mean[number]) ** 2, size) / np.where(
+                count > 1, count - 1, np.nan
+            )
+        least, most = np.full(size, np.inf), np.full(size, -np.inf)
+        np.minimum.at(least, number, logs)
+        np.maximum.at(most, number, logs)
+        return cls(count=count, mean=mean, variance=np.where((least == most) & (count > 1), 0.0, variance))
+
+    def half_width(self) -> Floats:
+        """Half the width of the 95 % interval of each mean; NaN under two values."""
+        return _half_width(self.variance / np.maximum(self.count, 1), self.count - 1)
+
+
+def _half_width(variance: Floats, degrees: Any) -> Floats:
+    """Half the width of Student's interval; 0 where nothing varies."""
+    with np.errstate(invalid="ignore"):
+        half: Floats = np.where(variance == 0, 0.0, t_quantile(1 - LEVEL / 2, degrees) * np.sqrt(variance))
+    return half
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ratios:
+    """Ratios of geometric means of two rows each, on the log scale; NaN where a row is of one process."""
+
+    log: Floats
+    half: Floats
+    """Half the width of the 95 % interval: infinite between unlike nodes, of which nobody knows what they differ by."""
+    is_by_some_rounds: npt.NDArray[np.bool_]
+    """Whether they are compared by the rounds that both have, and one has others, too."""
+
+    def ends(self, factor: Any = 1.0, shift: float = 0.0) -> tuple[Floats, Floats]:
+        """Low and high end of `factor` × (ratio - `shift`), NaN where one is infinite."""
+        with np.errstate(over="ignore"):
+            ends = [factor * (np.exp(self.log + sign * self.half) - shift) for sign in (-1, 1)]
+        low, high = (np.where(np.isfinite(end), end, np.nan) for end in ends)
+        return low, high
+
+    def times(self, factor: Floats) -> Ratios:
+        """The ratios times exact factors."""
+        return replace(self, log=self.log + np.log(factor))
+
+    def where(self, known: npt.NDArray[np.bool_], others: Ratios | None = None) -> Ratios:
+        """These where they are known, else others, or none."""
+        log, half, some = (
+            (others.log, others.half, others.is_by_some_rounds) if others else (np.nan, np.nan, False)
+        )
+        return Ratios(
+            log=np.where(known, self.log, log),
+            half=np.where(known, self.half, half),
+            is_by_some_rounds=np.where(known, self.is_by_some_rounds, some),
+        )
+
+
+def compare_rows(
+    processes: Processes,
+    machine: Places,
+    over: Places,
+    under: Places,
+    figure: str,
+    *,
+    whole_rounds: bool = False,
+) -> Ratios:
+    """The ratio of the geometric means of a figure over the processes of two rows, for each pair.
+
+    `machine`: a code for each row of the summary. `over`, `under`: its rows. Rows that were measured in FEWEST_ROUNDS
+    or more in common, each on the same node, are compared round by round, others by all their processes with Welch's
+    standard error, never narrower than either side alone would leave it. A trial over several nodes is set beside one
+    over fewer by its first node. `whole_rounds`: round by round only where both have the same rounds, by the nodes as
+    they are.
+    """
+    logs = processes.logs(figure)
+    size = processes.size
+    sides = Means.of(processes.row, logs, size)
+    members = np.bincount(processes.row, minlength=size)
+    is_known = (members > 1) & (sides.count == members)
+    known = is_known[over] & is_known[under]
+    width = np.zeros(size, dtype=np.int64)
+    np.maximum.at(width, processes.row, processes.width)
+    is_first = np.zeros(len(over), dtype=bool) if whole_rounds else known & (width[over] != width[under])
+
+    log, variance, common = (np.full(len(over), np.nan) for _ in range(3))
+    apart = np.zeros(len(over), dtype=bool)
+    is_same_rounds = np.zeros(len(over), dtype=bool)
+    for by_first in {*is_first.tolist()}:
+        mine = np.flatnonzero(is_first == by_first)
+        place = processes.first_place if by_first else processes.place
+        is_placed = processes.is_placed[by_first]
+        paired = _pair_rounds(processes.row, place, logs, is_placed, over[mine], under[mine])
+        log[mine], variance[mine], common[mine] = paired.mean, paired.variance, paired.count
+        rounds_of_row = np.where(is_placed, members, 0)
+        is_same_rounds[mine] = (rounds_of_row[over[mine]] == paired.count) & (
+            rounds_of_row[under[mine]] == paired.count
+        )
+        nodes = processes.first_node if by_first else processes.node
+        apart[mine] = _has_other_nodes(processes.row, nodes, size, over[mine], under[mine])
+    apart &= machine[over] == machine[under]
+    by_rounds = known & (common >= FEWEST_ROUNDS) & (is_same_rounds | (not whole_rounds))
+
+    parts = [sides.variance[side] / sides.count[side] for side in (over, under)]
+    degrees = [sides.count[side] - 1 for side in (over, under)]
+    total = parts[0] + parts[1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = total**2 / (parts[0] ** 2 / degrees[0] + parts[1] ** 2 / degrees[1])
+    welch = _half_width(total, freedom)
+    for part, free in zip(parts, degrees, strict=True):
+        welch = np.fmax(welch, _half_width(part, free))
+    welch = np.where(apart, np.inf, welch)
+    return Ratios(
+        log=np.where(by_rounds, log, sides.mean[over] - sides.mean[under]),
+        half=np.where(by_rounds, _half_width(variance / np.maximum(common, 1), common - 1), welch),
+        is_by_some_rounds=by_rounds & ~is_same_rounds,
+    ).where(known)
+
+
+def _pair_rounds(
+    row: Places, place: Places, logs: Floats, is_placed: npt.NDArray[np.bool_], over: Places, under: Places
+) -> Means:
+    """The differences of both sides' logarithms in the rounds that a pair has in common, for each pair."""
+    usable = is_placed[row] & ~np.isnan(logs)
+    row, place, logs = row[usable], place[usable], logs[usable]
+    wide = place.max(initial=0) + 1
+    keys = row * wide + place
+    order = np.argsort(keys)
+    keys, row, place, logs = keys[order], row[order], place[order], logs[order]
+    begin, end = np.searchsorted(row, over, "left"), np.searchsorted(row, over, "right")
+    pair = np.repeat(np.arange(len(over)), end - begin)
+    mine = np.arange(len(pair)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin) + begin[pair]
+    wanted = under[pair] * wide + place[mine]
+    theirs = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    is_common = keys[theirs] == wanted if len(keys) else np.zeros(0, dtype=bool)
+    return Means.of(pair[is_common], (logs[mine] - logs[theirs])[is_common], len(over))
+
+
+def _has_other_nodes(
+    row: Places, nodes: npt.NDArray[np.object_], size: int, over: Places, under: Places
+) -> npt.NDArray[np.bool_]:
+    """Whether two rows had unlike shares of their processes on their nodes, for each pair."""
+    node, different = pd.factorize(nodes)
+    if len(different) < 2:
+        return np.zeros(len(over), dtype=bool)
+    count = np.bincount(row * len(different) + node, minlength=size * len(different)).reshape(size, -1)
+    share = count / np.maximum(count.sum(axis=1, keepdims=True), 1)
+    unlike: npt.NDArray[np.bool_] = (share[over] != share[under]).any(axis=1)
+    return unlike
+
+
+def overlap_gain_interval(
+    alone: dict[str, Floats], together: Floats, names: list[str]
+) -> tuple[float, float, float] | None:
+    """The overlap gain of jobs with its 95 % interval: (sum of alone / together - 1) / (n - 1).
+
+    `alone`: times of the processes of each trial alone, by its name. `together`: jobs × runs of the group. `names`: of
+    each job's trial alone. The sum is taken to first order on the log scale (the delta method), where each ratio has
+    its share of the sum as its weight; copies of one trial share its times alone. None where a sample has one process.
+    """
+    logs = {name: np.log(times) for name, times in alone.items()}
+    if together.shape[1] < 2 or any(len(logs[name]) < 2 for name in names):
+        return None
+    shared = np.log(together)
+    rates = np.exp(np.array([logs[name].mean() for name in names]) - shared.mean(axis=1))
+    weights = rates / rates.sum()
+    samples = [
+        (logs[name], float(weights[[other == name for other in names]].sum()))
+        for name in dict.fromkeys(names)
+    ]
+    samples.append((weights @ shared, 1.0))
+    parts = np.array([weight**2 * _variance(sample) / len(sample) for sample, weight in samples])
+    degrees = np.array([len(sample) - 1 for sample, _ in samples])
+    half = 0.0
+    if parts.sum():
+        freedom = parts.sum() ** 2 / (parts**2 / degrees).sum()
+        halves = t_quantile(1 - LEVEL / 2, [freedom, *degrees]) * np.sqrt([parts.sum(), *parts])
+        half = float(halves[np.array([True, *(parts > 0)])].max())
+    center, scale = float(np.log(rates.sum())), 1 / (len(names) - 1)
+    with np.errstate(over="ignore"):
+        return tuple(scale * (float(np.exp(center + end)) - 1) for end in (0.0, -half, half))  # type: ignore[return-value]
+
+
+def _variance(sample: Floats) -> float:
+    return 0.0 if sample.min() == sample.max() else float(sample.var(ddof=1))

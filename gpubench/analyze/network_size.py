@@ -1,0 +1,104 @@
+"""From what network size on more devices are faster: a step a network, by ascending size, all else equal.
+
+Small networks are slower on more devices and large ones faster, so the claims are tested in a fixed order from both
+ends, by pairs of rounds alone: of networks of unlike sizes one row may vary a hundred times as much as the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpubench.analyze import devices
+from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, list_open, list_rows
+from gpubench.core.claims import Claim
+from gpubench.core.findings import NetworkSizeFinding
+
+FEWEST_NETWORKS = 3
+"""Networks from which a table asks from what size on more devices are faster."""
+NETWORK = ("model", "width", "input_size", "num_classes")
+"""The fields that make a network what it is."""
+
+
+def make_claims(rows: TableRows) -> list[Claim]:
+    """The speed-ups of networks by ascending GMACs an image, in a series for each kind of scaling.
+
+    Series are of one strategy on equally many devices against equally many, and of one batch size where networks were
+    measured with several. A network whose size is not known is in none.
+    """
+    summary = rows.summary.assign(devices=devices.count_devices(rows.summary))
+    gmacs = summary["gmacs_per_image"].astype("float64").fillna(0)
+    same = ("strategy", "device", "devices")
+    series: dict[tuple[object, ...], list[Claim]] = {}
+    for claim in devices.make_claims(rows):
+        if gmacs[claim.candidate] > 0:
+            place = (
+                claim.series,
+                *summary.loc[claim.candidate, list(same)],
+                summary.at[claim.baseline, "devices"],
+            )
+            series.setdefault(place, []).append(claim)
+    claims = []
+    for place, members in series.items():
+        for number, steps in enumerate(_part_batches(rows, members)):
+            networks = {find_network(rows, claim.candidate) for claim in steps}
+            if len(steps) == len(networks) >= FEWEST_NETWORKS:
+                steps.sort(key=lambda claim: (gmacs[claim.candidate], find_network(rows, claim.candidate)))
+                name = ":".join(map(str, (*place, number)))
+                claims += [
+                    replace(
+                        claim,
+                        evidence=replace(claim.evidence, welch=None),
+                        design="ordered",
+                        family=f"network_size:{name}",
+                        series=name,
+                    )
+                    for claim in steps
+                ]
+    return claims
+
+
+def make_findings(
+    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
+) -> list[NetworkSizeFinding]:
+    """What the decided claims come to, a finding a series."""
+    findings = []
+    counts = devices.count_devices(rows.summary)
+    for _, group in itertools.groupby(claims, key=lambda claim: claim.series):
+        steps = list(group)
+        faster = list(itertools.takewhile(_is_faster, reversed(steps)))
+        first = faster[-1].candidate if faster else None
+        findings.append(
+            NetworkSizeFinding(
+                word=find_word(faster or steps),
+                claims=tuple(steps),
+                rows=list_rows(steps),
+                remedy=find_remedy(list_open(steps), steps, round_minutes),
+                devices=int(counts[steps[0].candidate]),
+                strategy=str(rows.get(steps[0].candidate, "strategy")),
+                first_faster=first,
+                gmacs=None if first is None else float(rows.get(first, "gmacs_per_image")),
+            )
+        )
+    return findings
+
+
+def find_network(rows: TableRows, row: int) -> tuple[str, ...]:
+    """What tells networks apart."""
+    return tuple(map(str, rows.summary.loc[row, list(NETWORK)]))
+
+
+def _part_batches(rows: TableRows, claims: list[Claim]) -> list[list[Claim]]:
+    """As they are where each network is there once, else those of each batch size by themselves."""
+    if len({find_network(rows, claim.candidate) for claim in claims}) == len(claims):
+        return [claims]
+    parts: dict[tuple[object, ...], list[Claim]] = {}
+    for claim in claims:
+        batches = rows.summary.loc[[claim.candidate, claim.baseline], "batch_size"]
+        parts.setdefault(tuple(batches), []).append(claim)
+    return list(parts.values())
+
+
+def _is_faster(claim: Claim) -> bool:
+    return claim.decided.word != "unknown" and claim.decided.direction == "more"

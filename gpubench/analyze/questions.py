@@ -1,0 +1,68 @@
+"""The questions that a table can answer, an entry each, and which of them its plan asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpubench.analyze import batch_size, devices, network_size, sharing, target, top1, versus
+from gpubench.analyze.folder import Folder, Table, read_folder
+from gpubench.analyze.report import build_report
+from gpubench.analyze.table_rows import TableRows, collect_rows
+from gpubench.core.claims import Claim
+from gpubench.core.findings import Finding, VersusFinding
+from gpubench.core.report import Report
+from gpubench.stats.decisions import decide
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """From rows to claims, and from decided claims to findings: none where the question is not asked."""
+
+    make_claims: Callable[[TableRows], list[Claim]]
+    make_findings: Callable[[TableRows, Sequence[Claim], float | None], Sequence[Finding]]
+    """The last argument: minutes of a further round of the whole sweep; None: not known."""
+
+
+QUESTIONS: Mapping[str, Question] = {
+    "target": Question(target.make_claims, target.make_findings),
+    "sharing": Question(sharing.make_claims, sharing.make_findings),
+    "network_size": Question(network_size.make_claims, network_size.make_findings),
+    "versus": Question(versus.make_claims, versus.make_findings),
+    "batch_size": Question(batch_size.make_claims, batch_size.make_findings),
+    "devices": Question(devices.make_claims, devices.make_findings),
+    "top1": Question(top1.make_claims, top1.make_findings),
+}
+
+
+FIRST_WAYS = ("variant", "precision", "execution", "optimizer")
+"""Where one of these varies, that is what the plan asks; other ways of working are told after what they serve."""
+
+
+def answer_table(rows: TableRows) -> list[Finding]:
+    """The findings of all questions of one table, that of the question that its plan asks first.
+
+    Who trains to a target asks for it; who runs groups of jobs, whether they may share; several networks ask from what
+    size more devices are faster. Then ways of working, batch sizes, devices, other ways, top-1: as QUESTIONS stand.
+    """
+    findings = [
+        finding
+        for question in QUESTIONS.values()
+        for finding in question.make_findings(rows, decide(question.make_claims(rows)), rows.round_minutes)
+    ]
+    return sorted(
+        findings, key=lambda finding: isinstance(finding, VersusFinding) and finding.field not in FIRST_WAYS
+    )
+
+
+def report_table(folder: Folder, table: Table) -> Report:
+    """The report of one table."""
+    rows = collect_rows(folder, table)
+    return build_report(table, rows, answer_table(rows))
+
+
+def load_reports(path: Path, tell: Callable[[str], None]) -> list[Report]:
+    """A report a table of a results folder. `tell`: is given a line for each record or plan that can't be read."""
+    folder = read_folder(path, tell)
+    return [report_table(folder, table) for table in folder.tables]

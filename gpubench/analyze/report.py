@@ -1,0 +1,192 @@
+"""From a table of a folder to its report: the questions that it answers, and what must be known to believe them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from gpubench.analyze.folder import Table
+from gpubench.analyze.grid import (
+    build_groups,
+    build_network_groups,
+    build_sharing_groups,
+    choose_columns,
+    describe_columns,
+    describe_network_columns,
+    lay_out,
+    list_rows,
+    plain,
+    split_codes,
+)
+from gpubench.analyze.table_rows import TableRows
+from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
+from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
+from gpubench.schema.doubts import doubt_of
+
+TOLD_ABOUT: Mapping[str, tuple[str, ...]] = {
+    "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "work"),
+    "energy": ("energy_j", "energy_to_top1_j", "images_per_joule", "edp_js"),
+    "memory": ("memory_gib", "gpu_mem_growth_pct"),
+    "accuracy": ("top1_pct", "epochs_to_top1", "time_to_top1_s"),
+    "comparison": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "work"),
+}
+"""What a warning is about -> the columns that it touches."""
+HEADLINE: Mapping[str, tuple[Any, ...]] = {
+    "model": (), "width": (1,), "input_size": (), "variant": (), "batch_size": (), "precision": (),
+    "execution": ("eager",), "optimizer": ("sgd",), "accumulate": (1,), "launch_cpu": ("free",),
+    "strategy": ("single",), "gpu_mem_cap_mib": (), "window": (), "steps": (),
+}  # fmt: skip
+"""Fields that a heading tells where they are equal in all rows, and values of them that go without saying. All others
+are for `--columns` and trials.csv."""
+TOLD_OTHERWISE = frozenset({"spread", "faster-together"})
+"""Warnings of single processes that intervals, or the finding on sharing, tell of all of them."""
+FIRST_BATCH_PCT = 10.0
+"""A first batch that is more of the epoch than this decides more than chance does."""
+NAMED = ("images_per_s", "epoch_time_s", "gpu_mem_mib", "epochs_to_top1", "time_to_top1_s", "energy_to_top1_j",
+         "gmacs_per_image", "top1_pct", "cpu_s_per_epoch")  # fmt: skip
+"""Figures that words name."""
+
+
+def build_report(
+    table: Table, rows: TableRows, findings: Sequence[Finding], wanted: Collection[str] = ()
+) -> Report:
+    """The report of one table. `wanted`: columns that were asked for, in place of those that its question has."""
+    question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
+    columns, groups = build_table(table, rows, findings, question, wanted)
+    shown = [column.name for column in columns]
+    lines = list_rows(rows.summary)
+    return Report(
+        name=table.name,
+        question=table.question,
+        facts=collect_facts(table, rows),
+        columns=columns,
+        groups=groups,
+        findings=tuple(findings),
+        warnings=(*collect_warnings(table, rows, shown), *warn_of_baselines(findings)),
+        labels={label: {field: plain(row[field]) for field in table.varied} for label, row in lines},
+        figures={label: {name: plain(row.get(name)) for name in NAMED} for label, row in lines},
+        axis=table.axis,
+    )
+
+
+def build_table(
+    table: Table, rows: TableRows, findings: Sequence[Finding], question: str, wanted: Collection[str]
+) -> tuple[tuple[ReportColumn, ...], tuple[RowGroup, ...]]:
+    """Columns and lines: a line a group of jobs, a network, or a row."""
+    first = findings[0] if findings else None
+    if isinstance(first, SharingFinding) and not wanted:
+        names: tuple[str, ...] = ("group", "epoch_time_s", "slowdown", "work", "overlap")
+        columns = tuple(ReportColumn(name=name, is_number=name not in ("group", "overlap")) for name in names)
+        return columns, build_sharing_groups(rows.summary, first)
+    if isinstance(first, NetworkSizeFinding) and not wanted:
+        return describe_network_columns(rows.summary, first), build_network_groups(rows.summary, first)
+    alone = rows.summary[rows.summary["group"].isna()] if not wanted else rows.summary
+    layout = lay_out(table.varied, table.axis, table.tied)
+    names = choose_columns(alone, question, tuple(wanted))
+    columns = describe_columns(alone, layout.labels, names)
+    groups = build_groups(alone, layout, names, findings, lambda code: is_touching(code, names))
+    return columns, groups
+
+
+def collect_facts(table: Table, rows: TableRows) -> Facts:
+    """What stands above the table."""
+    summary = rows.summary
+    ended = summary[summary["repeats"] > 0]
+    machines = dict.fromkeys(
+        describe_machine(row)
+        for _, row in list_rows(summary.drop_duplicates(["gpu_name", "gpu_count", "cpu_name", "cpu_count"]))
+    )
+    images = ended["images_per_epoch"].dropna().unique()
+    targets = summary["until_top1"].dropna().unique()
+    return Facts(
+        fixed=select_fixed(table.fixed, table.varied),
+        machines=tuple(name for name in machines if name),
+        images=int(images[0]) if len(images) == 1 else None,
+        processes=(int(ended["repeats"].min()), int(ended["repeats"].max())) if len(ended) else (0, 0),
+        is_published=bool((ended["source"] != "measured").all()) if len(ended) else False,
+        time_kind=table.kind,
+        target_pct=float(targets[0]) if len(targets) == 1 else None,
+    )
+
+
+def select_fixed(fixed: Mapping[str, Any], varied: Collection[str]) -> dict[str, Any]:
+    """The fields of HEADLINE that are equal in all rows, but for values that go without saying."""
+    return {
+        field: fixed[field]
+        for field, usual in HEADLINE.items()
+        if field in fixed and field not in varied and fixed[field] not in usual
+    }
+
+
+def describe_machine(row: Mapping[str, Any]) -> str:
+    """`4 × NVIDIA H200, 64 CPUs`; a CPU by its name where no GPU was there."""
+    gpu, gpus, cpu, cpus = (
+        plain(row.get(name)) for name in ("gpu_name", "gpu_count", "cpu_name", "cpu_count")
+    )
+    parts = [f"{gpus} × {gpu}" if gpus else str(gpu)] if gpu else [str(cpu)] if cpu else []
+    return ", ".join([*parts, *([f"{cpus} CPUs"] if cpus else [])])
+
+
+def collect_warnings(table: Table, rows: TableRows, shown: Collection[str]) -> list[Warned]:
+    """A kind of warning each, with the rows that have it: only what touches a column that is shown."""
+    touched: dict[str, list[int]] = {}
+    for label, codes in zip(rows.summary.index, rows.summary["doubts"], strict=True):
+        for code in split_codes(codes):
+            touched.setdefault(code, []).append(int(label))
+    warnings = [
+        Warned(code=code, rows=tuple(labels)) for code, labels in touched.items() if is_touching(code, shown)
+    ]
+    return [*warn_of_evidence(table, rows), *warnings]
+
+
+def warn_of_baselines(findings: Sequence[Finding]) -> list[Warned]:
+    """Jobs that ran faster beside others than alone, so that their times alone are not reliable."""
+    groups = [
+        group for finding in findings if isinstance(finding, SharingFinding) for group in finding.groups
+    ]
+    spoilt = tuple(dict.fromkeys(group.spoilt_by for group in groups if group.spoilt_by is not None))
+    return [Warned(code="faster-together", rows=spoilt)] if spoilt else []
+
+
+def is_touching(code: str, shown: Collection[str]) -> bool:
+    """Whether a warning weakens a figure that is shown, and nothing else that is shown tells it.
+
+    How far processes lie apart is what intervals tell; what only earlier versions raised came from how they measured.
+    """
+    doubt = doubt_of(code)
+    if code in TOLD_OTHERWISE or doubt.raised_by == "earlier" or not doubt.serious:
+        return False
+    return any(set(TOLD_ABOUT[about]) & set(shown) for about in doubt.about)
+
+
+def warn_of_evidence(table: Table, rows: TableRows) -> list[Warned]:
+    """What weakens all answers: one process a row, a log's one figure a row, a first batch that is much of an epoch."""
+    ended = rows.summary[rows.summary["repeats"] > 0]
+    warnings: list[Warned] = []
+    if not len(ended):
+        return warnings
+    labels = tuple(int(label) for label in ended.index)
+    if table.kind == "published log":
+        warnings.append(Warned(code="published-log", rows=labels))
+    elif (ended["repeats"] == 1).all():
+        is_target = bool(ended["until_top1"].notna().any())
+        warnings.append(
+            Warned(
+                code="one-seed" if is_target else "one-process",
+                rows=labels,
+                figures={} if is_target else {"noise": math.expm1(rows.find_noise(*labels) or 0.0)},
+            )
+        )
+    if table.kind == "whole epochs":
+        share = 100 * ended["first_batch_s"].astype("float64") / ended["epoch_time_s"].astype("float64")
+        large = share[share > FIRST_BATCH_PCT]
+        if len(large) and ended["batch_size"].nunique() > 1:
+            warnings.append(
+                Warned(
+                    code="first-batch",
+                    rows=tuple(int(label) for label in large.index),
+                    figures={"low": float(large.min()) / 100, "high": float(large.max()) / 100},
+                )
+            )
+    return warnings

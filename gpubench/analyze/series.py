@@ -1,0 +1,303 @@
+"""Which rows may be compared: those of one workload on one machine, along one axis and what may fairly move with it.
+
+The workload is every trial field: what is computed, on which images, how they are fed, by what resources. All here
+counts by codes, a number for each value of a field, so that no row is looked at by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from gpubench.schema import catalog
+from gpubench.schema.columns import FIELD_COLUMNS
+from gpubench.schema.record import ALLOTTED
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, those
+
+Axes: TypeAlias = Sequence[Sequence[str]]
+"""The axes that an experiment asks for, each a group of fields that move together: `[["batch_size", "lr"]]`."""
+Codes: TypeAlias = npt.NDArray[np.int64]
+"""A number for each value, in the order in which they come; -1 where it is missing."""
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+CANDIDATES: tuple[str, ...] = tuple(name for name in FIELD_COLUMNS if not ABOUT[name].repeats)
+"""Fields that may tell rows apart: what only tells repeats apart never does."""
+AUTO = frozenset(those(lambda about: about.auto))
+"""Fields of which a missing value is one that the machine has yet to settle, and no other value."""
+FOLLOWS: dict[str, tuple[str, ...]] = {name: about.follows for name, about in ABOUT.items() if about.follows}
+"""Field -> those that fill it where nobody asked for it. While these determine it, it tells nothing new."""
+BEFORE: dict[str, Any] = {name: DEFAULTS[name] for name in those(lambda about: about.added)}
+"""Fields that came after the first results were stored: what a row that lacks them means."""
+WAY: tuple[str, ...] = ("strategy", *catalog.OWN_FIELDS)
+"""Fields that say how devices share the work."""
+DEVICES = those(lambda about: about.of_devices)
+"""Fields that say on what devices a trial runs, and how they share the work."""
+COUNTS = frozenset({"gpus", "ranks"})
+"""Those that say how many devices."""
+MOVES: dict[str, frozenset[str]] = {
+    axis: frozenset(name for name in FIELDS if axis in ABOUT[name].moves_with)
+    for axis in {axis for name in FIELDS for axis in ABOUT[name].moves_with}
+}
+"""Axis -> the fields that may move along it, where they are tied to it. `is_fair_step` says how far strategy and batch
+size may."""
+IMPLIED = frozenset(CANDIDATES) - set(ALLOTTED)
+"""Fields that may follow an axis by themselves: CPUs and loaders are looked at apart."""
+IN_WORDS = ("gpu_ids", "workers")
+"""Fields that may be left to the machine in a way that makes unlike values one."""
+
+
+def encode(values: Any) -> Codes:
+    """A number for each value, in order of first appearance; -1 where it is missing."""
+    codes: Codes = pd.factorize(values)[0].astype(np.int64)
+    return codes
+
+
+def combine(size: int, columns: Iterable[Codes]) -> Codes:
+    """A number for each combination of these codes, in order of first appearance; missing values are values here.
+
+    `size`: how many rows there are; without columns they are all alike.
+    """
+    combined = np.zeros(size, dtype=np.int64)
+    for codes in columns:
+        wide = combined * (codes.max(initial=-1) + 2) + codes + 1
+        combined = pd.factorize(wide)[0].astype(np.int64)
+    return combined
+
+
+def asked_fields(axes: Axes) -> tuple[str, ...]:
+    """Every field of the axes, flat."""
+    return tuple(dict.fromkeys(field for group in axes for field in group))
+
+
+def tied_fields(axes: Axes, *fields: str) -> set[str]:
+    """The other fields that are on one axis with any of `fields`, and so move with them."""
+    return {other for group in axes if set(fields) & set(group) for other in group} - set(fields)
+
+
+def movable(axis: str, tied: Collection[str]) -> frozenset[str]:
+    """The fields of `tied` that may move along `axis`; where devices are among them, what may move along those, too."""
+    axes = {axis, *(COUNTS & set(tied))}
+    may = frozenset().union(*(MOVES.get(field, frozenset()) for field in axes))
+    return (may & set(tied)) - {axis}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fields:
+    """The trial fields of rows as codes."""
+
+    codes: Mapping[str, Codes]
+    """Of CANDIDATES, `machine` and `group`."""
+    frame: pd.DataFrame
+    is_first_gpus: Mask
+    """Whether GPU ids are the first so many (0, 1, …), and so tell no more than how many there are."""
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame) -> Fields:
+        """The fields of runs, or of the rows of a summary."""
+        codes = {}
+        for name in CANDIDATES:
+            values = frame[name]
+            default = BEFORE.get(name)
+            codes[name] = encode(values if default is None else values.fillna(default))
+        codes |= {name: encode(frame[name]) for name in ("machine", "group")}
+        different = frame["gpu_ids"].drop_duplicates().dropna()
+        counting = {ids for ids in different if ids == tuple(range(len(ids)))}
+        return cls(codes=codes, frame=frame, is_first_gpus=frame["gpu_ids"].isin(counting).to_numpy())
+
+    def __len__(self) -> int:
+        return len(self.frame)
+
+    def take(self, places: Mask | npt.NDArray[np.int64]) -> Fields:
+        """Those of some of the rows, in this order."""
+        codes = {name: values[places] for name, values in self.codes.items()}
+        return Fields(codes=codes, frame=self.frame.iloc[places], is_first_gpus=self.is_first_gpus[places])
+
+    def replace(self, field: str, codes: Codes) -> Fields:
+        """The same with other values of a field."""
+        return Fields(codes={**self.codes, field: codes}, frame=self.frame, is_first_gpus=self.is_first_gpus)
+
+    @cached_property
+    def alone(self) -> Mask:
+        """Which rows are of trials that ran alone: all but the jobs of groups."""
+        return self.codes["group"] < 0
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many values each field has; those that the machine has yet to settle are none."""
+        return {
+            name: len(np.unique(codes[codes >= 0] if name in AUTO else codes))
+            for name, codes in self.codes.items()
+            if name in CANDIDATES
+        }
+
+    @cached_property
+    def devices(self) -> npt.NDArray[np.float64]:
+        """GPUs of each row's trial; on a CPU its ranks."""
+        gpus, ranks = (self.frame[name].to_numpy("float64", na_value=np.nan) for name in ("gpus", "ranks"))
+        return np.where(gpus > 0, gpus, np.where(ranks > 0, ranks, 1.0))
+
+    @cached_property
+    def way(self) -> Codes:
+        """How the devices shared the work: the strategy, and what belongs to that alone."""
+        return combine(len(self), [self.codes[name] for name in WAY])
+
+    def is_numeric(self, field: str) -> bool:
+        """Whether all values of a field are numbers."""
+        values = self.frame[field]
+        if field not in AUTO and BEFORE.get(field) is None and values.isna().any():
+            return False
+        return bool(pd.api.types.is_numeric_dtype(values)) and not pd.api.types.is_bool_dtype(values)
+
+    def is_auto(self, field: str) -> Mask:
+        """Which trials left `field`, of IN_WORDS, to the machine, as far as records tell."""
+        return self.frame[f"is_{field}_auto"].to_numpy(dtype=bool)
+
+    def told_apart(self, field: str, free: Collection[str]) -> Codes:
+        """The codes by which rows of different workloads are told apart."""
+        codes = self.codes[field]
+        if field == "gpu_ids":  # the first ones, or others of the same model where one of these was lost
+            alike = self.is_first_gpus | self.is_auto(field)
+        elif field == "workers" and {*COUNTS, "cpus"} & set(free):  # their number follows
+            alike = self.is_auto(field)
+        else:
+            return codes
+        return np.where(alike, codes.max(initial=-1) + 1, codes)
+
+    def telling(self, free: Collection[str]) -> list[str]:
+        """The fields, but for `free` ones, that differ between rows: those that follow others, too."""
+        differing = []
+        for field in CANDIDATES:
+            if field in free:
+                continue
+            if field in IN_WORDS:
+                codes = self.told_apart(field, free)
+                count = len(np.unique(codes[codes >= 0]))
+            else:
+                count = self.counts[field]
+            if count > 1:
+                differing.append(field)
+        return differing
+
+    def _encode(self, field: str) -> Codes:
+        return self.codes[field] if field in self.codes else encode(self.frame[field])
+
+    def is_determined(self, field: str, by: Collection[str]) -> bool:
+        """Whether rows that are equal in all of `by` never differ in `field`."""
+        if self.counts[field] <= 1:
+            return True
+        groups = combine(len(self), [self._encode(name) for name in by])
+        known = self.codes[field] >= 0 if field in AUTO else np.ones(len(self), dtype=bool)
+        both = combine(len(self), [groups, self.codes[field]])
+        return len(np.unique(both[known])) == len(np.unique(groups[known]))
+
+    def varied(self, axes: Axes = ()) -> tuple[str, ...]:
+        """The fields that differ between rows, in the order of their columns.
+
+        One that was asked for as an axis always counts; one that merely follows another (FOLLOWS) does not.
+        """
+        wanted = asked_fields(axes)
+        return tuple(
+            field
+            for field in CANDIDATES
+            if self.counts[field] > 1
+            and (field in wanted or field not in FOLLOWS or not self._is_following(field))
+        )
+
+    def _is_following(self, field: str) -> bool:
+        """Whether a field tells nothing beside those of FOLLOWS.
+
+        Of GPU ids, only that they are the first so many, or stand for these where one was lost; of loaders, only if
+        none or all trials alone left their number to the machine.
+        """
+        if field == "gpu_ids":
+            known = self.codes[field] >= 0
+            if not (self.is_first_gpus | self.is_auto(field))[known].all():
+                return False
+        if field == "workers":
+            told = self.alone & self.frame["is_asked_known"].to_numpy(dtype=bool)
+            if len(np.unique(self.is_auto(field)[told])) > 1:
+                return False
+        return self.is_determined(field, FOLLOWS[field])
+
+    def fixed(self) -> dict[str, Any]:
+        """The fields that have one and the same known value in all rows, with that value."""
+        values = {}
+        for name in CANDIDATES:
+            if self.counts[name] == 1:
+                known = self.frame[name].dropna()
+                value = known.iloc[0] if len(known) else BEFORE.get(name)
+                if value is not None:
+                    values[name] = value.item() if isinstance(value, np.generic) else value
+        return values
+
+    def find_axis(self, axes: Axes) -> str | None:
+        """The field that growth runs along: the batch size if it varies, else the GPUs, else the first number.
+
+        Where the experiment's axes are known only they count, and jobs of groups never do. None if nothing numeric
+        varies.
+        """
+        alone = self.take(self.alone)
+        fields = [field for field in alone.varied(axes) if not axes or field in asked_fields(axes)]
+        numeric = [field for field in fields if alone.is_numeric(field)]
+        return next((field for field in ("batch_size", "gpus", *numeric) if field in numeric), None)
+
+    def find_tied(self, axis: str, axes: Axes) -> tuple[str, ...]:
+        """The fields that change together with `axis`, and may: those on one axis with it, and those that nobody asked
+        for and that it determines (the strategy that a GPU count implies, say). Without known axes: none."""
+        alone = self.take(self.alone)
+        zipped = {field for group in axes if axis in group for field in group}
+        told = IMPLIED - {*asked_fields(axes)} if axes else frozenset()
+        implied = {field for field in told if alone.counts[field] > 1 and alone.is_determined(field, (axis,))}
+        return tuple(sorted(movable(axis, zipped | implied)))
+
+    def series(self, axis: str, tied: Collection[str] = ()) -> tuple[Codes, Codes]:
+        """Of each row its series, and inside that what further tells rows apart, both as codes.
+
+        Rows of one series differ in `axis` alone, in those of `tied` that may move along it, and in what other fields
+        determine. Rows of different machines are in different series. `self`: of trials alone.
+        """
+        free = {axis, *movable(axis, tied)}
+        fields = self.telling(free)
+        machines = self.codes["machine"]
+        several = [machines] if len(np.unique(machines[machines >= 0])) > 1 else []
+        shown = [field for field in fields if not self._is_told_by_others(field, fields)]
+        told = {field: self.told_apart(field, free) for field in fields}
+        # A planned row, which lacks what the machine settles, joins the series that it will be of.
+        every = combine(len(self), [*told.values(), *several])
+        return combine(len(self), [*(told[field] for field in shown), *several]), every
+
+    def _is_told_by_others(self, field: str, fields: Collection[str]) -> bool:
+        """Whether a series need not be named by `field`: other ones of `fields` determine it."""
+        others = [other for other in FOLLOWS.get(field, ()) if other in fields]
+        return bool(others) and self.is_determined(field, others)
+
+    def is_fair_step(self, before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> Mask:
+        """Whether what moves along between neighbours of a series may; both are places of rows.
+
+        Where the number of devices changes, the batch size or the batch a device must stay, and the strategy, but that
+        `single` on one device is where every strategy begins. Where it stays, a larger batch brings no other strategy,
+        GPUs, loaders or CPUs.
+        """
+
+        def is_same(name: str) -> Mask:
+            same: Mask = self.codes[name][before] == self.codes[name][after]
+            return same
+
+        some, others = self.devices[before], self.devices[after]
+        batch = self.frame["batch_size"].to_numpy("float64", na_value=np.nan)
+        same_batch = is_same("batch_size")
+        per_device = batch / self.devices
+        beside = np.logical_and.reduce([is_same(name) for name in ("strategy", "gpu_ids", "workers", "cpus")])
+        fewer = np.where(some < others, before, after)
+        begins = (self.devices[fewer] == 1) & (self.frame["strategy"].to_numpy()[fewer] == "single")
+        same_share = same_batch | (per_device[before] == per_device[after])
+        fair: Mask = np.where(
+            some == others, same_batch | beside, same_share & (begins | (self.way[before] == self.way[after]))
+        )
+        return fair

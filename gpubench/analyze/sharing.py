@@ -1,0 +1,268 @@
+"""May these jobs share the machine? The work that jobs get done together against one after the other.
+
+Work is the sum of time alone by time together over all jobs: 1 is as much as one job after the other, the number of
+jobs no loss at all. On the way from 1 to that, up to a tenth is no overlap, from nine tenths on full overlap. What is
+claimed are the sides of these two borders, so that a word is what they leave.
+
+A time alone that is beaten beside others is spoilt, as neighbours don't help; then nothing is known of any group that
+is compared with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word
+from gpubench.core.claims import Claim, Design
+from gpubench.core.findings import SharingFinding, SharingGroup
+from gpubench.stats.estimates import add_work
+
+NONE, SOME, FULL = "none", "some", "full"
+NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
+"""Of the way from 1 to the number of jobs: up to the first is no overlap, from the second on full overlap."""
+UNKNOWN = "unknown"
+WORK, SLOWDOWN = "work", "slowdown"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobGroup:
+    """Jobs that ran together, as the summary has them."""
+
+    name: str
+    label: Mapping[str, Any]
+    """Fields that tell it from others of its name."""
+    rows: tuple[int, ...]
+    jobs: int
+    """How many they were; a job without a record has no row."""
+
+
+def make_claims(rows: TableRows) -> list[Claim]:
+    """For each group on which sides of both borders its work lies, and of its jobs whether they are faster than alone.
+
+    Claims of work have the group's first job as candidate and as baseline, and the border in `limit`; those of
+    `slowdown` the job and its trial alone.
+    """
+    times, alone = find_times(rows), find_alone(rows)
+    baselines = find_baselines(rows, times, alone)
+    claims = []
+    for group in list_groups(rows):
+        claims += [
+            Claim(
+                metric=SLOWDOWN,
+                candidate=row,
+                baseline=alone[row],
+                # By all processes: as in work, a group and a trial alone have nothing in common but the machine.
+                evidence=replace(rows.compare(times, row, alone[row]), pairs=None),
+                design="paired",
+                family=f"sharing:{row}",
+            )
+            for row in group.rows
+            if row in alone and row in times
+        ]
+        together = list_common_runs(group, times)
+        if len(group.rows) < group.jobs or not together[0] or not all(row in baselines for row in group.rows):
+            continue
+        evidence = add_work(
+            dict(baselines[row] for row in group.rows),
+            [(baselines[row][0], samples) for row, samples in zip(group.rows, together, strict=True)],
+            noise=rows.find_noise(*group.rows, *(alone[row] for row in group.rows if row in alone)),
+        )
+        designs: tuple[Design, Design] = ("above", "below")
+        claims += [
+            Claim(
+                metric=WORK,
+                candidate=group.rows[0],
+                baseline=group.rows[0],
+                evidence=evidence,
+                design=design,
+                family="sharing",
+                limit=math.log(border),
+            )
+            for border in find_borders(group.jobs)
+            for design in designs
+        ]
+    return claims
+
+
+def make_findings(
+    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
+) -> list[SharingFinding]:
+    """What the decided claims come to; none without a group."""
+    about: dict[int, list[Claim]] = {}
+    for claim in claims:
+        if claim.metric == WORK:
+            about.setdefault(claim.candidate, []).append(claim)
+    spoilt = {
+        claim.baseline: claim.candidate
+        for claim in claims
+        if claim.metric == SLOWDOWN and claim.decided.word != UNKNOWN and claim.decided.direction == "less"
+    }
+    alone = find_alone(rows)
+    groups = []
+    for group in list_groups(rows):
+        spoilt_by = next((spoilt[alone[row]] for row in group.rows if alone.get(row) in spoilt), None)
+        groups.append(_judge(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
+    if not groups:
+        return []
+    unsettled = [
+        claim
+        for group in groups
+        if group.gains is None and group.spoilt_by is None
+        for claim in about.get(group.rows[0], [])[:2]
+        if claim.decided.direction == ("more" if claim.design == "above" else "less")
+    ]
+    words = {group.word for group in groups} - {UNKNOWN}
+    finding = SharingFinding(
+        word="likely" if "likely" in words else "sure" if words else "unknown",
+        claims=tuple(claims),
+        rows=tuple(row for group in groups for row in group.rows),
+        remedy=find_remedy(unsettled, claims, round_minutes),
+        groups=tuple(groups),
+    )
+    return [finding]
+
+
+def find_words(finding: SharingFinding) -> dict[int, str]:
+    """Of each job the one overlap that is not excluded, as the column `sharing` has it: none, some, full or unknown.
+
+    Jobs whose group has no work, as one that ran out of memory, are left out.
+    """
+    return {
+        row: group.overlaps[0] if len(group.overlaps) == 1 else UNKNOWN
+        for group in finding.groups
+        if group.work is not None
+        for row in group.rows
+    }
+
+
+def find_borders(jobs: int) -> tuple[float, float]:
+    """The work up to which so many jobs don't overlap, and from which on they overlap fully."""
+    return 1 + NO_OVERLAP * (jobs - 1), 1 + FULL_OVERLAP * (jobs - 1)
+
+
+def list_groups(rows: TableRows) -> list[JobGroup]:
+    """The groups of jobs of a table, in its order.
+
+    Copies are named by what they are copies of. Groups that share a name are told apart by the fields in which all jobs
+    of each are alike.
+    """
+    jobs = rows.summary[rows.summary["group"].notna()]
+    shared = jobs.groupby("group")["unit"].nunique()
+    groups = []
+    for _, members in jobs.groupby("unit", sort=False):
+        name = str(members["group"].iloc[0])
+        label = {}
+        if shared[name] > 1:
+            namesakes = jobs[jobs["group"] == name]
+            label = {
+                field: members[field].iloc[0]
+                for field in rows.varied
+                if members[field].nunique(dropna=False) == 1 < namesakes[field].nunique(dropna=False)
+            }
+        groups.append(
+            JobGroup(
+                name="" if "copies" in rows.varied else name,
+                label={} if "copies" in rows.varied else label,
+                rows=tuple(map(int, members.index)),
+                jobs=max(len(members), int(members["jobs_of_group"].fillna(0).max())),
+            )
+        )
+    return groups
+
+
+def find_times(rows: TableRows) -> Figures:
+    """Epoch times in seconds: a job and its trial alone are of equally many images."""
+    return rows.collect(rows.ended["epoch_time_s"].astype("float64"))
+
+
+def find_alone(rows: TableRows) -> dict[int, int]:
+    """Of each job the row of the same trial alone on the same machine, where there is one that ended ok."""
+    solos = rows.ended[rows.ended["group"].isna()].drop_duplicates(["trial_id", "machine"])
+    labels = dict(zip(zip(solos["trial_id"], solos["machine"], strict=True), solos["row"], strict=True))
+    jobs = rows.summary[rows.summary["group"].notna()]
+    keys = zip(jobs.index, zip(jobs["solo_id"], jobs["machine"], strict=True), strict=True)
+    return {row: labels[key] for row, key in keys if key in labels}
+
+
+def find_baselines(
+    rows: TableRows, times: Figures, alone: Mapping[int, int]
+) -> dict[int, tuple[Hashable, list[float]]]:
+    """Of each job the name of its trial alone and the times of that; a job of which they are not known is left out.
+
+    Where no row is of the trial alone, these are the times that the group's own runs were compared with.
+    """
+    stored = rows.ended.dropna(subset=["solo_epoch_time_s"]).drop_duplicates(["row", "solo_epoch_time_s"])
+    times_of: dict[int, list[float]] = stored.groupby("row")["solo_epoch_time_s"].agg(list).to_dict()  # type: ignore[assignment]
+    baselines: dict[int, tuple[Hashable, list[float]]] = {
+        row: (name if isinstance(name := rows.get(row, "solo_id"), str) else row, members)
+        for row, members in times_of.items()
+    }
+    known = {row: label for row, label in alone.items() if label in times}
+    return baselines | {row: (label, list(times[label].values())) for row, label in known.items()}
+
+
+def list_common_runs(group: JobGroup, times: Figures) -> list[list[float]]:
+    """For each job its times, one for each run of the group that all of its jobs ended, in the same order."""
+    samples = [times.get(row, {}) for row in group.rows]
+    common = [key for key in samples[0] if all(key in others for others in samples)]
+    return [[each[key] for key in common] for each in samples]
+
+
+def _judge(
+    group: JobGroup, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
+) -> SharingGroup:
+    facts: dict[str, Any] = {
+        "name": group.name,
+        "label": group.label,
+        "rows": group.rows,
+        "jobs": group.jobs,
+        "predicted_work": _predict_work(group, summary),
+        "spoilt_by": spoilt_by,
+    }
+    if not claims:
+        return SharingGroup(
+            work=None, bound=None, is_lower_bound=False, overlaps=(), word="unknown", gains=None, **facts
+        )
+    work = math.exp(claims[0].evidence.center)
+    none, full = (math.log(border) for border in find_borders(group.jobs))
+    shown = {
+        (claim.design, claim.limit): claim
+        for claim in claims
+        if spoilt_by is None and claim.decided.word != UNKNOWN
+    }
+    above_none, below_none = shown.get(("above", none)), shown.get(("below", none))
+    above_full, below_full = shown.get(("above", full)), shown.get(("below", full))
+    overlaps = tuple(
+        word
+        for word, excluded in (
+            (NONE, above_none),
+            (SOME, below_none or above_full),
+            (FULL, below_full),
+        )
+        if excluded is None
+    )
+    gains = True if above_none else False if below_none else None
+    # The bound that the word rests on: where two borders bound it, that which says whether sharing gains.
+    resting = above_full or above_none or below_none or below_full
+    return SharingGroup(
+        work=work,
+        bound=None if resting is None else resting.decided.low or resting.decided.high,
+        is_lower_bound=resting is not None and resting.design == "above",
+        overlaps=overlaps,
+        word=find_word(shown.values()),
+        gains=gains,
+        **facts,
+    )
+
+
+def _predict_work(group: JobGroup, summary: pd.DataFrame) -> float | None:
+    """The work that was predicted before the group ran; None where a job has no prediction."""
+    slowdowns = summary.loc[list(group.rows), "predicted_slowdown"].astype("float64")
+    if slowdowns.isna().any() or len(slowdowns) < group.jobs:
+        return None
+    return float((1 / slowdowns).sum())

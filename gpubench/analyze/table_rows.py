@@ -1,0 +1,206 @@
+"""The rows of one table and what their processes tell: where every question takes its figures from."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from gpubench.analyze.folder import Folder, Table
+from gpubench.analyze.series import Axes
+from gpubench.core.claims import Claim, Evidence, Word
+from gpubench.core.findings import Remedy
+from gpubench.schema.hosts import first as first_host
+from gpubench.stats.estimates import compare_rounds
+from gpubench.stats.noise import NOISE, find_bottleneck
+from gpubench.stats.power import find_rounds
+
+Samples: TypeAlias = Mapping[Hashable, float]
+"""A figure of each process of a row, by its round, repeat and node: what two rows have in common there makes a pair."""
+Figures: TypeAlias = Mapping[int, dict[Hashable, float]]
+"""Row -> its samples; a row without any is left out."""
+WAITING_PCT = 20.0
+"""Of an epoch, from which on loaders set the pace of a row."""
+LONGEST_ADVICE_MIN = 60.0
+"""What would take longer to settle is not advised."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRows:
+    """The rows of one table, as a question needs them."""
+
+    summary: pd.DataFrame
+    """A line a row, in the table's order; index: labels."""
+    runs: pd.DataFrame
+    """A line a process; `row`: the label of its row."""
+    noise: Mapping[int, float] = field(default_factory=dict)
+    """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
+    varied: tuple[str, ...] = ()
+    axes: Axes = ()
+    """As the experiment asked for them."""
+    axis: str | None = None
+    """The field along which rows are ordered."""
+    tied: tuple[str, ...] = ()
+    """Fields that may move along it."""
+    has_only_baselines: bool = False
+    """Whether all trials alone are there because jobs are compared with them."""
+    is_of_tries: bool = False
+    """Whether its rows are tries of the largest batch size, which tell of memory alone."""
+
+    @cached_property
+    def ended(self) -> pd.DataFrame:
+        """The processes that ended ok."""
+        return self.runs[(self.runs["status"] == "ok") & self.runs["row"].isin(self.summary.index)]
+
+    @cached_property
+    def alone(self) -> pd.DataFrame:
+        """The rows of trials that ran alone and have a rate."""
+        is_timed = self.summary.index.isin(list(self.rates))
+        return self.summary[self.summary["group"].isna() & is_timed]
+
+    @cached_property
+    def rates(self) -> Figures:
+        """Images a second; epochs a second where any row does not know its images."""
+        return self.collect(self.images / self.ended["epoch_time_s"].astype("float64"))
+
+    @cached_property
+    def round_minutes(self) -> float | None:
+        """What a further round of all rows takes; None where records do not tell."""
+        taken = self.ended.groupby("row")["took_s"].median()
+        return None if taken.empty or taken.isna().any() else float(taken.sum() / 60)
+
+    @cached_property
+    def images(self) -> pd.Series[float]:
+        """Images of an epoch, of each process that ended ok; 1 where any of the table does not know them."""
+        images = self.ended["images_per_epoch"].astype("float64")
+        is_timed = self.ended["epoch_time_s"].notna()
+        return images if images[is_timed].notna().all() else pd.Series(1.0, index=images.index)
+
+    def get(self, row: int, column: str) -> Any:
+        """A value of the summary."""
+        return self.summary.at[row, column]
+
+    def collect(self, values: pd.Series[Any]) -> Figures:
+        """A figure of processes that ended ok, a line each, by row; those that are not known or 0 are left out."""
+        runs = self.ended.loc[values.index[np.isfinite(values.astype("float64")) & (values > 0)]]
+        keys = runs[["row", "round", "repeat"]].astype("float64").fillna(-1).astype("int64")
+        keys["host"] = [first_host(host) if isinstance(host, str) else "" for host in runs["host"]]
+        keys["number"] = keys.groupby(list(keys)).cumcount()
+        figures: dict[int, dict[Hashable, float]] = {}
+        for (row, *key), value in zip(
+            keys.itertuples(index=False), values.loc[runs.index].astype("float64"), strict=True
+        ):
+            figures.setdefault(row, {})[tuple(key)] = value
+        return figures
+
+    def find_noise(self, *rows: int) -> float | None:
+        """The most that any of these rows was seen to vary by."""
+        return max((self.noise[row] for row in rows if row in self.noise), default=None)
+
+    def compare(self, figures: Figures, candidate: int, baseline: int) -> Evidence:
+        """The logarithm of the ratio of two rows' figures.
+
+        Of rows that were measured on unlike nodes, or unlike often on them, only common rounds tell: nobody knows what
+        nodes differ by.
+        """
+        over, under = figures[candidate], figures[baseline]
+        evidence = compare_rounds(over, under, noise=self.find_noise(candidate, baseline))
+        return (
+            evidence if _list_nodes(over) == _list_nodes(under) else replace(evidence, welch=None, noise=None)
+        )
+
+
+def collect_rows(folder: Folder, table: Table) -> TableRows:
+    """The rows of a table of a folder."""
+    summary = folder.table_frame(table)
+    members = folder.members[folder.members["row"].isin(table.rows)]
+    return TableRows(
+        summary=summary,
+        runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
+        noise=borrow_noise(summary),
+        varied=table.varied,
+        axes=table.axes,
+        axis=table.axis,
+        tied=table.tied,
+        is_of_tries=table.is_of_tries,
+        has_only_baselines=table.has_only_baselines,
+    )
+
+
+def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
+    """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
+    step_s = summary["batch_size"].astype("float64") / summary["images_per_s"]
+    before = summary["before"].astype("float64")
+    is_half = summary["batch_size"].astype("float64") == 2 * before.map(
+        summary["batch_size"].astype("float64")
+    )
+    facts = pd.DataFrame(
+        {
+            "gpus": summary["gpus"].fillna(0).astype("int64"),
+            "utilization_pct": summary["gpu_util_pct"],
+            "step_growth": (step_s / before.map(step_s)).where(is_half),
+            "is_loader_bound": summary["data_wait_pct"].astype("float64") >= WAITING_PCT,
+            "is_shared": summary["group"].notna(),
+            "strategy": summary["strategy"],
+        }
+    ).astype(object)
+    known: list[dict[str, Any]] = facts.where(facts.notna(), None).to_dict("records")  # type: ignore[assignment]
+    noise = (math.log1p(NOISE[find_bottleneck(**each)]) for each in known)
+    return dict(zip(map(int, summary.index), noise, strict=True))
+
+
+def find_word(claims: Iterable[Claim]) -> Word:
+    """How sure several claims are together: the least sure word of those that are decided; unknown where none is."""
+    words = {claim.decided.word for claim in claims} - {"unknown"}
+    return "likely" if "likely" in words else "sure" if words else "unknown"
+
+
+def find_remedy(
+    open_claims: Iterable[Claim], claims: Sequence[Claim], round_minutes: float | None
+) -> Remedy | None:
+    """The rounds that would settle these of all claims; None where they take too many or too long, or nobody knows.
+
+    `round_minutes`: what a further round of the whole sweep takes; None: not known.
+    """
+    unsettled = list(open_claims)
+    families: dict[str, list[Claim]] = {}
+    for claim in claims:
+        families.setdefault(claim.family, []).append(claim)
+    rounds = [find_rounds(claim, families[claim.family]) for claim in unsettled]
+    known = [count for count in rounds if count is not None]
+    if not known or len(known) < len(rounds):
+        return None
+    present = min(min(claim.evidence.processes) for claim in unsettled)
+    minutes = None if round_minutes is None else (max(known) - present) * round_minutes
+    return (
+        None
+        if minutes is not None and minutes > LONGEST_ADVICE_MIN
+        else Remedy(rounds=max(known), minutes=minutes)
+    )
+
+
+def list_open(claims: Iterable[Claim]) -> list[Claim]:
+    """Those that are not sure."""
+    return [claim for claim in claims if claim.decided.word != "sure"]
+
+
+def list_rows(claims: Sequence[Claim]) -> tuple[int, ...]:
+    """The rows that claims are about, each once."""
+    return tuple(dict.fromkeys(row for claim in claims for row in (claim.candidate, claim.baseline)))
+
+
+def find_label(value: Any) -> int | None:
+    """A label of a row out of a column of labels; None where it is missing."""
+    return None if pd.isna(value) else int(value)
+
+
+def _list_nodes(samples: Samples) -> dict[Any, float]:
+    """The share of processes on each node."""
+    nodes = Counter(key[2] for key in samples if isinstance(key, tuple))
+    return {node: count / len(samples) for node, count in nodes.items()}

@@ -1,0 +1,120 @@
+"""Who reaches the target first, in seconds and in joules.
+
+Only rows that trained until the same top-1 on the same images are compared, each with each: the first is chosen by the
+figures, and a claim on the best of many has to hold against any of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, list_open
+from gpubench.core.claims import Claim, Evidence
+from gpubench.core.findings import TargetFinding
+
+TASK = ("until_top1", "data", "num_classes", "machine")
+"""Rows that differ in one of these have no target in common."""
+EPOCHS_APART = 2.0
+"""Epochs to a target by which two seeds of one configuration may differ."""
+TIME, ENERGY = "time_to_top1_s", "energy_to_top1_j"
+
+
+def make_claims(rows: TableRows) -> list[Claim]:
+    """Of each two rows that reached a target, the slower one as baseline; then the same of their energy.
+
+    Ratios are of seconds and of joules: below 1 the candidate has the less. Where a row is of one seed, both its
+    epochs to the target and the pace of its process may be others with the next.
+    """
+    claims = []
+    epochs = rows.summary["epochs_to_top1"].astype("float64")
+    for number, members in enumerate(list_tasks(rows.summary)):
+        for metric in (TIME, ENERGY):
+            figures = find_figures(rows, members, metric)
+            order = sorted(figures, key=lambda row: _middle(figures, row))
+            for candidate, baseline in itertools.combinations(order, 2):
+                evidence = rows.compare(figures, candidate, baseline)
+                claims.append(
+                    Claim(
+                        metric=metric,
+                        candidate=candidate,
+                        baseline=baseline,
+                        evidence=_with_seeds(evidence, epochs[candidate], epochs[baseline]),
+                        design="paired",
+                        family=f"target:{number}:{metric}",
+                    )
+                )
+    return claims
+
+
+def make_findings(
+    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
+) -> list[TargetFinding]:
+    """What the decided claims come to, a finding a target."""
+    findings = []
+    for number, members in enumerate(list_tasks(rows.summary)):
+        about = [claim for claim in claims if claim.family.startswith(f"target:{number}:")]
+        order = _sort(rows, members, TIME)
+        frugal = _sort(rows, members, ENERGY)
+        first = [claim for claim in about if claim.metric == TIME and claim.candidate == order[0]]
+        least = [claim for claim in about if claim.metric == ENERGY and claim.candidate == frugal[0]]
+        is_interrupted = members["status"] == "interrupted"
+        findings.append(
+            TargetFinding(
+                word=find_word(first),
+                claims=tuple(about),
+                rows=tuple(map(int, members.index)),
+                remedy=find_remedy(list_open(first), about, round_minutes),
+                target_pct=float(members["until_top1"].iloc[0]),
+                order=tuple(order),
+                as_fast=tuple(claim.baseline for claim in first if claim.decided.word == "unknown"),
+                unreached=tuple(
+                    int(row) for row in members.index[(members["repeats"] > 0) & ~members.index.isin(order)]
+                ),
+                interrupted=tuple(map(int, members.index[is_interrupted & (members["repeats"] == 0)])),
+                least_energy=frugal[0] if frugal else None,
+                energy_word="unknown"
+                if any(claim.decided.word == "unknown" for claim in least)
+                else find_word(least),
+            )
+        )
+    return findings
+
+
+def list_tasks(summary: pd.DataFrame) -> list[pd.DataFrame]:
+    """The rows of trials alone that trained until a top-1, by target."""
+    is_asked = summary["until_top1"].notna() & summary["machine"].notna()
+    members = summary[summary["group"].isna() & is_asked]
+    return [part for _, part in members.groupby(list(TASK), sort=False, dropna=False)]
+
+
+def find_figures(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures:
+    """A figure of each process of the rows all of whose processes reached the target: the lucky ones would flatter."""
+    figures = rows.collect(rows.ended[metric].astype("float64"))
+    return {
+        row: figures[row]
+        for row in members.index
+        if row in figures and len(figures[row]) == rows.get(row, "repeats")
+    }
+
+
+def _sort(rows: TableRows, members: pd.DataFrame, metric: str) -> list[int]:
+    figures = find_figures(rows, members, metric)
+    return sorted(figures, key=lambda row: _middle(figures, row))
+
+
+def _middle(figures: Figures, row: int) -> float:
+    """The logarithm of the geometric mean, by which claims compare."""
+    return math.fsum(map(math.log, figures[row].values())) / len(figures[row])
+
+
+def _with_seeds(evidence: Evidence, *epochs: float) -> Evidence:
+    """The evidence with what seeds may differ by, too; it matters where nothing can be tested."""
+    if evidence.noise is None or not all(number > 0 for number in epochs):
+        return replace(evidence, noise=None)
+    shares = (EPOCHS_APART / number for number in epochs)
+    return replace(evidence, noise=math.hypot(evidence.noise, *shares))

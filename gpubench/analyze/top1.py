@@ -1,0 +1,137 @@
+"""Does top-1 stay the same? Over seeds, inside a margin of a percentage point.
+
+Along numbers each row is compared with the next smaller one, along words (variants, strategies) with the first. Of
+each pair two things are claimed: that they differ, and that they lie inside the margin. One seed decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from gpubench.analyze.series import CANDIDATES, Fields, asked_fields, combine, tied_fields
+from gpubench.analyze.table_rows import TableRows, list_rows
+from gpubench.core.claims import Claim, Design, Word
+from gpubench.core.findings import Top1Finding
+from gpubench.schema.record import ALLOTTED
+from gpubench.stats.estimates import FEWEST_SEEDS, compare_percentages
+
+ANOTHER_TASK = ("data", "num_classes", "until_top1")
+"""Fields whose values have no top-1 in common: other images, or a training that ends at one."""
+ASKED_OF_ONE_SEED = ("variant", "precision", "optimizer")
+"""Fields of which it is said that nothing is known where there are too few seeds: they change what is learned."""
+MARGIN = 1.0
+"""Percentage points inside which top-1 counts as equal. For less than one nobody takes the slower of two trainings;
+and it is about the least that five seeds show that lie half a point (a standard deviation) apart."""
+
+
+def make_claims(rows: TableRows) -> list[Claim]:
+    """Two claims a pair of rows, field by field: that they differ, and that they are equal."""
+    seeds = find_seeds(rows)
+    judged = rows.alone[rows.alone.index.isin(list(seeds)) & rows.alone["until_top1"].isna()]
+    designs: tuple[tuple[Design, float], ...] = (("paired", 0.0), ("equal", MARGIN))
+    claims = []
+    compared = set()
+    for field in rows.varied:
+        for candidate, baseline in list_pairs(rows, judged, field):
+            sides = seeds[candidate], seeds[baseline]
+            if min(map(len, sides)) < FEWEST_SEEDS and field not in ASKED_OF_ONE_SEED:
+                continue
+            if frozenset((candidate, baseline)) in compared:
+                continue
+            compared.add(frozenset((candidate, baseline)))
+            images = judged.loc[[candidate, baseline], "val_images"].astype("float64").min()
+            evidence = compare_percentages(*sides, images=None if np.isnan(images) else int(images))
+            claims += [
+                Claim(
+                    metric="top1_pct",
+                    candidate=candidate,
+                    baseline=baseline,
+                    evidence=evidence,
+                    design=design,
+                    family=f"top1:{field}",
+                    limit=limit,
+                )
+                for design, limit in designs
+            ]
+    return claims
+
+
+def make_findings(
+    rows: TableRows,
+    claims: Sequence[Claim],
+    round_minutes: float | None = None,  # noqa: ARG001  # seeds take trainings of their own
+) -> list[Top1Finding]:
+    """What the decided claims come to: a finding a field, along words one for each two values."""
+    seeds = find_seeds(rows)
+    fields = Fields.of(rows.summary)
+    sides: dict[tuple[str, object, object], list[Claim]] = {}
+    for claim in claims:
+        field = claim.family.split(":")[1]
+        values = [rows.get(row, field) for row in (claim.candidate, claim.baseline)]
+        key = (field, None, None) if fields.is_numeric(field) else (field, *values)
+        sides.setdefault(key, []).append(claim)
+    findings = []
+    for (field, value, baseline), members in sides.items():
+        pairs: dict[tuple[int, int], list[Word]] = {}
+        for claim in members:
+            pairs.setdefault((claim.candidate, claim.baseline), []).append(claim.decided.word)
+        best = [_find_best(words) for words in pairs.values()]
+        about = list_rows(members)
+        findings.append(
+            Top1Finding(
+                word=max(best, key=ORDER.index),
+                claims=tuple(members),
+                rows=about,
+                field=field,
+                value=value,
+                baseline=baseline,
+                seeds=min(len(seeds[row]) for row in about),
+            )
+        )
+    return findings
+
+
+ORDER: tuple[Word, ...] = ("sure", "likely", "unknown")
+
+
+def _find_best(words: Sequence[Word]) -> Word:
+    """A pair is as sure as the surer of its two claims."""
+    return min(words, key=ORDER.index)
+
+
+def find_seeds(rows: TableRows) -> dict[int, list[float]]:
+    """The top-1 of each of a row's repeats, which differ in their seed, in per cent; of several rounds the first."""
+    ended = rows.ended.dropna(subset=["top1_pct"]).sort_values("round", kind="stable")
+    first = ended.drop_duplicates(["row", "repeat"])
+    seeds: dict[int, list[float]] = first.groupby("row")["top1_pct"].agg(list).to_dict()  # type: ignore[assignment]
+    return seeds
+
+
+def list_pairs(rows: TableRows, judged: pd.DataFrame, field: str) -> list[tuple[int, int]]:
+    """Rows that differ in `field`, and in what moves with it, alone, each with the one that it is compared with."""
+    if field in (*ANOTHER_TASK, *ALLOTTED) or len(judged) < 2:
+        return []
+    fields = Fields.of(judged)
+    asked = asked_fields(rows.axes)
+    implied = {
+        name
+        for name in CANDIDATES
+        if rows.axes and name not in asked and fields.is_determined(name, (field,))
+    }
+    free = {field, *tied_fields(rows.axes, field), *implied, *ALLOTTED}
+    apart = [fields.codes[name] for name in (*CANDIDATES, "machine") if name not in free]
+    images = judged["val_images"].astype("float64").fillna(-1).to_numpy()
+    places = combine(len(judged), [*apart, pd.factorize(images)[0]])
+    frame = pd.DataFrame({"place": places, "value": judged[field], "label": judged.index}, index=judged.index)
+    if fields.is_numeric(field):
+        frame = frame.sort_values("value", kind="stable")
+        frame["other"] = frame.groupby("place")["label"].shift()
+    else:
+        frame["other"] = frame.groupby("place")["label"].transform("first")
+    frame = frame[frame["other"].notna() & (frame["other"] != frame["label"])]
+    others = frame["other"].astype("int64")
+    differ = frame["value"].to_numpy() != judged[field].loc[others].to_numpy()
+    return [(int(row), int(other)) for row, other in zip(frame["label"][differ], others[differ], strict=True)]

@@ -1,0 +1,141 @@
+"""One way to do the same work against another: strategies, variants, precisions, executions, optimizers …
+
+Both rows of a pair are equal in all else, but for what follows from the field by itself, as each optimizer has a
+learning rate of its own. A field is a question of its own, whatever many values it has. Of variants the CPU time of an
+image is compared, too, as a further question: what variants differ in is work of the CPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+
+from gpubench.analyze.series import CANDIDATES, FOLLOWS, Codes, Fields, combine, encode
+from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, list_open, list_rows
+from gpubench.core.claims import Claim
+from gpubench.core.findings import VersusFinding
+from gpubench.schema import catalog
+from gpubench.schema.trial import make
+from gpubench.schema.trial_fields import those
+
+FIELDS = those(lambda about: about.alternatives)
+"""Fields whose values are ways to do the same work."""
+OF_CPU = "variant"
+"""The field whose values are asked for their CPU time, too."""
+SETTLED = ("lr", *catalog.OWN_FIELDS)
+"""Fields that, where nobody asks for a value, have one that follows from such a field in the trial itself."""
+RATE, CPU = "images_per_s", "cpu_s_per_epoch"
+
+
+def make_claims(rows: TableRows) -> list[Claim]:
+    """Each row against the one that differs from it in one field alone, field by field.
+
+    Claims are of `images_per_s`, and of variants of `cpu_s_per_epoch`, which is taken by image. The candidate has the
+    value that is faster by the mean of the estimates.
+    """
+    claims = []
+    seconds = find_cpu_times(rows)
+    for field in (name for name in FIELDS if name in rows.varied):
+        for pairs in list_pairs(rows, field):
+            centers = [rows.compare(rows.rates, *pair).center for pair in pairs]
+            if math.fsum(centers) < 0:
+                pairs = [(baseline, candidate) for candidate, baseline in pairs]
+            claims += _compare(rows, pairs, RATE, rows.rates, f"versus:{field}")
+            if field == OF_CPU:
+                claims += _compare(rows, pairs, CPU, seconds, f"versus:{field}:cpu")
+    return claims
+
+
+def make_findings(
+    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
+) -> list[VersusFinding]:
+    """What the decided claims come to: a finding for each two values of a field that stand beside each other."""
+    sides: dict[tuple[str, object, object], list[Claim]] = {}
+    for claim in claims:
+        field = claim.family.split(":")[1]
+        values = (rows.get(row, field) for row in (claim.candidate, claim.baseline))
+        sides.setdefault((field, *values), []).append(claim)
+    findings = []
+    for (field, value, baseline), members in sides.items():
+        rates = [claim for claim in members if claim.metric == RATE]
+        findings.append(
+            VersusFinding(
+                word=find_word(rates),
+                claims=tuple(rates),
+                cpu_claims=tuple(claim for claim in members if claim.metric == CPU),
+                rows=list_rows(rates),
+                remedy=find_remedy(list_open(rates), claims, round_minutes),
+                field=field,
+                value=value,
+                baseline=baseline,
+            )
+        )
+    return findings
+
+
+def find_cpu_times(rows: TableRows) -> Figures:
+    """CPU seconds an image; where nobody counted them, as in a published log, the share of all CPUs times the time."""
+    seconds, shares, times = (
+        rows.ended[name].astype("float64") for name in (CPU, "cpu_util_pct", "epoch_time_s")
+    )
+    return rows.collect((seconds if seconds.notna().any() else shares * times) / rows.images)
+
+
+def list_pairs(rows: TableRows, field: str) -> Iterator[list[tuple[int, int]]]:
+    """For each value of a field but the first its rows, each with that of the first value at the same place.
+
+    The first value is that which stands first in the table of those that stand beside another one: `single` never does
+    on two devices. Jobs of groups are in no pair, nor are rows of which several are at one place.
+    """
+    alone = rows.alone
+    frame = pd.DataFrame(
+        {"place": find_places(alone, field), "value": encode(alone[field]), "label": alone.index}
+    )
+    frame = frame[~frame.duplicated(["place", "value"], keep=False)]
+    frame = frame[frame.duplicated("place", keep=False)]
+    first = frame["value"].min()
+    baselines = frame[frame["value"] == first].set_index("place")["label"]
+    others = frame[(frame["value"] != first) & frame["place"].isin(baselines.index)]
+    for _, members in others.groupby("value", sort=False):
+        yield list(zip(members["label"], members["place"].map(baselines), strict=True))
+
+
+def find_places(frame: pd.DataFrame, field: str) -> Codes:
+    """A number for each row, equal in rows that differ in nothing but `field` and what follows from it by itself."""
+    fields = Fields.of(frame)
+    following = [name for name in CANDIDATES if field in FOLLOWS.get(name, ())]
+    free = {field, *following}
+    codes = [fields.told_apart(name, free) for name in CANDIDATES if name not in free]
+    codes += [np.where(_is_by_itself(frame, name, field), -1, fields.codes[name]) for name in following]
+    return combine(len(frame), [*codes, fields.codes["machine"]])
+
+
+def _is_by_itself(frame: pd.DataFrame, name: str, field: str) -> pd.Series[bool]:
+    """Whether rows have the value of `name` that comes with their value of `field` where nobody asks for another."""
+    if name == "workers":
+        return frame["is_workers_auto"]
+    if name not in SETTLED:
+        return pd.Series(False, index=frame.index)
+    usual = {value: getattr(make({field: value}), name) for value in frame[field].unique()}
+    expected = frame[field].map(usual)
+    return (frame[name] == expected).fillna(False) | (frame[name].isna() & expected.isna())
+
+
+def _compare(
+    rows: TableRows, pairs: Sequence[tuple[int, int]], metric: str, figures: Figures, family: str
+) -> list[Claim]:
+    return [
+        Claim(
+            metric=metric,
+            candidate=candidate,
+            baseline=baseline,
+            evidence=rows.compare(figures, candidate, baseline),
+            design="paired",
+            family=family,
+        )
+        for candidate, baseline in pairs
+        if candidate in figures and baseline in figures
+    ]

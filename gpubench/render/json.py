@@ -1,0 +1,139 @@
+"""Reports as data, as docs/json.md describes them and `report.schema.json` beside this file checks them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from gpubench.basics.finite import finite
+from gpubench.core.claims import Claim
+from gpubench.core.findings import Finding
+from gpubench.core.report import Report, ReportRow
+from gpubench.render import words
+
+VERSION = 1
+"""Goes up where a name changes its meaning or goes; what is added leaves it."""
+
+
+def write(reports: Sequence[Report]) -> str:
+    """All reports as one JSON document, ending in a newline."""
+    return (
+        json.dumps({"version": VERSION, "reports": list(map(to_data, reports))}, indent=1, ensure_ascii=False)
+        + "\n"
+    )
+
+
+def to_data(report: Report) -> dict[str, Any]:
+    """A report in values that JSON can say: what is not known is null."""
+    data = {
+        "name": report.name,
+        "question": words.ask(report),
+        "facts": _convert(report.facts),
+        "findings": [finding_to_data(report, finding) for finding in report.findings],
+        "warnings": [
+            {**_convert(warned), "text": words.write_warning(report, warned)} for warned in report.warnings
+        ],
+        "table": [
+            {"head": _convert(group.head), "rows": [_row_to_data(report, row) for row in group.rows]}
+            for group in report.groups
+        ],
+        "rows": [
+            {"row": row, "fields": _convert(label), "figures": _convert(report.figures.get(row, {}))}
+            for row, label in report.labels.items()
+        ],
+    }
+    return finite(data)  # type: ignore[no-any-return]
+
+
+def finding_to_data(report: Report, finding: Finding) -> dict[str, Any]:
+    """A finding: what is common to all questions, then under `details` what only its own question has."""
+    common = {field.name for field in fields(Finding)}
+    details = {
+        field.name: _convert(getattr(finding, field.name))
+        for field in fields(finding)
+        if field.name not in common
+    }
+    return {
+        "question": finding.question,
+        "verdict": finding.word,
+        "text": words.write_finding(report, finding),
+        "choice": _convert(finding.choice),
+        "effect": _measure_effect(finding.claims),
+        "claims": [_claim_to_data(claim) for claim in finding.claims],
+        "rows": list(finding.rows),
+        "warnings": list(finding.warnings),
+        "remedy": _convert(finding.remedy),
+        "details": details,
+    }
+
+
+def _measure_effect(claims: Sequence[Claim]) -> dict[str, Any] | None:
+    """Between what the figures of a finding's claims lie, and the ends of their intervals; of its first metric."""
+    alike = [claim for claim in claims if claim.metric == claims[0].metric]
+    if not alike:
+        return None
+    figures = [words.ratio_of(claim) for claim in alike]
+    lows = [claim.decided.low for claim in alike]
+    highs = [claim.decided.high for claim in alike]
+    return {
+        "metric": alike[0].metric,
+        "is_ratio": alike[0].evidence.is_log,
+        "least": min(figures),
+        "most": max(figures),
+        "low": None if None in lows else min(low for low in lows if low is not None),
+        "high": None if None in highs else max(high for high in highs if high is not None),
+    }
+
+
+def _claim_to_data(claim: Claim) -> dict[str, Any]:
+    verdict, evidence = claim.decided, claim.evidence
+    limit = math.exp(claim.limit) if evidence.is_log else claim.limit
+    return {
+        "metric": claim.metric,
+        "candidate": claim.candidate,
+        "baseline": claim.baseline,
+        "is_ratio": evidence.is_log,
+        "figure": words.ratio_of(claim),
+        "low": verdict.low,
+        "high": verdict.high,
+        "p": verdict.p,
+        "verdict": verdict.word,
+        "direction": verdict.direction,
+        "test": claim.design,
+        "limit": limit if claim.design in ("above", "below", "equal") else None,
+        "processes": list(evidence.processes),
+        "noise": evidence.noise,
+    }
+
+
+def _row_to_data(report: Report, row: ReportRow) -> dict[str, Any]:
+    return {
+        "rows": list(row.labels),
+        "cells": [
+            {"column": column.name, "series": _convert(column.series), **_convert(cell)}
+            for column, cell in zip(report.columns, row.cells, strict=True)
+        ],
+        "status": row.status,
+        "reason": row.reason,
+        "skipped": _convert(row.skipped),
+        "is_answer": row.is_answer,
+        "warnings": list(row.warnings),
+    }
+
+
+def _convert(value: Any) -> Any:
+    """Dataclasses and mappings as objects, sequences as lists; a claim inside a finding as a claim."""
+    if isinstance(value, Claim):
+        return _claim_to_data(value)
+    if is_dataclass(value):
+        return {field.name: _convert(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _convert(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_convert(part) for part in value]
+    if value is None or isinstance(value, (str, bool, int, float)):
+        return value
+    return value.item() if hasattr(value, "item") else str(value)  # numpy's numbers

@@ -1,0 +1,116 @@
+r"""Reports as LaTeX with the rules of booktabs, for a paper: caption, table, findings and warnings as notes below.
+
+A table that is wider than the text shrinks to its width. A float can't break over pages: one of many rows goes on in
+further ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.grid import Grid, GridRow, make_grid
+
+HEAD = "% In the preamble: \\usepackage{booktabs,graphicx}. In UTF-8.\n"
+MOST_ROWS = 36
+"""Rows of one float."""
+BOX = (
+    r"\sbox0{", r"}\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi",
+)  # fmt: skip
+"""Before and behind a table: it is no wider than the text."""
+SIGNS = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": "$<$", ">": "$>$", "|": "$|$", '"': "''",
+    "−": "$-$", "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "–": "--", "—": "---", "…": r"\ldots{}",
+    "°": r"$^\circ$", "µ": r"$\mu$", "μ": r"$\mu$", "≤": r"$\le$", "≥": r"$\ge$", "→": r"$\to$", "²": "$^2$",
+    "³": "$^3$", "\u00a0": "~", "[": "{[}", "]": "{]}", "*": "{*}", "`": r"\textasciigrave{}",
+}  # fmt: skip
+"""What means something else to LaTeX, or is in no font of its oldest kind. A bracket or a star that opens a row would
+be taken for an argument of the line's end before it."""
+_SIGN = re.compile("|".join(map(re.escape, SIGNS)))
+_LIGATURE = re.compile(r"(?<=-)(?=-)")
+"""Two hyphens would become a dash: `--rounds`."""
+
+
+def write(reports: Sequence[Report]) -> str:
+    """A `table` each, ending in a newline."""
+    return "\n".join([HEAD, *map(_write_report, reports)]) if reports else f"% {words.NO_REPORT}\n"
+
+
+def _write_report(report: Report) -> str:
+    grid = make_grid(report)
+    caption = words.ask(report) or words.describe_facts(report)[0]
+    rows = _list_rows(grid)
+    parts = [rows[first : first + MOST_ROWS] for first in range(0, len(rows), MOST_ROWS)] or [[]]
+    facts = " · ".join(words.describe_facts(report))
+    lines = [*_open_float(caption), rf"\par{{\small {escape(facts)}\par}}", *_set_table(grid, parts[0])]
+    for part in parts[1:]:
+        lines += [r"\end{table}", "", *_open_float(f"{caption} (continued)"), *_set_table(grid, part)]
+    return "\n".join([*lines, *_set_notes(report), r"\end{table}"]) + "\n"
+
+
+def _open_float(caption: str) -> list[str]:
+    return [r"\begin{table}", r"\centering", rf"\caption{{{escape(caption)}}}"]
+
+
+def _list_rows(grid: Grid) -> list[str]:
+    """Rows, the first of a group with its head above it."""
+    rows = []
+    for number, group in enumerate(grid.groups):
+        for place, row in enumerate(group.rows):
+            above = [r"\midrule"] * (number > 0 and place == 0)
+            if group.head and place == 0:
+                head = escape(group.head + " !" * group.is_warned)
+                above.append(rf"\multicolumn{{{len(grid.headings)}}}{{@{{}}l}}{{{head}}} \\")
+            rows.append("\n".join([*above, _set_row(row)]))
+    return rows
+
+
+def _set_row(row: GridRow) -> str:
+    texts = [cell.text for cell in row.cells]
+    cells = [rf"\textbf{{{escape(text)}}}" if row.is_answer and text else escape(text) for text in texts]
+    cells[0] += " !" * row.is_warned
+    if row.ending:
+        filled = max((place for place, text in enumerate(texts) if text), default=-1) + 1
+        if filled < len(texts):
+            ending = rf"\multicolumn{{{len(texts) - filled}}}{{l@{{}}}}{{{escape(row.ending)}}}"
+            cells = [*cells[:filled], ending]
+    return " & ".join(cells) + r" \\"
+
+
+def _set_table(grid: Grid, rows: Sequence[str]) -> list[str]:
+    columns = "".join("r" if is_number else "l" for is_number in grid.is_number)
+    above = []
+    if any(grid.series):
+        spans = [(series, len(list(columns))) for series, columns in groupby(grid.series)]
+        cells = [rf"\multicolumn{{{count}}}{{c}}{{{escape(series)}}}" for series, count in spans]
+        above = [" & ".join(cells) + r" \\"]
+    headings = " & ".join(map(escape, grid.headings))
+    return [
+        rf"{BOX[0]}\begin{{tabular}}{{@{{}}{columns}@{{}}}}", r"\toprule", *above, rf"{headings} \\", r"\midrule",
+        *rows, r"\bottomrule", rf"\end{{tabular}}{BOX[1]}",
+    ]  # fmt: skip
+
+
+def _set_notes(report: Report) -> list[str]:
+    texts = [words.write_legend(report)]
+    texts += [("! " if line.kind == "warning" else "") + line.text for line in words.write_lines(report)]
+    notes = [rf"{escape(text)}\par" for text in texts if text]
+    if not notes:
+        return []
+    return [
+        "",
+        r"\medskip",
+        r"\begin{minipage}{\linewidth}\footnotesize\raggedright",
+        *notes,
+        r"\end{minipage}",
+    ]
+
+
+def escape(text: str) -> str:
+    """Text that LaTeX sets as it stands, on one line."""
+    parts = _LIGATURE.split(" ".join(text.split()))
+    return "{}".join(_SIGN.sub(lambda match: SIGNS[match[0]], part) for part in parts)

@@ -1,0 +1,66 @@
+"""Reports as Markdown: what table.md holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.grid import Grid, GridRow, make_grid
+
+SPECIAL = str.maketrans({sign: f"\\{sign}" for sign in "\\|*_<>`[]"})
+"""A pipe would end a cell, the others would be taken for mark-up."""
+
+
+def write(reports: Sequence[Report]) -> str:
+    """All reports under headings of their own, ending in a newline."""
+    return "\n".join(map(_write_report, reports)) or f"{words.NO_REPORT}\n"
+
+
+def _write_report(report: Report) -> str:
+    name, *facts = map(escape, words.describe_facts(report))
+    lines = words.write_lines(report)
+    items = []
+    for line in lines:
+        mark = "! " if line.kind == "warning" else ""
+        text = escape(mark + line.text)
+        items.append(f"- **{text}**" if line.kind == "answer" else f"- {text}")
+    blocks = [
+        f"## {name}",
+        " · ".join(facts),
+        f"**{escape(words.ask(report))}**" if words.ask(report) else "",
+        *_write_tables(make_grid(report)),
+        escape(words.write_legend(report)),
+        "\n".join(items),
+    ]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def _write_tables(grid: Grid) -> list[str]:
+    """A table a group, each under its head."""
+    headings = [
+        f"{series}<br>{heading}" if series else heading
+        for series, heading in zip(map(escape, grid.series), map(escape, grid.headings), strict=True)
+    ]
+    rules = ["---:" if is_number else ":---" for is_number in grid.is_number]
+    blocks = []
+    for group in grid.groups:
+        blocks += [f"**{escape(group.head)}**{' !' * group.is_warned}"] if group.head else []
+        rows = [headings, rules, *(_list_cells(row) for row in group.rows)]
+        blocks.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
+    return blocks
+
+
+def _list_cells(row: GridRow) -> list[str]:
+    """Cells of a row: the answer's in bold, an ending in the first that is empty, marks in the first of all."""
+    cells = [escape(cell.text) for cell in row.cells]
+    if row.ending and "" in cells:
+        cells[cells.index("")] = escape(row.ending)
+    if row.is_answer:
+        cells = [f"**{cell}**" if cell else "" for cell in cells]
+    return [cells[0] + " !" * row.is_warned, *cells[1:]]
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it stands, on one line."""
+    return " ".join(text.split()).translate(SPECIAL)

@@ -1,0 +1,304 @@
+"""Reports as text: on a terminal with bars, marks and a little colour; the same words in ASCII everywhere else."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len, set_cell_size
+
+from gpubench.basics.encodable import encodable
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.grid import Grid, GridCell, GridRow, make_grid
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+WIDTH = 80
+WIDEST = 100
+"""A terminal may be wider; sentences that are so wide can hardly be read."""
+HEADING_LINES = 3
+LINES_BELOW = 10
+"""Lines below a table at most, in 80 columns."""
+GAP = "  "
+HANG = "  "
+BAR = 16
+"""Cells of a bar that is full, where there is room for it."""
+NARROWEST_BAR = 6
+NARROWEST_NAME = 24
+"""Cells of the first column, where names in it are folded."""
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+ANSWER, WARNED, NO_FIGURES = "◀", "!", "×"
+TONES = {"plain": "", "better": "green", "worse": "red"}
+CUT = words.Sentence("note", words.CUT, 0)
+ASCII = str.maketrans(
+    {
+        "−": "-", "–": "-", "×": "x", "±": "+-", "≥": ">=", "≤": "<=", "·": "-", "…": "...", "◀": "<", "→": "->",
+        "─": "-", "°": " ", "\u00a0": " ",
+    }
+)  # fmt: skip
+
+
+def show(reports: Sequence[Report], console: Console, *, is_why: bool = False) -> None:
+    """Print reports to `console`, styled on a terminal, else as `write` has them; with `is_why` every claim besides."""
+    if not console.is_terminal:
+        console.file.write(write(reports, is_why=is_why))
+        return
+    for number, lines in enumerate(
+        _set(report, min(console.width, WIDEST), True, is_why) for report in reports
+    ):
+        for line in [*([_text("")] * (number > 0)), *lines]:
+            line.plain = encodable(line.plain, console.encoding)
+            console.print(line, soft_wrap=True, highlight=False)
+    if not reports:
+        console.print(words.NO_REPORT)
+
+
+def write(reports: Sequence[Report], *, is_why: bool = False) -> str:
+    """Reports as plain ASCII text (but for names that somebody else gave), ending in a newline."""
+    blocks = [
+        "".join(f"{line.plain.rstrip()}\n" for line in _set(report, WIDTH, False, is_why))
+        for report in reports
+    ]
+    return "\n".join(blocks) or f"{words.NO_REPORT}\n"
+
+
+def _text(content: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(content, style)
+
+
+def _set(report: Report, width: int, is_rich: bool, is_why: bool) -> list[Text]:
+    """All lines of a report."""
+
+    def plain(text: str) -> str:
+        return text if is_rich else text.translate(ASCII)
+
+    lines = [_text(plain(line), style) for line, style in _set_heading(report, width)]
+    lines += [_text(""), *_set_grid(make_grid(report), width, is_rich)]
+    if legend := words.write_legend(report):
+        lines += [_text(plain(line), "dim") for line in _fold(legend, width)]
+    lines.append(_text(""))
+    chosen = choose_lines(report, is_all=is_why)
+    for line in chosen:
+        mark = f"{WARNED} " if line.kind == "warning" else ""
+        style = {"answer": "bold", "warning": "yellow", "note": "dim"}.get(line.kind, "")
+        lines += [_text(plain(part), style) for part in _fold(mark + line.text, width)]
+    if is_why:
+        lines += map(_text, _set_claims(report, width, plain))
+    elif is_rich and chosen[-1:] != [CUT]:
+        lines.append(_text(words.HINT, "dim"))
+    return lines
+
+
+def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence]:
+    """Lines below the table for which there is room, the most important first, by 80 columns whatever the terminal has.
+
+    So a pipe gets the same words. The answer is always there.
+    """
+    lines = words.write_lines(report)
+    heights = [len(_fold(f"{WARNED} {line.text}", WIDTH)) for line in lines]
+    room = LINES_BELOW - 1  # the hint is a line, too
+    if is_all or sum(heights) <= room:
+        return lines
+    chosen = set()
+    for n in sorted(range(len(lines)), key=lambda n: lines[n].rank):
+        if lines[n].kind == "answer" or heights[n] <= room:
+            chosen.add(n)
+            room -= heights[n]
+    return [*(lines[n] for n in sorted(chosen)), CUT]
+
+
+def _set_heading(report: Report, width: int) -> list[tuple[str, str]]:
+    """At most three lines: the question whole, of the facts what there is room for."""
+    question = _fold(words.ask(report), width, hang="")[: HEADING_LINES - 1] if words.ask(report) else []
+    parts = [part.replace(" ", "\u00a0") for part in words.describe_facts(report)]
+    while len(parts) > 1 and len(_fold("\u00a0· ".join(parts), width, hang="")) > HEADING_LINES - len(
+        question
+    ):
+        parts.pop()
+    facts = _fold("\u00a0· ".join(parts), width, hang="")
+    return [*((line, "dim") for line in facts), *((line, "bold") for line in question)]
+
+
+def _fold(text: str, width: int, hang: str = HANG) -> list[str]:
+    # A number keeps its unit, and a range its "to".
+    kept = text.replace(" %", "\u00a0%")
+    lines = textwrap.wrap(
+        kept, max(20, width), subsequent_indent=hang, break_long_words=False, break_on_hyphens=False
+    )
+    return [line.replace("\u00a0", " ") for line in lines] or [""]
+
+
+# The table.
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """A grid and where its columns stand."""
+
+    grid: Grid
+    widths: tuple[int, ...]
+    """Of the columns' text."""
+    bars: tuple[int, ...]
+    """Cells of the bar behind a column's text; 0 for none."""
+    is_rich: bool
+    width: int
+    """Of a line, without the cells at its end where marks of rows stand."""
+
+    def measure(self, columns: Sequence[int]) -> int:
+        """The width of columns side by side, with their bars."""
+        cells = [self.widths[n] + (len(GAP) + self.bars[n] if self.bars[n] else 0) for n in columns]
+        return sum(cells) + len(GAP) * (len(cells) - 1)
+
+
+def _set_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
+    """Lines of the table; columns for which there is no room follow below, behind the first column once more."""
+    layout = _lay_out(grid if is_rich else _translate(grid), width, is_rich)
+    lines: list[Text] = []
+    blocks = [[0]]
+    for n in range(1, len(layout.widths)):
+        if len(blocks[-1]) > 1 and layout.measure([*blocks[-1], n]) > layout.width:
+            blocks.append([0])
+        blocks[-1].append(n)
+    for block in blocks:
+        lines += [_text("")] if lines else []
+        lines += _set_block(layout, block)
+    return lines
+
+
+def _lay_out(grid: Grid, width: int, is_rich: bool) -> _Layout:
+    """Widths of columns by what they hold, and bars by what is left of the line."""
+    width -= len(GAP) + 3 if any(row.is_answer or row.is_warned for row in grid.rows) else 0
+    widths = []
+    for n, heading in enumerate(grid.headings):
+        widths.append(max(cell_len(text) for text in (heading, *(row.cells[n].text for row in grid.rows))))
+    for series, columns in _group_series(grid):
+        used = sum(widths[n] for n in columns) + len(GAP) * (len(columns) - 1)
+        widths[columns[-1]] += max(0, cell_len(series) - used)
+    has_bar = [is_rich and any(row.cells[n].bar is not None for row in grid.rows) for n in range(len(widths))]
+    gaps = len(GAP) * (len(widths) - 1 + sum(has_bar))
+    if not grid.is_number[0]:  # names take several lines where they are too long
+        widths[0] = min(widths[0], max(NARROWEST_NAME, width - sum(widths[1:]) - gaps))
+    free = width - sum(widths) - gaps
+    bar = min(BAR, free // max(1, sum(has_bar)))
+    bars = tuple(bar if has and bar >= NARROWEST_BAR else 0 for has in has_bar)
+    return _Layout(grid, tuple(widths), bars, is_rich, width)
+
+
+def _group_series(grid: Grid) -> list[tuple[str, list[int]]]:
+    """Series with the columns that they have side by side."""
+    return [
+        (series, list(columns))
+        for series, columns in groupby(range(len(grid.series)), grid.series.__getitem__)
+    ]
+
+
+def _translate(grid: Grid) -> Grid:
+    """The grid in ASCII, without bars and tones."""
+
+    def translate_row(row: GridRow) -> GridRow:
+        cells = tuple(GridCell(cell.text.translate(ASCII)) for cell in row.cells)
+        return replace(row, cells=cells, ending=row.ending.translate(ASCII))
+
+    return Grid(
+        tuple(text.translate(ASCII) for text in grid.series),
+        tuple(text.translate(ASCII) for text in grid.headings),
+        grid.is_number,
+        tuple(
+            replace(group, head=group.head.translate(ASCII), rows=tuple(map(translate_row, group.rows)))
+            for group in grid.groups
+        ),
+    )
+
+
+def _set_block(layout: _Layout, block: Sequence[int]) -> list[Text]:
+    grid = layout.grid
+    lines = []
+    if any(grid.series):
+        parts = [(series, [n for n in columns if n in block]) for series, columns in _group_series(grid)]
+        upper = [set_cell_size(series, layout.measure(columns)) for series, columns in parts if columns]
+        lines.append(_text(GAP.join(upper), "bold"))
+    headings = [
+        set_cell_size(_align(grid.headings[n], layout.widths[n], grid.is_number[n]), layout.measure([n]))
+        for n in block
+    ]
+    lines.append(_text(GAP.join(headings), "bold"))
+    lines.append(_text(("─" if layout.is_rich else "-") * layout.measure(block), "dim"))
+    for group in grid.groups:
+        if group.head:
+            head = _cut(group.head, layout.width)
+            lines.append(_text(f"{head} {WARNED}" if group.is_warned else head, "bold"))
+        lines += [line for row in group.rows for line in _set_row(layout, row, block)]
+    return lines
+
+
+def _set_row(layout: _Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
+    style = "bold" if row.is_answer else ""
+    label, room = row.cells[0].text, layout.widths[0]
+    is_long = any(len(word) > room for word in label.split())
+    *above, name = textwrap.wrap(label, room, break_on_hyphens=is_long) or [""]
+    lines = [_text(part, style) for part in above]
+    line = _text("", style)
+    for place, n in enumerate(block):
+        cell, bar = row.cells[n], layout.bars[n]
+        if row.ending and not any(row.cells[m].text for m in block[place:]):
+            ending = f"{NO_FIGURES if layout.is_rich else 'x'} {row.ending}"
+            line.append(_cut(ending, max(10, layout.width - cell_len(line.plain))), "dim")
+            break
+        text = cell.text if n else name
+        line.append(_align(text, layout.widths[n], layout.grid.is_number[n]), TONES[cell.tone])
+        if bar:
+            line.append(GAP + set_cell_size(draw_bar(cell.bar or 0.0, bar), bar))
+        line.append(GAP)
+    else:
+        marks = [ANSWER if layout.is_rich else "<"] * row.is_answer + [WARNED] * row.is_warned
+        line.append(" ".join(marks))
+    line.rstrip()
+    return [*lines, line]
+
+
+def _cut(text: str, width: int) -> str:
+    return text if cell_len(text) <= width else set_cell_size(text, width - 3).rstrip() + "..."
+
+
+def _align(text: str, width: int, is_number: bool) -> str:
+    space = " " * max(0, width - cell_len(text))
+    return space + text if is_number else text + space
+
+
+def draw_bar(share: float, width: int) -> str:
+    """A bar of so many cells for a share of 1, in eighths of a cell: what is above 0 is seen."""
+    eighths = round(min(1.0, max(0.0, share)) * width * 8)
+    eighths = max(eighths, 1) if share > 0 else 0
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+# --why.
+
+
+def _set_claims(report: Report, width: int, plain: Callable[[str], str]) -> list[str]:
+    """Every claim under its question as a plain table, and what would settle what is open."""
+    lines = []
+    for finding in report.findings:
+        rows = [tuple(map(plain, words.write_claim(report, claim))) for claim in finding.claims]
+        remedy = words.write_remedy(finding)
+        if not rows and not remedy:
+            continue
+        lines += ["", words.QUESTIONS.get(finding.question, finding.question)]
+        cells = [words.WHY_HEADINGS, *rows]
+        widths = [max(cell_len(row[n]) for row in cells) for n in range(len(words.WHY_HEADINGS))]
+        widths[0] = min(widths[0], max(20, width - sum(widths[1:]) - len(GAP) * (len(widths) - 1)))
+        for row in cells if rows else []:
+            *first, name = textwrap.wrap(row[0], widths[0], subsequent_indent=HANG) or [""]
+            aligned = [_align(name, widths[0], False)]
+            aligned += [_align(row[n], widths[n], 2 <= n <= 4) for n in range(1, len(row))]
+            lines += [*first, GAP.join(aligned)]
+        lines += _fold(remedy, width) if remedy else []
+    return lines

@@ -1,0 +1,903 @@
+"""All English about results: what findings, warnings, columns and rows are called and what is said of them.
+
+Renderers print what they get from here and add no words of their own. Short, plain words: most readers are no native
+speakers.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gpubench.basics.quoted import clean
+from gpubench.basics.rounding import half_up_text
+from gpubench.core.claims import Claim, Word
+from gpubench.core.findings import (
+    BatchSizeFinding,
+    DevicesFinding,
+    Finding,
+    LeastCost,
+    NetworkSizeFinding,
+    Remedy,
+    SharingFinding,
+    SharingGroup,
+    SpeedUp,
+    TargetFinding,
+    Top1Finding,
+    VersusFinding,
+)
+from gpubench.core.report import Report, ReportColumn, ReportRow, Warned
+from gpubench.schema.catalog import PROCEDURAL
+from gpubench.schema.cell import cell
+from gpubench.schema.columns import BY_NAME, DERIVED, Column
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS
+
+MINUS = "−"
+UNKNOWN = "–"
+"""Stands where a figure could not be had."""
+LONGEST_REMEDY_MINUTES = 60.0
+"""A remedy that takes longer is not advised."""
+WORDS: tuple[Word, ...] = ("sure", "likely", "unknown")
+
+STATUSES: Mapping[str, str] = {
+    "oom": "out of memory",
+    "timeout": "timed out",
+    "missing": "not run yet",
+}
+"""Endings that have another name where people read them."""
+
+QUESTIONS: Mapping[str, str] = {
+    "batch_size": "Which batch size is best?",
+    "devices": "What do more devices bring?",
+    "versus": "Which one is faster?",
+    "network_size": "From what network size are more GPUs faster?",
+    "sharing": "May these jobs share the machine?",
+    "target": "Which one reaches the target first?",
+    "top1": "Does top-1 stay the same?",
+}
+"""Question -> the heading where the experiment has none of its own."""
+
+HEADINGS: Mapping[str, str] = {
+    "batch_size": "batch",
+    "group": "jobs",
+    "epoch_time_s": "epoch s",
+    "memory_gib": "GiB",
+    "gpu_mem_growth_pct": "growth",
+    "epoch_time_growth_pct": "growth",
+    "data_wait_pct": "wait %",
+    "gmacs_per_image": "GMACs",
+    "speedup": "speed-up",
+    "strong_efficiency_pct": "efficiency",
+    "weak_efficiency_pct": "efficiency",
+    "solo_epoch_time_s": "alone s",
+    "work": "work done",
+    "overlap": "overlap",
+    "epochs_to_top1": "epochs to {target}",
+    "time_to_top1_s": "s to {target}",
+    "energy_to_top1_j": "J to {target}",
+}
+"""Column -> its heading, where that is not the one of the column's definition."""
+
+METRICS: Mapping[str, str] = {
+    "memory_time": "memory × time",
+    "cpu_s_per_epoch": "CPU time",
+    "work": "work done",
+    "top1_pct": "top-1",
+}
+"""Metric of a claim -> its name, where that is not its column's heading."""
+
+ROW_WARNINGS: Mapping[str, str] = {
+    "diverged": "training diverged, so the network learnt nothing: use a smaller --set lr=VALUE.",
+    "stranger": "another process used the GPU: run again when it is gone.",
+    "throttled": "GPU clocks were lowered by power or heat.",
+    "spread": "times spread by more than 5 %: measure longer, or on a quieter host.",
+    "outlier": "a process lies further from the others than chance explains; it counts as they do.",
+    "other-load": "other work used the CPUs: run again on a quiet host.",
+    "slow-cpu": "the CPU ran at less than 85 % of its fastest in this folder.",
+    "unbound-cpus": "SLURM did not bind the CPUs: use srun --cpu-bind=cores.",
+    "low-clock": "the GPU ran below 80 % of its highest clock (nvidia-smi -q -d CLOCK tells why).",
+    "cpu-starved": "there are more loader workers than CPUs: use fewer --workers.",
+    "short-warmup": "the first measured steps were slower than the last: the warm-up was too short.",
+    "short-epochs": "less than 1 s was measured.",
+    "short-steps": "epochs are extrapolated from too few steps.",
+    "solo-stale": "the job alone was measured under other versions: run it again.",
+    "faster-together": "a job ran faster together than alone: its time alone is not reliable.",
+    "beyond-turns": "jobs hinder each other: they take longer than one after the other.",
+    "retries": "the GPU's memory ran out and some was freed, which takes time: use a smaller batch.",
+    "near-limit": "95 % or more of the memory was used, which may be slower: compare with a smaller batch.",
+    "gaps": "more than 10 % of the samples are missing.",
+    "energy": "two readings of the energy differ by more than 5 %.",
+    "desktop": "a desktop used the GPU.",
+    "in-words": "the log gives figures in words only.",
+    "inferred": "the log does not state some fields; they are inferred.",
+    "breakdown": "--breakdown was on, which takes time: take times from a run without it.",
+    "shared-gpu": "jobs share a GPU, so energy of each is an estimate.",
+    "short-window": "energy was measured over less than 10 s.",
+    "skipped-images": "images that can't be decoded were left out.",
+    "compile-cache": "the model was compiled, and the first steps depend on the compiler's cache.",
+    "dp-channels-last": "DataParallel with channels_last prepares its kernels anew in every step.",
+    "dp": "DataParallel copies the model in every step: prefer ddp.",
+    "first-batch": "the first batch takes {low} to {high} of the epoch, so longer epochs favour larger batches.",
+}
+"""Code -> what is said behind `In 5 of 18 rows`. Those of `schema.doubts.DOUBTS`, and what only a table knows."""
+
+TABLE_WARNINGS: Mapping[str, str] = {
+    "one-process": "One process a row, so nothing is sure: such rows were seen to differ by up to {noise} "
+    "(--rounds 3).",
+    "one-seed": "One seed a row, so nothing is sure: the epochs to a target vary by one or two (--rounds 3).",
+    "published-log": "One figure a row in the log, so nothing is sure: how far it varies is not known.",
+}
+"""Code -> what is said of all rows. `{noise}` and the like are shares, from the warning's figures."""
+
+COLUMNS_BY_NAME: Mapping[str, Column] = {**BY_NAME, **{column.name: column for column in DERIVED}}
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, or several that belong together, below a table."""
+
+    kind: Literal["answer", "finding", "warning", "note"]
+    """answer: the first finding's first line."""
+    text: str
+    rank: int
+    """Where room is short, those of a higher rank go first: the answer, then what weakens all answers, then findings'
+    first lines, then warnings of rows, then what findings say further."""
+
+
+# Numbers.
+
+
+def format_number(value: float, digits: int = 0) -> str:
+    """`1,234.5`, `−0.05`: half up."""
+    return half_up_text(value, digits).replace("-", MINUS)
+
+
+def format_significant(value: float, count: int = 3) -> str:
+    """So many significant digits, thousands whole: `0.0062`, `4.90`, `36.1`, `1,234`."""
+    if not math.isfinite(value):
+        return UNKNOWN
+    if value == 0:
+        return "0"
+    digits = max(0, count - 1 - math.floor(math.log10(abs(value))))
+    return format_number(value, digits)
+
+
+def format_ratio(value: float) -> str:
+    """`1.60`, `12.3`: how many times."""
+    return format_number(value, 2 if abs(value) < 10 else 1)
+
+
+def format_percent(share: float) -> str:
+    """A share as `12 %`; below 1 % `0.6 %`."""
+    percent = 100 * share
+    return f"{format_number(percent, 1 if 0 < abs(percent) < 0.95 else 0)} %"
+
+
+def format_change(percent: float) -> str:
+    """A change in per cent: `+62 %`, `−5 %`, `0 %`."""
+    text = format_number(percent)
+    return f"{text if text == '0' or text.startswith(MINUS) else f'+{text}'} %"
+
+
+def format_gib(mib: float) -> str:
+    """MiB as GiB without the unit: `0.42`, `7.0`, `115`."""
+    gib = mib / 1024
+    return format_number(gib, 2 if gib < 1 else 1 if gib < 100 else 0)
+
+
+def join_words(words: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = list(words)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def format_span(values: Iterable[float], form: Callable[[float], str], unit: str = "") -> str:
+    """`1.60 to 1.86`, or the only value where all read alike."""
+    numbers = list(values)
+    low, high = form(min(numbers)), form(max(numbers))
+    if unit:
+        low, high = low.removesuffix(unit), high.removesuffix(unit)
+    return f"{low}{unit}" if low == high else f"{low} to {high}{unit}"
+
+
+def count_things(count: int, thing: str) -> str:
+    """`1 GPU`, `2 GPUs`, `2 processes`."""
+    plural = f"{thing}es" if thing.endswith("s") else f"{thing}s"
+    return f"{count:,} {thing if count == 1 else plural}"
+
+
+# Rows and columns.
+
+
+def name_value(field: str, value: Any) -> str:
+    """A field's value in words: `batch 128`, `2 GPUs`, `ddp`, `lr 0.1`."""
+    text = clean(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else cell(value), 80)
+    match field:
+        case "batch_size":
+            return f"batch {text}"
+        case "gpus" if value:
+            return count_things(value, "GPU")
+        case "gpus":
+            return "CPU"
+        case "ranks":
+            return count_things(value, "process")
+        case "nodes":
+            return count_things(value, "node")
+        case "group" | "job" | "config_id":
+            return text
+    about = ABOUT.get(field)
+    if about is None:
+        return f"{field} {text}"
+    if isinstance(value, bool):
+        return f"{'' if value else 'no '}{about.heading}"
+    if about.alternatives or about.said == "{}":
+        return text
+    if about.said and isinstance(value, (int, float)):
+        number = int(value) if value == int(value) else value
+        return about.said.format(number, s="" if value == 1 else "s")
+    return f"{about.heading or field} {text}"
+
+
+def name_overlap(overlaps: Sequence[str]) -> str:
+    """What is not excluded, of none, some and full overlap: `some or full`; all three: `unknown`."""
+    return " or ".join(overlaps) if len(overlaps) in (1, 2) else "unknown"
+
+
+def name_row(fields: Mapping[str, Any], without: Collection[str] = ()) -> str:
+    """A row by its fields: `mobilenet_v2 batch 128 on 2 GPUs (ddp), pre-resized`. Empty without any."""
+    left = {
+        name: value
+        for name, value in fields.items()
+        if name not in without and value is not None and not (name in ("width", "copies") and value == 1)
+    }
+    what = [name_value(name, left.pop(name)) for name in ("group", "model", "batch_size") if name in left]
+    where = [name_value(name, left.pop(name)) for name in ("gpus", "ranks", "nodes") if name in left]
+    devices = " on ".join(where)
+    strategy = name_value("strategy", left.pop("strategy")) if "strategy" in left else ""
+    if strategy and devices:
+        devices += f" ({strategy})" if strategy != "single" else ""
+    text = " ".join(what)
+    if devices:
+        text = f"{text} on {devices}" if text else devices
+    elif strategy:
+        text = f"{text} with {strategy}" if text else strategy
+    return ", ".join([text] * bool(text) + [name_value(name, value) for name, value in left.items()])
+
+
+def name_change(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
+    """What differs between two rows, and what both have: `batch 64 → 128, 2 GPUs (ddp)`."""
+    apart = {name for name in (*candidate, *baseline) if candidate.get(name) != baseline.get(name)}
+    common = {name: value for name, value in candidate.items() if name not in apart}
+    if apart == {"batch_size"}:
+        before, after = (
+            name_value("batch_size", baseline.get("batch_size")),
+            f"{candidate.get('batch_size'):,}",
+        )
+    else:
+        before, after = name_row(baseline, without=common), name_row(candidate, without=common)
+    return ", ".join(part for part in (f"{before} → {after}", name_row(common)) if part)
+
+
+def name_group(report: Report, group: SharingGroup) -> str:
+    """Jobs that ran together: its own name, else `2 × batch 16` or `resnet50 64 & mobilenet_v2 256`."""
+    if group.name:
+        label = name_row(group.label)
+        return clean(group.name, 80) + (f" ({label})" if label else "")
+    labels = [name_job(report, row) for row in group.rows]
+    if len(set(labels)) == 1:
+        return f"{group.jobs} × {labels[0]}"
+    return " & ".join(labels)
+
+
+def name_job(report: Report, row: int) -> str:
+    """A job of a group, as short as can be: `batch 16`, `mobilenet_v2 16`."""
+    label = report.labels.get(row, {})
+    name = name_row(label, without=("group", "job", "copies"))
+    if not name:  # what all rows have stands above the table, and names it here
+        name = name_row({"batch_size": report.facts.fixed.get("batch_size")}) or "the same job"
+    return name.replace(" batch ", " ", 1) if label.get("model") else name
+
+
+def write_headings(report: Report, column: ReportColumn) -> tuple[str, str]:
+    """A column's two lines of heading: the series that it is of (or nothing), and its name."""
+    definition = COLUMNS_BY_NAME.get(column.name)
+    is_together = column.name == "epoch_time_s" and any(other.name == "slowdown" for other in report.columns)
+    heading = (
+        "together s"
+        if is_together
+        else HEADINGS.get(column.name) or (definition.heading if definition else "") or column.name
+    )
+    target = report.facts.target_pct
+    heading = heading.format(target=f"{target:g} %" if target is not None else "top-1")
+    return (name_row(column.series), heading)
+
+
+def describe_ending(report: Report, row: ReportRow) -> str:
+    """What stands in a row without figures: `out of memory: the cap is 12 GiB; 1,024 and 2,048 skipped`."""
+    text = STATUSES.get(row.status, row.status)
+    cap = report.facts.fixed.get("gpu_mem_cap_mib")
+    # What the allocator has to say of it tells a reader nothing more.
+    reason = (f"the cap is {cap / 1024:.3g} GiB" if cap else "") if row.status == "oom" else row.reason
+    if reason:
+        text += f": {clean(reason, 200).rstrip('.')}"
+    if row.skipped:
+        text += f"; {join_words(format_axis(value) for value in row.skipped)} skipped"
+    return text
+
+
+def format_axis(value: Any) -> str:
+    """A value of the axis by itself: `1,024`."""
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else clean(cell(value), 80)
+
+
+# Headings of a report.
+
+
+def describe_facts(report: Report) -> list[str]:
+    """What stands above a table, the most important first: name, machines, processes, what all rows have."""
+    facts = report.facts
+    parts = [
+        clean(report.name, 80),
+        *(clean(machine.replace("NVIDIA ", ""), 80) for machine in facts.machines),
+    ]
+    if facts.is_published:
+        parts.append("from a published log")
+    else:
+        few, many = facts.processes
+        span = f"{few} to " if few != many else ""
+        parts.append(f"{span}{count_things(many, 'process')} a row")
+    parts += [
+        name_value(field, value)
+        for field, value in facts.fixed.items()
+        if value is not None and (field, value) != ("data", PROCEDURAL)
+    ]
+    if facts.images is not None:
+        parts.append(f"{facts.images:,} images")
+    return [part for part in parts if part]
+
+
+def ask(report: Report) -> str:
+    """The question above a table: the experiment's own, else that of the first finding."""
+    if report.question:
+        return clean(report.question, 300)
+    return QUESTIONS.get(report.findings[0].question, "") if report.findings else ""
+
+
+# Findings.
+
+
+def write_finding(report: Report, finding: Finding) -> list[str]:
+    """A finding's lines; the first one answers its question."""
+    lines: list[str] = _WRITERS[type(finding)](report, finding)
+    if finding.remedy and not _is_open(finding) and finding.word != "sure":
+        lines[-1] += _advise(finding.remedy, "tells more")
+    return lines
+
+
+def _is_open(finding: Finding) -> bool:
+    """Whether a choice is named without confidence: its sentence has the remedy in it."""
+    choice = finding.choice
+    return choice is not None and choice.bound is not None and not choice.is_firm
+
+
+def _advise(remedy: Remedy | None, verb: str = "tells") -> str:
+    if remedy is None or (remedy.minutes or 0) > LONGEST_REMEDY_MINUTES:
+        return ""
+    minutes = remedy.minutes
+    cost = "" if minutes is None else f" (about {max(1, math.ceil(minutes))} min more)"
+    return f" --rounds {remedy.rounds}{cost} {verb}."
+
+
+def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
+    choice = finding.choice
+    if choice is None:
+        failed = finding.out_of_memory
+        where = f": batch {_size(report, failed)} ran out of memory" if failed is not None else ""
+        return [f"No answer{where}."]
+    figures = report.figures[choice.row]
+    name = name_row(
+        {**finding.label, "batch_size": report.labels[choice.row].get("batch_size")}, without=("group",)
+    )
+    cost = ", ".join(
+        part
+        for part in (
+            _figure(figures, "epoch_time_s", lambda value: f"{format_significant(value)} s an epoch")
+            if report.facts.time_kind != "steady rate"
+            else "",
+            _figure(figures, "images_per_s", lambda value: f"{format_significant(value)} images/s"),
+            _figure(figures, "gpu_mem_mib", lambda value: f"{format_gib(value)} GiB"),
+        )
+        if part
+    )
+    slower = f"{_sizes(report, finding.slower)} {_are(finding.slower)} slower" if finding.slower else ""
+    if finding.word == "unknown" or _is_open(finding):
+        text = f"Not sure: {name}: {cost}."
+        gains = sorted(((gain, row) for row, gain in choice.gains.items() if gain > 0), reverse=True)
+        # Who may be much faster is what matters; the first says that it is a bound.
+        bounds = [
+            f"{_size(report, row)} {'may be ' if not place else ''}up to {format_percent(gain)}"
+            + (" faster" if not place else "")
+            for place, (gain, row) in enumerate(gains[:3])
+        ]
+        clauses = [f"{', '.join(bounds)} (95 %)"] if bounds else []
+        if not bounds and finding.as_fast:
+            clauses = [f"{_sizes(report, finding.as_fast)} may be as fast"]
+        clauses += [slower] if slower else []
+        text += f" {'; '.join(clauses)}." if clauses else ""
+        text += _advise(finding.remedy)
+    elif choice.bound is not None:
+        text = (
+            f"Take {name}: {cost}; no other size is more than {format_percent(choice.bound)} faster (95 %)."
+        )
+    else:
+        text = f"Take {name}: {cost}."
+    if finding.fastest is not None and finding.speed_gain is not None and not _is_open(finding):
+        text += f" {_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
+        if finding.memory_ratio is not None:
+            text += f" for {format_ratio(finding.memory_ratio)} times the memory"
+        text += "."
+    others = tuple(row for row in finding.as_fast if row != finding.fastest)
+    if choice.bound is None and finding.word != "unknown" and others:
+        text += f" {_sizes(report, others)} may be as fast."
+    if finding.out_of_memory is not None:
+        text += f" {_size(report, finding.out_of_memory)} ran out of memory."
+    if finding.interrupted:
+        text += f" {_sizes(report, finding.interrupted)}: interrupted."
+    return [text, *_write_least_cost(report, finding.least_cost)]
+
+
+def _write_least_cost(report: Report, costs: Sequence[LeastCost]) -> list[str]:
+    by_word = [(word, [cost for cost in costs if cost.word == word]) for word in ("sure", "likely")]
+    parts = []
+    for word, alike in by_word:
+        names = []
+        for cost in alike:
+            low, high, row = (_size(report, label) for label in (cost.low, cost.high, cost.row))
+            series = name_row(cost.label)
+            span = (
+                low if low == high else f"{low} to {high}" if word == "sure" else f"{row} ({low} to {high})"
+            )
+            names.append(f"{span} for {series}" if series else span)
+        if names:
+            parts.append(f"{', '.join(names)} ({word})")
+    return [f"Memory × time is least at batch {'; '.join(parts)}."] if parts else []
+
+
+def _write_devices(report: Report, finding: DevicesFinding) -> list[str]:
+    thing = "process" if any("ranks" in label for label in report.labels.values()) else "GPU"
+    groups: dict[tuple[Any, ...], list[SpeedUp]] = {}
+    for speed_up in finding.speed_ups:
+        strategy = report.labels[speed_up.claim.candidate].get("strategy") or report.facts.fixed.get(
+            "strategy"
+        )
+        key = (speed_up.devices, speed_up.baseline_devices, strategy, speed_up.same_batch_a_device)
+        groups.setdefault(key, []).append(speed_up)
+    lines = []
+    for (devices, fewer, strategy, same_batch), members in groups.items():
+        name = count_things(devices, thing) + (f" ({clean(str(strategy))})" if strategy else "")
+        efficiency = {member.claim.candidate: member.efficiency for member in members}
+
+        def describe(claims: Sequence[Claim], efficiency: Mapping[int, float] = efficiency) -> str:
+            return "efficiency " + format_span(
+                (efficiency[claim.candidate] for claim in claims), format_percent, " %"
+            )
+
+        batch = ", same batch a device" if same_batch else ""
+        ratios = _write_ratios(report, [member.claim for member in members], describe)
+        lines.append(f"{name} against {fewer}{batch}: {ratios}.")
+    return lines or ["No answer: no rows to compare."]
+
+
+def _write_versus(report: Report, finding: VersusFinding) -> list[str]:
+    candidate, baseline = (
+        name_value(finding.field, finding.value),
+        name_value(finding.field, finding.baseline),
+    )
+    if not finding.claims:
+        return [f"No answer: no rows of {candidate} and {baseline} to compare."]
+    text = f"{candidate} is {_write_ratios(report, finding.claims, than=f' as {baseline}')}"
+    if finding.cpu_claims:
+        shares = [1 - ratio_of(claim) for claim in finding.cpu_claims]
+        word = max((claim.decided.word for claim in finding.cpu_claims), key=WORDS.index)
+        change = "less" if sum(shares) > 0 else "more"
+        amounts = [share if change == "less" else -share for share in shares]
+        text += f"; it takes {format_span(amounts, format_percent, ' %')} {change} CPU time ({word})"
+    return [f"{text}."]
+
+
+def _write_network_size(report: Report, finding: NetworkSizeFinding) -> list[str]:
+    name = count_things(finding.devices, "GPU") + (
+        f" ({clean(finding.strategy)})" if finding.strategy else ""
+    )
+    if not finding.claims:
+        return ["No answer: no rows to compare."]
+    faster = [claim for claim in finding.claims if is_decided(claim, "more")]
+    slower = [claim for claim in finding.claims if is_decided(claim, "less")]
+    open_claims = [claim for claim in finding.claims if claim not in faster and claim not in slower]
+
+    def times(claims: Sequence[Claim]) -> str:
+        return f"{format_span(map(ratio_of, claims), format_ratio)} times"
+
+    if finding.first_faster is not None:
+        network = name_network(report, finding.first_faster)
+        size = "" if finding.gmacs is None else f" ({format_significant(finding.gmacs, 2)} GMACs an image)"
+        text = f"{name} are faster from {network} on{size}: {times(faster)} ({finding.word})."
+        text += f" Smaller ones are slower ({times(slower)})." if slower else ""
+    elif slower and not open_claims:
+        text = f"{name} are slower at every network size: {times(slower)} ({finding.word})."
+    else:
+        text = f"Unknown from what network size on {name} are faster: {times(finding.claims)}."
+        text += f" Slower: {_networks(report, slower)} ({times(slower)})." if slower else ""
+    text += f" {_networks(report, open_claims)}: unknown." if open_claims else ""
+    return [text]
+
+
+def name_network(report: Report, row: int) -> str:
+    """`mobilenet_v2`, or `lenet x4` where its layers are as many times as wide."""
+    label = {**report.facts.fixed, **report.labels[row]}
+    width = label.get("width", 1)
+    return clean(f"{label.get('model', '')}{'' if width in (None, 1) else f' x{width:g}'}", 80)
+
+
+def _networks(report: Report, claims: Sequence[Claim]) -> str:
+    return join_words(name_network(report, claim.candidate) for claim in claims)
+
+
+_GAINS: Mapping[bool | None, str] = {True: "Sharing is worth it", False: "Sharing gains little or nothing"}
+
+
+def _write_sharing(report: Report, finding: SharingFinding) -> list[str]:
+    groups: dict[str, list[SharingGroup]] = {}
+    for group in finding.groups:
+        groups.setdefault(_judge_sharing(group), []).append(group)
+    kinds = ("Sharing is", "Sharing gains", "No full", "Unknown", "No answer")
+    order = sorted(
+        groups,
+        key=lambda head: (
+            next(n for n, kind in enumerate(kinds) if head.startswith(kind)),
+            "(sure)" not in head,
+        ),
+    )
+    lines = []
+    for head in order:
+        is_first = True
+        parts = []
+        for group in groups[head]:
+            parts.append(f"{name_group(report, group)}{_describe_work(report, group, is_first)}")
+            is_first = False
+        lines.append(f"{head}: {', '.join(parts)}.")
+    return lines or ["No answer: no jobs ran together."]
+
+
+def _judge_sharing(group: SharingGroup) -> str:
+    if group.work is None:
+        return "No answer"
+    if group.word == "unknown":
+        return "Unknown"
+    if group.gains is None:
+        return f"No full overlap ({group.word})" if "full" not in group.overlaps else "Unknown"
+    if not group.gains and group.overlaps == ("none",):
+        return f"Sharing gains nothing ({group.word})"
+    return f"{_GAINS[group.gains]} ({group.word})"
+
+
+def _describe_work(report: Report, group: SharingGroup, is_first: bool) -> str:
+    if group.work is None:
+        endings = {row.status for row in report.rows if set(row.labels) & set(group.rows)} - {"ok"}
+        return (
+            f": {join_words(STATUSES.get(status, status) for status in sorted(endings))}" if endings else ""
+        )
+    if group.spoilt_by is not None:
+        return f" (there {name_job(report, group.spoilt_by)} ran faster than alone)"
+    text = f" {format_ratio(group.work)} times"
+    if is_first and group.word != "unknown":
+        text = f" get{text} as much done as one after the other"
+    if group.bound is not None:
+        text += f" ({'≥' if group.is_lower_bound else '≤'} {format_ratio(group.bound)})"
+    return text
+
+
+def _write_target(report: Report, finding: TargetFinding) -> list[str]:
+    target = f"{finding.target_pct:g} % top-1"
+    if not finding.order:
+        return [f"No answer: no row reached {target}."]
+    first, *later = finding.order
+    figures = report.figures[first]
+    name = _name_run(report, first)
+    time = _figure(figures, "time_to_top1_s", lambda value: f"{format_significant(value)} s")
+    epochs = _figure(figures, "epochs_to_top1", lambda value: count_things(round(value), "epoch"))
+    head = {"sure": name[:1].upper() + name[1:], "likely": f"Likely {name}", "unknown": f"Not sure: {name}"}
+    text = (
+        f"{head[finding.word]} reaches {target} first: {', '.join(part for part in (time, epochs) if part)}"
+    )
+    others = [
+        f"{_short(report, row)} takes "
+        + _figure(report.figures[row], "time_to_top1_s", lambda value: f"{format_significant(value)} s")
+        for row in later[:4]
+    ]
+    text += f"; {join_words(others)}." if others else "."
+    if finding.as_fast:
+        text += f" {_shorts(report, finding.as_fast)} may be as fast with another seed."
+    if finding.unreached:
+        text += f" {_shorts(report, finding.unreached)} did not reach it."
+    if finding.interrupted:
+        text += f" {_shorts(report, finding.interrupted)}: interrupted."
+    return [text, *_write_energy(report, finding)]
+
+
+def _write_energy(report: Report, finding: TargetFinding) -> list[str]:
+    joules = {row: report.figures[row].get("energy_to_top1_j") for row in finding.order}
+    known = {row: value for row, value in joules.items() if value is not None}
+    if len(known) < 2:
+        return []
+    head = f"Energy to {finding.target_pct:g} %"
+    span = format_span((value / 1000 for value in known.values()), format_significant)
+    least = finding.least_energy
+    if least is None or finding.energy_word == "unknown":
+        return [f"{head}: no difference shown ({span} kJ)."]
+    amount = format_significant(known[least] / 1000)
+    return [f"{head}: least with {_name_run(report, least)}, {amount} kJ of {span} ({finding.energy_word})."]
+
+
+def _write_top1(_: Report, finding: Top1Finding) -> list[str]:
+    if not finding.claims:
+        return ["No answer: top-1 was not measured."]
+    name = name_value(finding.field, finding.value)
+    low, high = (choose(claim.evidence.center for claim in finding.claims) for choose in (min, max))
+    points = (
+        format_points(low)
+        if format_points(low) == format_points(high)
+        else (f"{format_points(low)} to {format_points(high)}")
+    )
+    seeds = "one seed" if finding.seeds == 1 else count_things(finding.seeds, "seed")
+    if finding.word == "unknown":
+        return [f"Unknown whether top-1 stays the same with {name}: {points} points ({seeds})."]
+    is_same = all(claim.decided.direction == "same" for claim in finding.claims)
+    verb = "stays the same" if is_same else "changes"
+    return [f"Top-1 {verb} with {name}: {points} points ({seeds}, {finding.word})."]
+
+
+_WRITERS: Mapping[type[Finding], Callable[[Report, Any], list[str]]] = {
+    BatchSizeFinding: _write_batch_size,
+    DevicesFinding: _write_devices,
+    VersusFinding: _write_versus,
+    NetworkSizeFinding: _write_network_size,
+    SharingFinding: _write_sharing,
+    TargetFinding: _write_target,
+    Top1Finding: _write_top1,
+}
+
+
+def ratio_of(claim: Claim) -> float:
+    """The figure of a claim: how many times, or a difference."""
+    return math.exp(claim.evidence.center) if claim.evidence.is_log else claim.evidence.center
+
+
+def is_decided(claim: Claim, direction: str) -> bool:
+    """Whether a claim is sure or likely, in this direction."""
+    return claim.decided.word != "unknown" and claim.decided.direction == direction
+
+
+def format_points(value: float) -> str:
+    """A difference in percentage points: `+2.5`, `−0.3`, `0.0`."""
+    text = format_number(value, 1)
+    return text if text.startswith(MINUS) or text == "0.0" else f"+{text}"
+
+
+def _write_ratios(
+    report: Report,
+    claims: Sequence[Claim],
+    describe: Callable[[Sequence[Claim]], str] | None = None,
+    than: str = "",
+) -> str:
+    """Ratios of a family, put together by how sure they are: `1.60 to 1.86 times as fast at batch 64 to 512 (sure)`."""
+    parts: dict[tuple[int, str], list[Claim]] = {}
+    for claim in claims:
+        verdict = claim.decided
+        direction = verdict.direction if verdict.word != "unknown" else ""
+        parts.setdefault((WORDS.index(verdict.word), direction), []).append(claim)
+    texts: list[str] = []
+    for (place, _), members in sorted(parts.items(), key=lambda item: (item[0][0], item[0][1] != "more")):
+        ratios = format_span(map(ratio_of, members), format_ratio)
+        where = _where(report, members, claims)
+        word = WORDS[place] + (f", {describe(members)}" if describe and WORDS[place] != "unknown" else "")
+        texts.append(f"{ratios} times{f' as fast{than}' if not texts else ''}{where} ({word})")
+    return ", ".join(texts)
+
+
+def _where(report: Report, members: Sequence[Claim], claims: Sequence[Claim]) -> str:
+    """At which of the family's rows: `at batch 64 to 512`; nothing where there is only one."""
+    if len(claims) == 1:
+        return ""
+    sizes = [report.labels[claim.candidate].get("batch_size") for claim in claims]
+    if len(set(sizes)) < len(sizes) or None in sizes:
+        return f" in {len(members)} of {len(claims)} rows" if len(members) < len(claims) else " in all rows"
+    if len(members) == len(claims):
+        return " at every batch size"
+    return f" at batch {_spans(sorted(sizes), {report.labels[m.candidate]['batch_size'] for m in members})}"
+
+
+def _spans(axis: Sequence[Any], chosen: Collection[Any]) -> str:
+    """Values of an axis, three or more that stand side by side as a span: `8, 16 and 64 to 512`."""
+    runs: list[list[Any]] = []
+    for place, value in enumerate(axis):
+        if value in chosen:
+            is_next = bool(runs) and place > 0 and runs[-1][-1] == axis[place - 1]
+            runs[-1].append(value) if is_next else runs.append([value])
+    texts = []
+    for run in runs:
+        words = [format_axis(value) for value in run]
+        texts += [f"{words[0]} to {words[-1]}"] if len(run) > 2 else words
+    return join_words(texts)
+
+
+def _figure(figures: Mapping[str, Any], name: str, form: Callable[[float], str]) -> str:
+    value = figures.get(name)
+    return "" if value is None else form(float(value))
+
+
+def _size(report: Report, row: int) -> str:
+    """A row by its batch size alone, or by all its fields where it has none."""
+    label = report.labels[row]
+    return format_axis(label["batch_size"]) if "batch_size" in label else name_row(label)
+
+
+def _sizes(report: Report, rows: Sequence[int]) -> str:
+    return join_words(_size(report, row) for row in rows)
+
+
+def _name_run(report: Report, row: int) -> str:
+    return name_row(report.labels[row]) or "the row"
+
+
+def _short(report: Report, row: int) -> str:
+    label = report.labels[row]
+    return _size(report, row) if set(label) == {"batch_size"} else name_row(label)
+
+
+def _shorts(report: Report, rows: Sequence[int]) -> str:
+    return join_words(_short(report, row) for row in rows)
+
+
+def _are(rows: Sequence[int]) -> str:
+    return "is" if len(rows) == 1 else "are"
+
+
+# Warnings, and all lines below a table.
+
+
+def write_warning(report: Report, warned: Warned) -> str:
+    """One line on a kind of warning: `In 5 of 18 rows …`. A code that is not known is named."""
+    shares = {name: format_percent(share) for name, share in warned.figures.items()}
+    if warned.code in TABLE_WARNINGS:
+        return TABLE_WARNINGS[warned.code].format(**shares)
+    template = ROW_WARNINGS.get(warned.code)
+    text = clean(warned.code, 40)
+    if template:
+        low, high = shares.get("low", ""), shares.get("high", "")
+        text = template.format(**shares).replace(
+            f"{low} to {high}", low if low == high else f"{low[:-2]} to {high}"
+        )
+    count, total = len(warned.rows), len(report.labels)
+    if total == 1:
+        return f"In the only row {text}"
+    return f"In {'all' if count == total else f'{count} of'} {count_things(total, 'row')} {text}"
+
+
+def write_legend(report: Report) -> str:
+    """What the signs in a table mean; empty without any."""
+    cells = [cell for row in report.rows for cell in row.cells]
+    few, many = report.facts.processes
+    parts = []
+    if any(cell.low is not None or cell.high is not None for cell in cells):
+        over = f"{few} to {many}" if few != many else f"{many}"
+        parts.append(f"±, ( ): 95 % interval over {over} processes")
+    if any(cell.word == "unknown" for cell in cells):
+        parts.append("?: unknown")
+    if any(column.name == "work" for column in report.columns):
+        parts.append("work done: 1 = one job after the other")
+    return "; ".join(parts)
+
+
+def write_lines(report: Report) -> list[Sentence]:
+    """All that is to be said below a table, the most important first: findings, then warnings."""
+    lines = []
+    for number, finding in enumerate(report.findings):
+        for place, text in enumerate(write_finding(report, finding)):
+            is_detail = place > 0 and not isinstance(finding, SharingFinding)
+            is_answer = not number and not place
+            rank = 0 if is_answer else 4 if is_detail else 2
+            lines.append(Sentence("answer" if is_answer else "finding", text, rank))
+    return lines + [
+        Sentence("warning", write_warning(report, warned), 1 if warned.code in TABLE_WARNINGS else 3)
+        for warned in report.warnings
+    ]
+
+
+HINT = "More: --why, --columns all"
+"""The last line below a table on a terminal."""
+CUT = "More findings and warnings: --why"
+"""Stands there, and in a pipe, too, where there was no room for all lines."""
+NO_REPORT = "No trials in this folder."
+
+
+# What --why and --best print.
+
+WHY_HEADINGS = ("claim", "metric", "figure", "95 %", "p", "verdict")
+
+
+def write_claim(report: Report, claim: Claim) -> tuple[str, ...]:
+    """A claim as a row under WHY_HEADINGS."""
+    verdict, form = claim.decided, format_ratio if claim.evidence.is_log else format_points
+    labels = report.labels
+    is_change = claim.candidate != claim.baseline
+    name = (
+        name_change(labels.get(claim.candidate, {}), labels.get(claim.baseline, {}))
+        if is_change
+        else name_row(labels.get(claim.candidate, {}))
+    )
+    limit = math.exp(claim.limit) if claim.evidence.is_log else claim.limit
+    sign = {"above": "≥", "below": "≤"}.get(claim.design)
+    metric = name_metric(claim.metric) + (f" {sign} {format_ratio(limit)}" if sign else "")
+    return (
+        name,
+        metric,
+        form(ratio_of(claim)),
+        format_interval(verdict.low, verdict.high, form),
+        UNKNOWN if verdict.p is None else format_p(verdict.p),
+        verdict.word if verdict.word == "unknown" else f"{verdict.direction}, {verdict.word}",
+    )
+
+
+def name_metric(metric: str) -> str:
+    """`images/s`, `memory × time`."""
+    definition = COLUMNS_BY_NAME.get(metric)
+    return METRICS.get(metric) or HEADINGS.get(metric) or (definition.heading if definition else "") or metric
+
+
+def format_interval(low: float | None, high: float | None, form: Callable[[float], str]) -> str:
+    """`1.52–1.78`, `≥ 1.59`, `≤ 1.09`."""
+    if low is not None and high is not None:
+        return f"{form(low)}–{form(high)}"
+    if low is not None:
+        return f"≥ {form(low)}"
+    return f"≤ {form(high)}" if high is not None else UNKNOWN
+
+
+def format_p(p: float) -> str:
+    """`0.023`, `< 0.001`."""
+    return "< 0.001" if p < 0.001 else format_number(p, 3)
+
+
+def write_remedy(finding: Finding) -> str:
+    """`8 rounds give 80 % power (about 4 min more).`; empty where nothing is to be settled."""
+    remedy = finding.remedy
+    if remedy is None:
+        return ""
+    cost = "" if remedy.minutes is None else f" (about {max(1, math.ceil(remedy.minutes)):,} min more)"
+    return f"{remedy.rounds} rounds give 80 % power{cost}: --rounds {remedy.rounds}."
+
+
+def best_command(fields: Mapping[str, Any]) -> str:
+    """The command that measures one configuration: `gpubench sweep --batch-size 128 --gpus 2 --strategy ddp`.
+
+    `fields`: those of its trial that were asked for; what is None or the default is left out.
+    """
+    words = ["gpubench", "sweep"]
+    given = [name for name in ABOUT if fields.get(name) is not None and not ABOUT[name].repeats]
+    for name in given:
+        about, value = ABOUT[name], fields[name]
+        is_said_before = any(
+            rival in given and given.index(rival) < given.index(name) for rival in about.rivals
+        )
+        if is_said_before or (value == DEFAULTS[name] and name not in ("model", "batch_size")):
+            continue
+        text = cell(value)
+        if about.option is None:
+            words += ["--set", f"{name}={text}"]
+        else:
+            words += [about.option.name] if about.option.is_flag else [about.option.name, text]
+    return shlex.join(words)

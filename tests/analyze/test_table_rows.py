@@ -1,0 +1,121 @@
+"""Figures of processes by row, the noise that a row of one process borrows, and what settles what is open."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from made_up_tables import make_table, scatter
+
+from gpubench.analyze.table_rows import borrow_noise, find_remedy, find_word
+from gpubench.core.claims import Claim, Word
+from gpubench.stats.decisions import decide
+
+
+def test_rates_are_of_images_where_all_rows_know_them() -> None:
+    table = make_table([{"epoch_time_s": [2.0]}, {"epoch_time_s": [4.0], "images_per_epoch": 500}])
+    assert [list(rates.values()) for rates in table.rates.values()] == [[500.0], [125.0]]
+
+
+def test_rates_are_of_epochs_where_a_row_does_not_know_its_images() -> None:
+    table = make_table([{"epoch_time_s": [2.0]}, {"epoch_time_s": [4.0], "images_per_epoch": None}])
+    assert [list(rates.values()) for rates in table.rates.values()] == [[0.5], [0.25]]
+
+
+def test_common_rounds_are_pairs_and_all_processes_the_estimate() -> None:
+    table = make_table([{"epoch_time_s": [2.0, 2.2, 9.0]}, {"epoch_time_s": [4.0, 4.4]}])
+    evidence = table.compare(table.rates, 10, 11)
+    assert evidence.processes == (3, 2)
+    assert evidence.pairs is not None
+    assert math.exp(evidence.pairs.center) == pytest.approx(2.0)
+    assert math.exp(evidence.center) == pytest.approx((4.0 * 4.4) ** (1 / 2) / (2.0 * 2.2 * 9.0) ** (1 / 3))
+
+
+def test_rows_of_unlike_nodes_are_compared_by_common_rounds_alone() -> None:
+    times = [2.0, 2.1, 2.2]
+    hosts = (["a", "a", "b"], ["a", "a", "a"], ["b", "a", "a"])
+    table = make_table([{"epoch_time_s": times, "host": host} for host in hosts])
+    unlike = table.compare(table.rates, 10, 11)
+    assert (unlike.welch, unlike.noise) == (None, None)
+    assert unlike.pairs is not None
+    assert unlike.pairs.degrees == 1  # the third round was on another node
+    alike = table.compare(table.rates, 10, 12)
+    assert alike.welch is not None
+    assert alike.noise is not None
+
+
+def test_a_process_without_a_figure_is_left_out_as_is_one_that_failed() -> None:
+    figures = {"epoch_time_s": [2.0, 2.0, 2.0], "cpu_s_per_epoch": [None, 5.0, 6.0]}
+    table = make_table([{**figures, "status": ["ok", "ok", "failed"]}])
+    assert list(table.collect(table.ended["cpu_s_per_epoch"])[10].values()) == [5.0]
+
+
+@pytest.mark.parametrize(
+    ("facts", "noise"),
+    [
+        ({"gpu_util_pct": 97.0}, 0.05),
+        ({"gpu_util_pct": 96.9}, 0.4),
+        ({"gpu_util_pct": 99.0, "gpus": 2}, 0.1),
+        ({"gpu_util_pct": 99.0, "epoch_time_s": [1.9]}, 0.4),  # a step of 1.27 times the one before
+        ({"gpu_util_pct": 99.0, "before": None}, 0.4),
+        ({"gpu_util_pct": 99.0, "batch_size": 48}, 0.4),  # not twice the batch of the row before
+        ({"gpu_util_pct": 99.0, "strategy": "dp"}, 0.4),
+        ({"gpu_util_pct": 99.0, "group": "two"}, 0.4),
+        ({"data_wait_pct": 20.0}, 0.15),
+        ({"data_wait_pct": 19.9}, 0.4),
+    ],
+)
+def test_the_noise_that_a_row_borrows(facts: dict[str, object], noise: float) -> None:
+    half = {"batch_size": 16, "epoch_time_s": [3.0], "gpus": 1}
+    row = {"batch_size": 32, "epoch_time_s": [2.0], "gpus": 1, "before": 10, **facts}
+    assert borrow_noise(make_table([half, row]).summary)[11] == pytest.approx(math.log1p(noise))
+
+
+def compare(effect: float, *deviations: float) -> Claim:
+    """A decided claim on two rows whose pairs of rounds differ by an effect and these deviations."""
+    table = make_table(
+        [
+            {"epoch_time_s": scatter(1.0, *deviations)},
+            {"epoch_time_s": scatter(math.exp(effect), *(0 for _ in deviations))},
+        ]
+    )
+    evidence = table.compare(table.rates, 10, 11)
+    (claim,) = decide([Claim(metric="", candidate=10, baseline=11, evidence=evidence, design="paired")])
+    return claim
+
+
+def test_rounds_that_settle_and_the_minutes_of_those_that_lack() -> None:
+    claim = compare(0.1, -0.05, 0.0, 0.05)
+    assert claim.decided.word == "unknown"
+    remedy = find_remedy([claim], [claim], 10.0)
+    assert remedy is not None
+    assert remedy.rounds > 3
+    assert remedy.minutes == 10.0 * (remedy.rounds - 3)
+    assert find_remedy([claim], [claim], 60.1 / (remedy.rounds - 3)) is None  # over an hour
+    unknown = find_remedy([claim], [claim], None)
+    assert unknown is not None
+    assert (unknown.rounds, unknown.minutes) == (remedy.rounds, None)
+
+
+def test_nothing_settles_where_one_claim_takes_too_many_rounds_or_none_is_open() -> None:
+    near, far = compare(0.1, -0.05, 0.0, 0.05), compare(0.0001, -0.05, 0.0, 0.05)
+    assert find_remedy([near, far], [near, far], None) is None
+    assert find_remedy([], [near], None) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "together"),
+    [
+        (["sure", "unknown"], "sure"),
+        (["sure", "likely"], "likely"),
+        (["unknown"], "unknown"),
+        ([], "unknown"),
+    ],
+)
+def test_claims_together_are_as_sure_as_the_least_sure_that_is_decided(
+    words: list[Word], together: Word
+) -> None:
+    claim = compare(0.1, -0.05, 0.0, 0.05)
+    claims = [replace(claim, verdict=replace(claim.decided, word=word)) for word in words]
+    assert find_word(claims) == together
