@@ -115,12 +115,10 @@ def find_mean_intervals(
 ) -> tuple[Any, Any]:
     """The ends of Student's intervals of means (in logarithms, where the figures are above 0).
 
-    Vectors of one length, of a row each: its mean, its standard deviation (of a sample), how many processes. NaN for
-    fewer than two processes.
+    Vectors of one length, of a row each: its mean, its standard deviation (of a sample), how many processes (one or
+    more). NaN for one process.
     """
-    counts = np.asarray(counts, dtype=float)
-    several = np.where(counts > 1, counts, np.nan)
-    half = t_quantile((1 + confidence) / 2, several - 1) * deviations / np.sqrt(several)
+    half = t_quantile((1 + confidence) / 2, counts - 1) * deviations / np.sqrt(counts)
     return means - half, means + half
 
 

@@ -29,15 +29,14 @@ def find_rounds(claim: Claim, family: Sequence[Claim]) -> int | None:
     """
     tests = list_tests(claim)
     level = share_level(family)
+    count = max(1, sum(other.design == claim.design and bool(list_tests(other)) for other in family))
     center, limit = claim.evidence.center, claim.limit
     if claim.design == "ordered":
         distances, tail = [abs(center)], END * level
     elif claim.design == "paired":
-        count = sum(other.design == "paired" and bool(list_tests(other)) for other in family)
-        distances, tail = [abs(center)], level / 2 / max(1, count)
+        distances, tail = [abs(center)], level / 2 / count
     elif claim.design == "equal":
-        count = sum(other.design == "equal" and bool(list_tests(other)) for other in family)
-        distances, tail = [limit - center, limit + center], ALPHA / max(1, count)
+        distances, tail = [limit - center, limit + center], ALPHA / count
     else:
         distances, tail = [center - limit if claim.design == "above" else limit - center], ALPHA
     return _find_least(
