@@ -198,7 +198,7 @@ def build_network_groups(summary: pd.DataFrame, finding: NetworkSizeFinding) -> 
 def describe_network_columns(summary: pd.DataFrame, finding: NetworkSizeFinding) -> tuple[ReportColumn, ...]:
     """The columns of a table of networks: times on few devices and on more stand side by side."""
     field = "gpus" if summary["gpus"].fillna(0).max() > 0 else "ranks"
-    fewest = min(int(summary.at[claim.baseline, field]) for claim in finding.claims)
+    fewest = int(summary.loc[[claim.baseline for claim in finding.claims], field].min())
     return (
         ReportColumn(name="network", is_number=False),
         ReportColumn(name="gmacs_per_image", is_number=True),

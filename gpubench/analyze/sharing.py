@@ -30,7 +30,7 @@ WORK, SLOWDOWN = "work", "slowdown"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class JobGroup:
     """Jobs that ran together, as the summary has them."""
 
     name: str
@@ -145,7 +145,7 @@ def find_borders(jobs: int) -> tuple[float, float]:
     return 1 + NO_OVERLAP * (jobs - 1), 1 + FULL_OVERLAP * (jobs - 1)
 
 
-def list_groups(rows: TableRows) -> list[Group]:
+def list_groups(rows: TableRows) -> list[JobGroup]:
     """The groups of jobs of a table, in its order.
 
     Copies are named by what they are copies of. Groups that share a name are told apart by the fields in which all jobs
@@ -165,7 +165,7 @@ def list_groups(rows: TableRows) -> list[Group]:
                 if members[field].nunique(dropna=False) == 1 < namesakes[field].nunique(dropna=False)
             }
         groups.append(
-            Group(
+            JobGroup(
                 name="" if "copies" in rows.varied else name,
                 label={} if "copies" in rows.varied else label,
                 rows=tuple(map(int, members.index)),
@@ -206,7 +206,7 @@ def find_baselines(
     return baselines | {row: (label, list(times[label].values())) for row, label in known.items()}
 
 
-def list_common_runs(group: Group, times: Figures) -> list[list[float]]:
+def list_common_runs(group: JobGroup, times: Figures) -> list[list[float]]:
     """For each job its times, one for each run of the group that all of its jobs ended, in the same order."""
     samples = [times.get(row, {}) for row in group.rows]
     common = [key for key in samples[0] if all(key in others for others in samples)]
@@ -214,7 +214,7 @@ def list_common_runs(group: Group, times: Figures) -> list[list[float]]:
 
 
 def _judge(
-    group: Group, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
+    group: JobGroup, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
 ) -> SharingGroup:
     facts: dict[str, Any] = {
         "name": group.name,
@@ -260,7 +260,7 @@ def _judge(
     )
 
 
-def _predict_work(group: Group, summary: pd.DataFrame) -> float | None:
+def _predict_work(group: JobGroup, summary: pd.DataFrame) -> float | None:
     """The work that was predicted before the group ran; None where a job has no prediction."""
     slowdowns = summary.loc[list(group.rows), "predicted_slowdown"].astype("float64")
     if slowdowns.isna().any() or len(slowdowns) < group.jobs:
