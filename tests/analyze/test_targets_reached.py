@@ -87,6 +87,27 @@ def test_a_row_that_not_every_seed_brought_there_is_unreached() -> None:
     assert (nobody.order, nobody.unreached, nobody.least_energy, nobody.word) == ((), (10,), None, "unknown")
 
 
+def test_rows_are_ordered_by_means_however_many_seeds_they_have() -> None:
+    (finding,) = answer(make_table([row([10.0, 10.5, 10.2]), row([20.0])]))
+    assert (finding.order, finding.least_energy) == ((10, 11), 10)
+
+
+def test_what_other_rows_differ_by_does_not_matter_to_the_least_energy() -> None:
+    quiet, loud = (-0.01, 0.0, 0.012), (-0.1, 0.02, 0.1)
+    times = scatter(1.0, *quiet), scatter(5.0, *loud), scatter(5.1, *reversed(loud))
+    (finding,) = answer(make_table([row(each) for each in times]))
+    assert finding.claims[-1].decided.word == "unknown"
+    assert finding.energy_word == "sure"
+
+
+def test_a_row_some_of_whose_runs_were_interrupted_is_not_one_that_was() -> None:
+    (finding,) = answer(make_table([row([10.0]) | {"status": ["ok"]}, row([None])]))
+    assert (finding.order, finding.unreached, finding.interrupted) == ((10,), (11,), ())
+    table = make_table([row([10.0])])
+    table.summary["status"] = "interrupted"
+    assert answer(table)[0].interrupted == ()
+
+
 def test_unlike_targets_images_and_machines_are_questions_of_their_own() -> None:
     for other in ({"until_top1": 70.0}, {"data": "cifar10"}, {"machine": "A100"}):
         findings = answer(make_table([row([10.0]), row([20.0], **other)]))

@@ -98,6 +98,11 @@ def test_what_moves_along_on_one_axis_may_differ_and_nothing_else() -> None:
     assert pairs(make_table(implied, varied=("batch_size",), axes=(("batch_size",),))) == [(11, 10)]
 
 
+def test_a_row_without_top1_is_compared_with_none() -> None:
+    rows = [row(QUIET, precision="fp32"), {"epoch_time_s": [1.0], "precision": "bf16"}]
+    assert pairs(make_table(rows, varied=("precision",))) == []
+
+
 def test_other_tasks_and_other_images_have_no_top1_in_common() -> None:
     first = row(QUIET, variant="crop-resize")
     for other in ({"until_top1": 60.0}, {"group": "two"}, {"machine": "A100"}, {"val_images": 500}):
