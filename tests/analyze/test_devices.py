@@ -62,3 +62,15 @@ def test_on_a_cpu_ranks_are_the_devices() -> None:
     (speed_up,) = finding.speed_ups
     assert (speed_up.devices, speed_up.baseline_devices) == (2, 1)
     assert speed_up.efficiency == pytest.approx(0.8)
+
+
+def test_efficiency_is_over_how_many_times_the_devices_of_the_baseline() -> None:
+    table = make_table([row(8.0, "ddp", 2), row(5.0, "ddp", 4, strong_baseline=10)])
+    (finding,) = devices.make_findings(table, decide(devices.make_claims(table)))
+    assert finding.speed_ups[0].efficiency == pytest.approx(0.8)
+    assert finding.speed_ups[0].baseline_devices == 2
+
+
+def test_a_row_that_knows_neither_gpus_nor_ranks_is_of_one_device() -> None:
+    summary = make_table([row(1.0, "single", 0, ranks=None), row(1.0, "dp", 2, ranks=3)]).summary
+    assert devices.count_devices(summary).tolist() == [1, 2]

@@ -45,6 +45,25 @@ def test_rows_of_unlike_nodes_are_compared_by_common_rounds_alone() -> None:
     assert alike.noise is not None
 
 
+def test_a_node_on_which_a_row_ran_more_often_is_no_other_node() -> None:
+    table = make_table([{"epoch_time_s": [2.0, 2.1, 2.2]}, {"epoch_time_s": [2.0, 2.1]}])
+    assert table.compare(table.rates, 10, 11).welch is not None
+
+
+def test_rows_alone_have_a_rate_and_no_group() -> None:
+    rows = [{"epoch_time_s": [2.0]}, {"status": "oom"}, {"epoch_time_s": [2.0], "group": "two"}]
+    assert make_table(rows).alone.index.tolist() == [10]
+
+
+def test_a_further_round_takes_what_a_process_of_each_row_takes() -> None:
+    rows = [
+        {"epoch_time_s": [1.0] * 3, "took_s": [60.0, 90.0, 600.0]},
+        {"epoch_time_s": [1.0], "took_s": [30.0]},
+    ]
+    assert make_table(rows).round_minutes == pytest.approx(2.0)
+    assert make_table([rows[0], {"epoch_time_s": [1.0], "took_s": [None]}]).round_minutes is None
+
+
 def test_a_process_without_a_figure_is_left_out_as_is_one_that_failed() -> None:
     figures = {"epoch_time_s": [2.0, 2.0, 2.0], "cpu_s_per_epoch": [None, 5.0, 6.0]}
     table = make_table([{**figures, "status": ["ok", "ok", "failed"]}])

@@ -11,6 +11,7 @@ from made_up_tables import make_table, scatter
 from gpubench.analyze import versus
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import VersusFinding
+from gpubench.schema import catalog
 from gpubench.stats.decisions import decide
 
 
@@ -78,6 +79,22 @@ def test_what_follows_from_a_field_by_itself_may_differ_and_what_was_asked_for_m
     assert pairs(make_table(both, varied=("variant",))) == [(10, 11)]
     asked = [{**each, "is_workers_auto": False} for each in both]
     assert pairs(make_table(asked, varied=("variant",))) == []
+
+
+def test_a_field_of_one_strategy_alone_may_have_its_default_and_no_other_value() -> None:
+    ((name, default),) = catalog.own_fields("local").items()
+    ddp = row(2.0, strategy="ddp", gpus=2)
+    for value, expected in ((default, [(11, 10)]), (default + 1, [])):
+        table = make_table([ddp, row(1.0, strategy="local", gpus=2, **{name: value})], varied=("strategy",))
+        assert pairs(table) == expected
+
+
+def test_a_row_without_cpu_time_is_in_no_claim_on_it() -> None:
+    table = make_table(
+        [row(1.0, variant="crop-resize", cpu_s_per_epoch=3.0), row(1.1, variant="pre-resized")],
+        varied=("variant",),
+    )
+    assert [claim.metric for claim in versus.make_claims(table)] == ["images_per_s"]
 
 
 def test_all_values_are_against_the_first_that_stands_beside_another() -> None:
