@@ -60,7 +60,9 @@ def match_rows(rows: pd.DataFrame, free: Collection[str] = ()) -> Matching:
     if exact.pairs or exact.several:
         return exact
     first, second = identity[~rows["is_b"]], identity[rows["is_b"]]
-    apart = tuple(name for name in identity if not {*first[name].map(_hashable)} & {*second[name].map(_hashable)})
+    apart = tuple(
+        str(name) for name in identity if not {*map(_hashable, first[name])} & {*map(_hashable, second[name])}
+    )
     # Of two networks nobody would guess that they are meant to be one; a user's own may be two versions of one.
     if "model" in apart and not all(map(catalog.is_user_model, map(str, identity["model"]))):
         return replace(exact, apart=apart)
@@ -85,7 +87,7 @@ def identify(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
         if field in AUTO:
             values = values.where(~is_planned, fill_known(values, side))
         columns[field] = values.fillna(LEFT) if field in ALLOTTED else values
-    prints = rows["images"].map(lambda known: known and known.files != "none" and known.fingerprint or None)
+    prints = rows["images"].map(lambda known: known.fingerprint if known and known.files != "none" else None)
     columns["data"] = fill_known(fill_known(prints, config), name).fillna(rows["data"])
     if "variant" not in free:  # else one that reads no image stands beside those that do
         files = fill_known(fill_known(rows["image_files"], config), variant)
@@ -131,11 +133,13 @@ def is_free(rows: pd.DataFrame, field: str, free: Collection[str]) -> pd.Series[
     names = FOLLOWERS[field]
     given = zip(*(as_objects(rows[name]) for name in names), strict=True)
     usual = [
-        getattr(make({name: value for name, value in zip(names, values, strict=True) if value is not None}), field)
+        getattr(
+            make({name: value for name, value in zip(names, values, strict=True) if value is not None}), field
+        )
         for values in given
     ]
     is_usual = [value == expected for value, expected in zip(as_objects(rows[field]), usual, strict=True)]
-    return is_left(rows, field) | is_usual
+    return is_left(rows, field) | np.array(is_usual, dtype=bool)
 
 
 def number_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
@@ -144,7 +148,7 @@ def number_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
     is_job = rows["group"].notna().to_numpy()
     group = combine(len(rows), [encode(rows[name]) for name in ("is_b", "table", "unit")])[is_job]
     jobs = pd.Series(trial[is_job])
-    neighbours = jobs.groupby(group).agg(lambda trials: tuple(sorted(trials)))
+    neighbours = jobs.groupby(group).agg(lambda trials: str(sorted(trials)))
     beside, copy = (np.full(len(rows), -1) for _ in range(2))
     beside[is_job] = encode(neighbours[group])
     copy[is_job] = jobs.groupby([group, trial[is_job]]).cumcount()
@@ -160,7 +164,7 @@ def pair_rows(rows: pd.DataFrame, trial: Codes) -> Matching:
         is_b = left["is_b"].to_numpy()
         is_pair = ((np.bincount(place) == 2) & (np.bincount(place, is_b) == 1))[place] if len(left) else is_b
         order = np.flatnonzero(is_pair)[np.argsort(place[is_pair], kind="stable")]
-        pairs += map(tuple, left.index.to_numpy()[order].reshape(-1, 2).tolist())
+        pairs += ((a, b) for a, b in left.index.to_numpy()[order].reshape(-1, 2).tolist())
         left = left[~is_pair]
     sides = [left[left["is_b"] == is_b].groupby("trial", sort=False).groups for is_b in (False, True)]
     labels = [{place: tuple(map(int, index)) for place, index in groups.items()} for groups in sides]

@@ -17,6 +17,10 @@ COSTS: frozenset[FigureName] = frozenset({"time", "memory", "energy"})
 """Figures of which more is a regression."""
 BROKEN = ("oom", "failed", "timeout")
 """Endings in B that are a regression of a trial that ended ok in A."""
+MARGIN = 0.02
+"""The share inside which figures count as the same; top-1 has a margin in points."""
+MEMORY_SPREAD = 0.003
+"""By how much, at most, memory of processes of one configuration was seen to differ, on one GPU by `nvml-process`."""
 DIFFERENCE, EXACT, REGRESSION = "compare", "compare:memory", "compare:regression"
 """Families of claims: what changed; of memory, which is exact and needs no correction; what changed beyond the
 threshold."""
@@ -66,13 +70,15 @@ class Change:
     reason: Literal["unlike-images", "unlike-sources"] | None = None
     """Why nothing is claimed of it."""
     claims: tuple[Claim, ...] = ()
-    """Decided: that it differs and that it is equal inside the margin; with a threshold that it lies beyond, and below."""
+    """Decided: that it differs, and is equal inside the margin; with a threshold that it lies beyond, and below."""
 
     @property
     def claim(self) -> Claim | None:
-        """What its word rests on: that it is equal, or that it differs, whichever is surer; None where `reason` tells."""
+        """What its word rests on: that it is equal or that it differs, whichever is surer. None where `reason` tells."""
         order = ("sure", "likely", "unknown")
-        rivals = [claim for claim in self.claims if claim.family in (DIFFERENCE, EXACT) and claim.design != "below"]
+        rivals = [
+            claim for claim in self.claims if claim.family in (DIFFERENCE, EXACT) and claim.design != "below"
+        ]
         if all(claim.decided.word == "unknown" for claim in rivals):
             return next((claim for claim in rivals if claim.design == "paired"), None)
         return min(rivals, key=lambda claim: (order.index(claim.decided.word), claim.design != "equal"))
@@ -191,7 +197,10 @@ class Comparison:
     @property
     def is_excluded(self) -> bool:
         """Whether a regression beyond the threshold is excluded everywhere: of all that ended ok in A."""
-        others = [a for a, b in self.not_ok] + [*self.only_a, *(row for rows, _ in self.several for row in rows)]
+        others = [a for a, b in self.not_ok] + [
+            *self.only_a,
+            *(row for rows, _ in self.several for row in rows),
+        ]
         return not any(self.rows[row].status == "ok" for row in others) and all(
             change.is_excluded for _, change in self.changes if change.figure in COSTS
         )
