@@ -74,7 +74,7 @@ class Change:
 
     @property
     def claim(self) -> Claim | None:
-        """What its word rests on: that it is equal or that it differs, whichever is surer. None where `reason` tells."""
+        """What its word rests on: that it is equal or that it differs, the surer of both. None where `reason` tells."""
         order = ("sure", "likely", "unknown")
         rivals = [
             claim for claim in self.claims if claim.family in (DIFFERENCE, EXACT) and claim.design != "below"
