@@ -284,6 +284,8 @@ def _compare(
         if change.figure == "time" and change.claim and change.direction == "unknown"
     ]
     sides = [summary[summary["is_b"] == is_b] for is_b in (False, True)]
+    matched = summary.loc[[row for pair in matching.pairs for row in pair]]
+    varied_alone = _find_varied(summary, (*matching.apart, field))
     return Comparison(
         a=_describe_side(sides[0], names[0], values[0]),
         b=_describe_side(sides[1], names[1], values[1]),
@@ -298,7 +300,8 @@ def _compare(
         several=matching.several,
         apart=matching.apart,
         unlike=_find_unlike(summary, matching, field),
-        varied=_find_varied(summary, matching, field),
+        varied=_find_varied(matched, (*matching.apart, field)) or varied_alone or ("batch_size",),
+        varied_alone=varied_alone or ("batch_size",),
         shared=sum(shared),
         is_same=bool(ended) and all(processes[a] == processes[b] for a, b in ended),
         remedy=find_remedy(unsettled, families, rows.round_minutes),
@@ -369,15 +372,11 @@ def _find_unlike(
     return unlike | {name: ((), ()) for name in matching.apart if name not in unlike and matching.pairs}
 
 
-def _find_varied(rows: pd.DataFrame, matching: Matching, field: str | None) -> tuple[str, ...]:
-    """The fields that tell trials apart: of those that were matched; of all, where these need none."""
-    labels = [row for pair in matching.pairs for row in pair]
-    settled = {name for name in ALLOTTED if labels and is_left(rows.loc[labels], name).all()}
-    left_out = {*matching.apart, *settled, field, "gpu_ids"}
-    for chosen in (rows.loc[labels], rows):
-        if len(chosen):
-            jobs = [name for name in ("group", "job") if chosen[name].notna().any()]
-            varied = [name for name in Fields.of(chosen).varied() if name not in left_out]
-            if jobs or varied:
-                return (*jobs, *varied)
-    return ("batch_size",)
+def _find_varied(rows: pd.DataFrame, left_out: Collection[str | None]) -> tuple[str, ...]:
+    """The fields that tell rows apart, but for what the machine chose."""
+    if not len(rows):
+        return ()
+    settled = [name for name in ALLOTTED if is_left(rows, name).all()]
+    jobs = [name for name in ("group", "job") if rows[name].notna().any()]
+    varied = Fields.of(rows).varied()
+    return (*jobs, *(name for name in varied if name not in (*left_out, *settled, "gpu_ids")))

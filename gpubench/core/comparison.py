@@ -145,7 +145,9 @@ class Comparison:
     """Column -> its values in A and in B, where these are not the same: hardware, software, and fields that were
     matched all the same."""
     varied: tuple[str, ...]
-    """The fields that tell trials apart."""
+    """The fields that tell the matched trials apart."""
+    varied_alone: tuple[str, ...]
+    """Those that tell all rows apart."""
     shared: int
     """Trials that rest on some of the same processes on both sides."""
     is_same: bool
@@ -193,6 +195,11 @@ class Comparison:
         if is_checking and not any(change.figure in COSTS for _, change in self.changes):
             return "unchecked"
         return None
+
+    @property
+    def is_senseless(self) -> bool:
+        """Whether not even the figures as they stand say anything."""
+        return self.obstacle in ("unlike-kinds", "same-processes", "no-match")
 
     @property
     def is_excluded(self) -> bool:

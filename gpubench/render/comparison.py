@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpubench.basics.encodable import encodable
 from gpubench.basics.finite import finite
-from gpubench.core.comparison import FIGURES, Change, Comparison, ComparedTrial
+from gpubench.core.comparison import FIGURES, Change, ComparedTrial, Comparison
 from gpubench.render import words
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow, Tone
 from gpubench.render.json import convert
@@ -18,6 +18,7 @@ from gpubench.render.terminal import ASCII, HANG, WARNED, WIDEST, WIDTH, fold, s
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 VERSION = 1
 """Of the data; as that of reports."""
@@ -29,24 +30,35 @@ def show(comparison: Comparison, console: Console, *, sort: str | None = None) -
         console.file.write(write_text(comparison, sort=sort))
         return
     for line in _set_lines(comparison, sort, min(console.width, WIDEST), is_rich=True):
-        console.print(encodable(line, console.encoding), soft_wrap=True, highlight=False, markup=False)
+        line.plain = encodable(line.plain, console.encoding)
+        console.print(line, soft_wrap=True, highlight=False)
 
 
 def write_text(comparison: Comparison, *, sort: str | None = None) -> str:
     """A comparison as plain ASCII text (but for names that somebody else gave), ending in a newline."""
     lines = _set_lines(comparison, sort, WIDTH, is_rich=False)
-    return "".join(f"{line.translate(ASCII).rstrip()}\n" for line in lines)
+    return "".join(f"{line.plain.translate(ASCII).rstrip()}\n" for line in lines)
 
 
-def _set_lines(comparison: Comparison, sort: str | None, width: int, *, is_rich: bool) -> list[str]:
-    lines = [part for line in words.describe_sides(comparison) for part in fold(line, width)]
-    lines.append("")
+def _set_lines(comparison: Comparison, sort: str | None, width: int, *, is_rich: bool) -> list[Text]:
+    """All lines; a sentence alone where a comparison makes no sense."""
+    from rich.text import Text
+
+    lines = []
+    if not comparison.is_senseless:
+        lines = [Text(part, "dim") for line in words.describe_sides(comparison) for part in fold(line, width)]
+        lines.append(Text())
     for line in words.write_comparison(comparison):
-        lines += fold(f"{WARNED} {line.text}" if line.kind == "warning" else line.text, width)
+        mark = f"{WARNED} " if line.kind == "warning" else ""
+        style = {"answer": "bold", "warning": "yellow", "note": "dim"}.get(line.kind, "")
+        lines += [Text(part, style) for part in fold(mark + line.text, width)]
+    if comparison.is_senseless:
+        return lines
     if comparison.trials:
-        lines += ["", *(text.plain for text in set_grid(make_grid(comparison, sort), width, is_rich))]
+        lines += [Text(), *set_grid(make_grid(comparison, sort), width, is_rich)]
     for head, *names in words.list_unmatched(comparison):
-        lines += ["", f"{head}:", *(part for name in names for part in fold(HANG + name, width))]
+        lines += [Text(), Text(f"{head}:")]
+        lines += [Text(HANG + part) for name in names for part in fold(name, width - len(HANG))]
     return lines
 
 
@@ -60,6 +72,8 @@ def write_markdown(comparison: Comparison, *, sort: str | None = None) -> str:
         "\n".join([f"{escape(head)}:", "", *(f"- {escape(name)}" for name in names)])
         for head, *names in words.list_unmatched(comparison)
     ]
+    if comparison.is_senseless:
+        return "\n".join(items) + "\n"
     blocks = [
         "  \n".join(map(escape, words.describe_sides(comparison))),
         "\n".join(items),
@@ -108,23 +122,21 @@ def make_grid(comparison: Comparison, sort: str | None = None) -> Grid:
 
     `sort`: a figure, of which the worst comes first, or a field.
     """
+    trials = sort_trials(comparison, sort)
     groups: dict[str, list[GridRow]] = {}
-    for trial in sort_trials(comparison, sort):
+    for trial, change in ((trial, trial.changes.get(name)) for name in FIGURES for trial in trials):
+        if change is None:
+            continue
+        a, b, answer, size = words.write_change(change)
+        texts = (words.name_compared(comparison, trial.b), a, b)
+        cells = (*map(GridCell, texts), GridCell(answer, tone=_find_tone(change)), GridCell(size))
         is_warned = any(comparison.rows[row].is_warned for row in (trial.a, trial.b))
-        for change in trial.changes.values():
-            *cells, answer = words.write_change(change)
-            texts = [GridCell(text) for text in (words.name_compared(comparison, trial.b), *cells)]
-            row = GridRow((*texts, GridCell(answer, tone=_find_tone(change))), is_warned=is_warned)
-            groups.setdefault(words.title_change(change), []).append(row)
-    order = {name: place for place, name in enumerate(words.CHANGES)}
-    heads = sorted(
-        groups, key=lambda head: next(order[n] for n in order if head.startswith(words.CHANGES[n][0][:4]))
-    )
+        groups.setdefault(words.title_change(change), []).append(GridRow(cells, is_warned=is_warned))
     return Grid(
         ("",) * len(words.CHANGE_HEADINGS),
         words.CHANGE_HEADINGS,
-        (False, True, True, True, False),
-        tuple(GridGroup(head, tuple(groups[head])) for head in heads),
+        (False, True, True, False, True),
+        tuple(GridGroup(head, tuple(rows)) for head, rows in groups.items()),
     )
 
 
@@ -149,6 +161,6 @@ def sort_trials(comparison: Comparison, sort: str | None) -> Sequence[ComparedTr
 
 
 def _find_tone(change: Change) -> Tone:
-    if change.figure == "top1":
-        return {"less": "worse", "more": "better"}.get(change.direction, "plain")  # type: ignore[return-value]
-    return {"less": "better", "more": "worse"}.get(change.direction, "plain")  # type: ignore[return-value]
+    if change.direction not in ("less", "more"):
+        return "plain"
+    return "better" if (change.direction == "more") == (change.figure == "top1") else "worse"

@@ -887,10 +887,10 @@ def best_command(fields: Mapping[str, Any]) -> str:
 # Two sides, compared.
 
 CHANGES: Mapping[FigureName, tuple[str, str, float, str, str]] = {
-    "time": ("Time an image", "ms", 1000, "faster", "slower"),
+    "time": ("Time per image", "ms", 1000, "faster", "slower"),
     "memory": ("GPU memory", "MiB", 1, "less", "more"),
-    "cpu": ("CPU time an image", "ms", 1000, "less", "more"),
-    "energy": ("Energy an image", "J", 1, "less", "more"),
+    "cpu": ("CPU time per image", "ms", 1000, "less", "more"),
+    "energy": ("Energy per image", "J", 1, "less", "more"),
     "top1": ("Top-1", "%", 1, "lower", "higher"),
 }
 """Figure -> its name, its unit, how many of these the figure has for each of its own, and words for less and more."""
@@ -907,7 +907,7 @@ UNLIKE: Mapping[str, str] = {
     "gpu_name": "GPU", "gpu_count": "GPUs", "cpu_name": "CPU", "cpu_count": "CPUs", "cuda": "CUDA",
     "variant_definition": "what the variant does",
 }  # fmt: skip
-CHANGE_HEADINGS = ("", "A", "B", "change", "B is")
+CHANGE_HEADINGS = ("", "A", "B", "B is", "change")
 MOST_NAMED = 8
 """Rows of a list that are named one by one; JSON has all."""
 
@@ -939,10 +939,16 @@ def _name_side(side: Side, field: str | None) -> str:
     return f"{name_value(field, side.value)} in {name}" if field else name
 
 
-def name_compared(comparison: Comparison, row: int) -> str:
-    """A trial by what tells it apart from others of its comparison."""
+def name_compared(comparison: Comparison, row: int, varied: Sequence[str] = ()) -> str:
+    """A trial by what tells it apart from others: `batch 16`, `batch 16 (1 of 2, 2 copies)`.
+
+    `varied`: the fields that do; those of the trials that were compared where none are given.
+    """
     fields = comparison.rows[row].fields
-    return name_row({name: fields.get(name) for name in comparison.varied}) or "the only trial"
+    known = {name: fields.get(name) for name in varied or comparison.varied}
+    job = ", ".join(clean(str(known[name]), 80) for name in ("job", "group") if known.get(name) is not None)
+    name = name_row(known, without=("job", "group"))
+    return " ".join(part for part in (name, f"({job})" if job else "") if part) or "the only trial"
 
 
 def write_obstacle(comparison: Comparison) -> str:
@@ -966,10 +972,10 @@ def write_obstacle(comparison: Comparison) -> str:
 
 
 def title_change(change: Change) -> str:
-    """The head of a figure's rows: `Time an image (ms)`."""
+    """The head of a figure's rows: `Time per image (ms)`."""
     name, unit, *_ = CHANGES[change.figure]
     if change.is_per_epoch:
-        name, unit = name.replace("an image", "an epoch"), unit.removeprefix("m")
+        name, unit = name.replace("image", "epoch"), unit.removeprefix("m")
     return f"{name} ({unit})"
 
 
@@ -1010,17 +1016,15 @@ def write_change(change: Change) -> tuple[str, ...]:
     word = REASONS[change.reason] if change.reason else name_direction(change)
     word += ", likely" if verdict is not None and verdict.word == "likely" else ""
     word += ", regression" if change.is_regression else ""
-    return (
-        format_significant(change.a * scale, 4),
-        format_significant(change.b * scale, 4),
-        f"{size}{unit}",
-        word,
-    )
+    a, b = (format_significant(value * scale, 4) for value in (change.a, change.b))
+    return (a, b, word, f"{size}{unit}")
 
 
 def write_comparison(comparison: Comparison) -> list[Line]:
     """What two sides come to: whether B regressed, then a line a figure, then what weakens the answers."""
     lines = [Line("answer", write_obstacle(comparison))] if comparison.obstacle else []
+    if comparison.is_senseless:
+        return lines
     if comparison.threshold is not None and not comparison.obstacle:
         lines.append(Line("answer", _judge_regression(comparison, format_percent(comparison.threshold))))
     by_title: dict[str, list[Change]] = {}
@@ -1042,11 +1046,11 @@ def write_comparison(comparison: Comparison) -> list[Line]:
                                      "--rounds 3 on both sides."))  # fmt: skip
     if comparison.remedy:
         lines.append(Line("note", f"{_advise(comparison.remedy).strip(' .')} more of times, on both sides."))
-    if comparison.threshold is not None and any(
-        change.figure == "memory" for _, change in comparison.changes
-    ):
-        lines.append(Line("note", f"Memory that differs by up to {format_percent(MEMORY_SPREAD)} is no regression: "
-                                  "processes of one configuration differ by as much."))  # fmt: skip
+    if comparison.threshold is not None and comparison.threshold < MEMORY_SPREAD:
+        spread = format_percent(MEMORY_SPREAD)
+        lines.append(
+            Line("note", f"Memory of equal trials was seen to differ by up to {spread}: no regression.")
+        )
     if comparison.shared:
         count = count_things(comparison.shared, "trial")
         lines.append(
@@ -1063,25 +1067,27 @@ def write_comparison(comparison: Comparison) -> list[Line]:
 
 
 def _judge_regression(comparison: Comparison, limit: str) -> str:
+    worse: dict[str, list[str]] = {}
+    for trial, change in comparison.regressions:
+        name = f"{name_compared(comparison, trial.b)} {format_size(measure_change(change))} %"
+        worse.setdefault(title_change(change).partition(" (")[0], []).append(name)
+    for _, b in comparison.broken:
+        ending = name_ending(comparison.rows[b].status)
+        worse.setdefault(f"{ending} in B", []).append(name_compared(comparison, b))
     bad = [
-        f"{name_compared(comparison, trial.b)}: {CHANGES[change.figure][0].lower()} "
-        f"{format_size(measure_change(change))} %"
-        for trial, change in comparison.regressions
-    ]
-    bad += [
-        f"{name_compared(comparison, b)}: {name_ending(comparison.rows[b].status)} in B"
-        for _, b in comparison.broken
+        f"{what}: {', '.join(names[:MOST_NAMED])}"
+        + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
+        for what, names in worse.items()
     ]
     if bad:
-        more = [f"and {len(bad) - MOST_NAMED} more"] if len(bad) > MOST_NAMED else []
-        return f"Regression beyond {limit}: {'; '.join([*bad[:MOST_NAMED], *more])}."
+        return f"Regression beyond {limit}: {'; '.join(bad)}."
     if comparison.is_excluded:
         return f"No regression beyond {limit}: it is excluded everywhere."
     return f"No regression beyond {limit} is shown, and it is not excluded everywhere."
 
 
 def _count_changes(changes: Sequence[Change]) -> str:
-    """`Time an image: B is slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 1 (sure), unknown in 1.`"""
+    """`Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 2 (sure).`"""
     name = title_change(changes[0]).partition(" (")[0]
     unit = "points" if changes[0].figure == "top1" else "%"
     margin = "1 point" if changes[0].figure == "top1" else format_percent(MARGIN)
@@ -1097,7 +1103,7 @@ def _count_changes(changes: Sequence[Change]) -> str:
         total = "" if parts else f" of {count_things(len(changes), 'trial')}"
         where = f"{what} within {margin}" if is_same else what
         parts.append(f"{where} in {len(members)}{total} ({', '.join(facts)})")
-    return f"{name}: B is {', '.join(parts)}."
+    return f"{name} of B: {', '.join(parts)}."
 
 
 def list_unmatched(comparison: Comparison) -> list[list[str]]:
@@ -1111,8 +1117,8 @@ def list_unmatched(comparison: Comparison) -> list[list[str]]:
         "Several match": [
             f"{name_compared(comparison, a[0])} ({len(a)} in A, {len(b)} in B)" for a, b in comparison.several
         ],
-        "Only in A": [name_compared(comparison, row) for row in comparison.only_a],
-        "Only in B": [name_compared(comparison, row) for row in comparison.only_b],
+        "Only in A": [name_compared(comparison, row, comparison.varied_alone) for row in comparison.only_a],
+        "Only in B": [name_compared(comparison, row, comparison.varied_alone) for row in comparison.only_b],
     }
     return [
         [
