@@ -1,8 +1,8 @@
 """What changed between two results folders, or between two values of a field in one, trial by trial.
 
 Of each trial that both sides have: time, CPU time and energy of an image over processes, memory, which is exact, and
-top-1 over seeds. All claims of a comparison are one family but for those of memory. Rounds of two folders have nothing
-in common, and their rows are compared whatever nodes they ran on; of one folder by the rounds that both have.
+top-1 over seeds. Rounds of two folders have nothing in common, and their rows are compared whatever nodes they ran on;
+rows of one folder by the rounds that both have.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from gpubench.core.claims import Claim, Evidence, StudentEstimate
 from gpubench.core.comparison import (
     COSTS,
     DIFFERENCE,
-    EXACT,
     FIGURES,
     MARGIN,
     MEMORY_SPREAD,
@@ -61,7 +60,7 @@ def compare_folders(
     """
     rows = collect_folders([a, b])
     names = str(a.path), str(b.path)
-    return _compare(rows, match_rows(rows.summary), names, figures, threshold)
+    return compare_sides(rows, match_rows(rows.summary), names, figures, threshold)
 
 
 def compare_values(
@@ -89,7 +88,7 @@ def compare_values(
     if field == "variant" and set(summary["variant"]) & set(_list_variants_with_images(folder)):
         free.add("data")
     matching = match_rows(summary, free)
-    return _compare(rows, matching, (str(folder.path),) * 2, figures, threshold, field, values)
+    return compare_sides(rows, matching, (str(folder.path),) * 2, figures, threshold, field, values)
 
 
 def _list_variants_with_images(folder: Folder) -> Iterator[str]:
@@ -178,7 +177,7 @@ def _make_claims(
     is_exact = name == "memory"
     difference = Claim(
         metric=name, candidate=candidate, baseline=baseline, evidence=evidence, design="paired",
-        family=EXACT if is_exact else DIFFERENCE,
+        family=f"{DIFFERENCE}:{name}" if name in ("memory", "cpu") else DIFFERENCE,
     )  # fmt: skip
     claims = [difference, replace(difference, design="equal", limit=limit)]
     if threshold is not None and name in COSTS:
@@ -235,52 +234,52 @@ def _measure_changes(
             yield change, compare_percentages(seeds[b], seeds[a], images=int(images[0]) if images else None)
 
 
-def _compare(
-    rows: TableRows, matching: Matching, names: tuple[str, str], wanted: Sequence[FigureName],
-    threshold: float | None, field: str | None = None, values: tuple[Any, Any] = (None, None),
-) -> Comparison:  # fmt: skip
-    summary = rows.summary
-    status = summary["status"]
-    ended = [pair for pair in matching.pairs if all(status[row] == "ok" for row in pair)]
+def compare_trials(
+    rows: TableRows, pairs: Sequence[tuple[int, int]], wanted: Collection[FigureName], threshold: float | None
+) -> tuple[ComparedTrial, ...]:
+    """Trials whose rows, A's and B's, both ended ok, with all claims decided together."""
     figures, seeds = _collect_figures(rows), find_seeds(rows)
-    measured = {
-        pair: {
-            change.figure: (change, evidence)
-            for change, evidence in _measure_changes(rows, pair, figures, seeds, wanted)
-        }
-        for pair in ended
-    }
-    limit = None if matching.apart else threshold
-    decided: dict[tuple[str, int, int], list[Claim]] = {}
-    for claim in decide(
-        [
-            claim
-            for (a, b), changes in measured.items()
-            for name, (_, evidence) in changes.items()
-            if evidence is not None
-            for claim in _make_claims(name, b, a, evidence, limit)
-        ]
-    ):
-        decided.setdefault((claim.metric, claim.baseline, claim.candidate), []).append(claim)
-    trials = tuple(
+    measured = {pair: list(_measure_changes(rows, pair, figures, seeds, wanted)) for pair in pairs}
+    claims = [
+        claim
+        for (a, b), changes in measured.items()
+        for change, evidence in changes
+        if evidence is not None
+        for claim in _make_claims(change.figure, b, a, evidence, threshold)
+    ]
+    decided: dict[tuple[str, int], list[Claim]] = {}
+    for claim in decide(claims):
+        decided.setdefault((claim.metric, claim.baseline), []).append(claim)
+    return tuple(
         ComparedTrial(
             a=a,
             b=b,
             changes={
-                name: replace(changes[name][0], claims=tuple(decided.get((name, a, b), ())))
-                for name in FIGURES
-                if name in changes
+                change.figure: replace(change, claims=tuple(decided.get((change.figure, a), ())))
+                for change, _ in changes
             },
         )
         for (a, b), changes in measured.items()
     )
+
+
+def compare_sides(
+    rows: TableRows, matching: Matching, names: tuple[str, str], figures: Sequence[FigureName],
+    threshold: float | None, field: str | None = None, values: tuple[Any, Any] = (None, None),
+) -> Comparison:  # fmt: skip
+    """The rows of two sides that were matched, compared. Pairs that are a guess are held against no threshold.
+
+    `names`: of both sides' folders; `field`, `values`: where these are the sides.
+    """
+    summary = rows.summary
+    ended = [pair for pair in matching.pairs if all(summary["status"][row] == "ok" for row in pair)]
+    trials = compare_trials(rows, ended, figures, None if matching.apart else threshold)
     processes = rows.ended.groupby("row")["attempt"].agg(set)
-    shared = [bool(processes[a] & processes[b]) for a, b in ended]
-    families = [claim for claims in decided.values() for claim in claims if claim.family == DIFFERENCE]
-    unsettled = [
+    changes = [change for trial in trials for change in trial.changes.values()]
+    family = [claim for change in changes for claim in change.claims if claim.family == DIFFERENCE]
+    unknown_times = [
         change.claim
-        for trial in trials
-        for change in trial.changes.values()
+        for change in changes
         if change.figure == "time" and change.claim and change.direction == "unknown"
     ]
     sides = [summary[summary["is_b"] == is_b] for is_b in (False, True)]
@@ -290,11 +289,11 @@ def _compare(
         a=_describe_side(sides[0], names[0], values[0]),
         b=_describe_side(sides[1], names[1], values[1]),
         field=field,
-        figures=tuple(name for name in FIGURES if name in wanted),
+        figures=tuple(name for name in FIGURES if name in figures),
         threshold=threshold,
         rows={label: _describe_row(row) for label, row in list_rows(summary)},
         trials=trials,
-        not_ok=tuple(pair for pair in matching.pairs if pair not in measured),
+        not_ok=tuple(pair for pair in matching.pairs if pair not in ended),
         only_a=matching.only_a,
         only_b=matching.only_b,
         several=matching.several,
@@ -302,9 +301,9 @@ def _compare(
         unlike=_find_unlike(summary, matching, field),
         varied=_find_varied(matched, (*matching.apart, field)) or varied_alone or ("batch_size",),
         varied_alone=varied_alone or ("batch_size",),
-        shared=sum(shared),
+        shared=sum(bool(processes[a] & processes[b]) for a, b in ended),
         is_same=bool(ended) and all(processes[a] == processes[b] for a, b in ended),
-        remedy=find_remedy(unsettled, families, rows.round_minutes),
+        remedy=find_remedy(unknown_times, family, rows.round_minutes),
     )
 
 

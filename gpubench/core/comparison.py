@@ -21,9 +21,9 @@ MARGIN = 0.02
 """The share inside which figures count as the same; top-1 has a margin in points."""
 MEMORY_SPREAD = 0.003
 """By how much, at most, memory of processes of one configuration was seen to differ, on one GPU by `nvml-process`."""
-DIFFERENCE, EXACT, REGRESSION = "compare", "compare:memory", "compare:regression"
-"""Families of claims: what changed; of memory, which is exact and needs no correction; what changed beyond the
-threshold."""
+DIFFERENCE, REGRESSION = "compare", "compare:regression"
+"""Families of claims: what changed in time, energy and top-1, and what changed by more than the threshold. CPU time is
+a question of its own (`compare:cpu`), as it is of variants, and so is memory, which is exact."""
 
 Obstacle = Literal["same-processes", "unlike-kinds", "no-match", "none-ok", "guess", "unchecked"]
 """Why nothing can be compared; the last two: why nothing was held against the threshold."""
@@ -76,9 +76,7 @@ class Change:
     def claim(self) -> Claim | None:
         """What its word rests on: that it is equal or that it differs, the surer of both. None where `reason` tells."""
         order = ("sure", "likely", "unknown")
-        rivals = [
-            claim for claim in self.claims if claim.family in (DIFFERENCE, EXACT) and claim.design != "below"
-        ]
+        rivals = [claim for claim in self.claims if claim.family != REGRESSION and claim.design != "below"]
         if all(claim.decided.word == "unknown" for claim in rivals):
             return next((claim for claim in rivals if claim.design == "paired"), None)
         return min(rivals, key=lambda claim: (order.index(claim.decided.word), claim.design != "equal"))
