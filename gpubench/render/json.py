@@ -31,17 +31,17 @@ def to_data(report: Report) -> dict[str, Any]:
     data = {
         "name": report.name,
         "question": words.ask(report),
-        "facts": _convert(report.facts),
+        "facts": convert(report.facts),
         "findings": [finding_to_data(report, finding) for finding in report.findings],
         "warnings": [
-            {**_convert(warned), "text": words.write_warning(report, warned)} for warned in report.warnings
+            {**convert(warned), "text": words.write_warning(report, warned)} for warned in report.warnings
         ],
         "table": [
-            {"head": _convert(group.head), "rows": [_row_to_data(report, row) for row in group.rows]}
+            {"head": convert(group.head), "rows": [_row_to_data(report, row) for row in group.rows]}
             for group in report.groups
         ],
         "rows": [
-            {"row": row, "fields": _convert(label), "figures": _convert(report.figures.get(row, {}))}
+            {"row": row, "fields": convert(label), "figures": convert(report.figures.get(row, {}))}
             for row, label in report.labels.items()
         ],
     }
@@ -52,7 +52,7 @@ def finding_to_data(report: Report, finding: Finding) -> dict[str, Any]:
     """A finding: what is common to all questions, then under `details` what only its own question has."""
     common = {field.name for field in fields(Finding)}
     details = {
-        field.name: _convert(getattr(finding, field.name))
+        field.name: convert(getattr(finding, field.name))
         for field in fields(finding)
         if field.name not in common
     }
@@ -60,12 +60,12 @@ def finding_to_data(report: Report, finding: Finding) -> dict[str, Any]:
         "question": finding.question,
         "verdict": finding.word,
         "text": words.write_finding(report, finding),
-        "choice": _convert(finding.choice),
+        "choice": convert(finding.choice),
         "effect": _measure_effect(finding.claims),
         "claims": [_claim_to_data(claim) for claim in finding.claims],
         "rows": list(finding.rows),
         "warnings": list(finding.warnings),
-        "remedy": _convert(finding.remedy),
+        "remedy": convert(finding.remedy),
         "details": details,
     }
 
@@ -113,27 +113,27 @@ def _row_to_data(report: Report, row: ReportRow) -> dict[str, Any]:
     return {
         "rows": list(row.labels),
         "cells": [
-            {"column": column.name, "series": _convert(column.series), **_convert(cell)}
+            {"column": column.name, "series": convert(column.series), **convert(cell)}
             for column, cell in zip(report.columns, row.cells, strict=True)
         ],
         "status": row.status,
         "reason": row.reason,
-        "skipped": _convert(row.skipped),
+        "skipped": convert(row.skipped),
         "is_answer": row.is_answer,
         "warnings": list(row.warnings),
     }
 
 
-def _convert(value: Any) -> Any:
+def convert(value: Any) -> Any:
     """Dataclasses and mappings as objects, sequences as lists; a claim inside a finding as a claim."""
     if isinstance(value, Claim):
         return _claim_to_data(value)
     if is_dataclass(value):
-        return {field.name: _convert(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: convert(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return {str(name): _convert(part) for name, part in value.items()}
+        return {str(name): convert(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_convert(part) for part in value]
+        return [convert(part) for part in value]
     if value is None or isinstance(value, (str, bool, int, float)):
         return value
     return value.item() if hasattr(value, "item") else str(value)  # numpy's numbers

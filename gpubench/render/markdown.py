@@ -29,14 +29,14 @@ def _write_report(report: Report) -> str:
         f"## {name}",
         " · ".join(facts),
         f"**{escape(words.ask(report))}**" if words.ask(report) else "",
-        *_write_tables(make_grid(report)),
+        *write_tables(make_grid(report)),
         escape(words.write_legend(report)),
         "\n".join(items),
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
-def _write_tables(grid: Grid) -> list[str]:
+def write_tables(grid: Grid) -> list[str]:
     """A table a group, each under its head."""
     headings = [
         f"{series}<br>{heading}" if series else heading

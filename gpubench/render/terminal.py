@@ -81,15 +81,15 @@ def _set(report: Report, width: int, is_rich: bool, is_why: bool) -> list[Text]:
         return text if is_rich else text.translate(ASCII)
 
     lines = [_text(plain(line), style) for line, style in _set_heading(report, width)]
-    lines += [_text(""), *_set_grid(make_grid(report), width, is_rich)]
+    lines += [_text(""), *set_grid(make_grid(report), width, is_rich)]
     if legend := words.write_legend(report):
-        lines += [_text(plain(line), "dim") for line in _fold(legend, width)]
+        lines += [_text(plain(line), "dim") for line in fold(legend, width)]
     lines.append(_text(""))
     chosen = choose_lines(report, is_all=is_why)
     for line in chosen:
         mark = f"{WARNED} " if line.kind == "warning" else ""
         style = {"answer": "bold", "warning": "yellow", "note": "dim"}.get(line.kind, "")
-        lines += [_text(plain(part), style) for part in _fold(mark + line.text, width)]
+        lines += [_text(plain(part), style) for part in fold(mark + line.text, width)]
     if is_why:
         lines += map(_text, _set_claims(report, width, plain))
     elif is_rich and chosen[-1:] != [CUT]:
@@ -103,7 +103,7 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
     So a pipe gets the same words. The answer is always there.
     """
     lines = words.write_lines(report)
-    heights = [len(_fold(f"{WARNED} {line.text}", WIDTH)) for line in lines]
+    heights = [len(fold(f"{WARNED} {line.text}", WIDTH)) for line in lines]
     room = LINES_BELOW - 1  # the hint is a line, too
     if is_all or sum(heights) <= room:
         return lines
@@ -117,17 +117,17 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
 
 def _set_heading(report: Report, width: int) -> list[tuple[str, str]]:
     """At most three lines: the question whole, of the facts what there is room for."""
-    question = _fold(words.ask(report), width, hang="")[: HEADING_LINES - 1] if words.ask(report) else []
+    question = fold(words.ask(report), width, hang="")[: HEADING_LINES - 1] if words.ask(report) else []
     parts = [part.replace(" ", "\u00a0") for part in words.describe_facts(report)]
-    while len(parts) > 1 and len(_fold("\u00a0· ".join(parts), width, hang="")) > HEADING_LINES - len(
+    while len(parts) > 1 and len(fold("\u00a0· ".join(parts), width, hang="")) > HEADING_LINES - len(
         question
     ):
         parts.pop()
-    facts = _fold("\u00a0· ".join(parts), width, hang="")
+    facts = fold("\u00a0· ".join(parts), width, hang="")
     return [*((line, "dim") for line in facts), *((line, "bold") for line in question)]
 
 
-def _fold(text: str, width: int, hang: str = HANG) -> list[str]:
+def fold(text: str, width: int, hang: str = HANG) -> list[str]:
     # A number keeps its unit, and a range its "to".
     kept = text.replace(" %", "\u00a0%")
     lines = textwrap.wrap(
@@ -158,7 +158,7 @@ class _Layout:
         return sum(cells) + len(GAP) * (len(cells) - 1)
 
 
-def _set_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
+def set_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
     """Lines of the table; columns for which there is no room follow below, behind the first column once more."""
     layout = _lay_out(grid if is_rich else _translate(grid), width, is_rich)
     lines: list[Text] = []
@@ -300,5 +300,5 @@ def _set_claims(report: Report, width: int, plain: Callable[[str], str]) -> list
             aligned = [_align(name, widths[0], False)]
             aligned += [_align(row[n], widths[n], 2 <= n <= 4) for n in range(1, len(row))]
             lines += [*first, GAP.join(aligned)]
-        lines += _fold(remedy, width) if remedy else []
+        lines += fold(remedy, width) if remedy else []
     return lines

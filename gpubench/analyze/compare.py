@@ -1,0 +1,381 @@
+"""What changed between two results folders, or between two values of a field in one, trial by trial.
+
+Of each trial that both sides have: time, CPU time and energy of an image over processes, memory, which is exact, and
+top-1 over seeds. Rounds of two folders have nothing in common, and their rows are compared whatever nodes they ran on;
+rows of one folder by the rounds that both have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gpubench.analyze.folder import Folder
+from gpubench.analyze.frames import OBJECTS, as_objects
+from gpubench.analyze.grid import list_rows, plain, split_codes
+from gpubench.analyze.matching import DEFINITION, PLANNED, Matching, is_left, match_rows
+from gpubench.analyze.report import describe_machine
+from gpubench.analyze.series import CANDIDATES, Fields
+from gpubench.analyze.table_rows import Figures, TableRows, borrow_noise, find_remedy
+from gpubench.analyze.top1 import MARGIN as TOP1_MARGIN
+from gpubench.analyze.top1 import find_seeds
+from gpubench.basics.errors import UsageError
+from gpubench.core.claims import Claim, Evidence, StudentEstimate
+from gpubench.core.comparison import (
+    COSTS,
+    DIFFERENCE,
+    FIGURES,
+    MARGIN,
+    MEMORY_SPREAD,
+    REGRESSION,
+    Change,
+    ComparedRow,
+    ComparedTrial,
+    Comparison,
+    FigureName,
+    Side,
+)
+from gpubench.schema.cell import cell
+from gpubench.schema.record import ALLOTTED
+from gpubench.stats.decisions import decide
+from gpubench.stats.estimates import compare_percentages, mean
+
+SOFTWARE = ("driver", "cuda", "torch", "gpubench")
+ATTEMPT = ("trial_id", "round", "started_at", "host", "epoch_time_s")
+"""By which an attempt is known again in another folder."""
+
+
+def compare_folders(
+    a: Folder, b: Folder, *, figures: Sequence[FigureName] = FIGURES, threshold: float | None = None
+) -> Comparison:
+    """Folder B against folder A.
+
+    `figures`: those that are compared, chosen before they are seen. `threshold`: 0.05: more than 5 % more time, memory
+    or energy is a regression.
+    """
+    rows = collect_folders([a, b])
+    names = str(a.path), str(b.path)
+    return compare_sides(rows, match_rows(rows.summary), names, figures, threshold)
+
+
+def compare_values(
+    folder: Folder,
+    field: str,
+    values: tuple[Any, Any],
+    *,
+    figures: Sequence[FigureName] = FIGURES,
+    threshold: float | None = None,
+) -> Comparison:
+    """The second of two values of a field against the first, inside one folder; what follows from it may differ, too.
+
+    Raises UsageError where no row has one of the values.
+    """
+    rows = collect_folders([folder])
+    column = rows.summary[field]
+    is_side = [column.map(lambda known, value=value: known == value).fillna(False) for value in values]
+    for value, is_there in zip(values, is_side, strict=True):
+        if not is_there.any():
+            known = ", ".join(sorted(set(column.dropna().map(cell)))) or "none that tell it"
+            raise UsageError(f"no row of {folder.path} has {field}={cell(value)}; there are: {known}")
+    summary = rows.summary.assign(is_b=is_side[1])[is_side[0] | is_side[1]]
+    rows = replace(rows, summary=summary)
+    free = {field}
+    if field == "variant" and set(summary["variant"]) & set(_list_variants_with_images(folder)):
+        free.add("data")
+    matching = match_rows(summary, free)
+    return compare_sides(rows, matching, (str(folder.path),) * 2, figures, threshold, field, values)
+
+
+def _list_variants_with_images(folder: Folder) -> Iterator[str]:
+    """The variants that name images of their own."""
+    for stored in folder.plans:
+        yield from (
+            name for name, variant in stored.plan.experiment.variants.items() if variant.data is not None
+        )
+
+
+def collect_folders(folders: Sequence[Folder]) -> TableRows:
+    """The rows of folders as those of one table, each once, with `is_b` and the objects of a run of each.
+
+    Labels and rounds of the second folder come behind those of the first, and nobody asks on which node a process was.
+    """
+    summaries: list[pd.DataFrame] = []
+    processes: list[pd.DataFrame] = []
+    noise: dict[int, float] = {}
+    for place, folder in enumerate(folders):
+        members, runs = folder.members, folder.runs
+        first = members.drop_duplicates("row").set_index("row")["run"]
+        summary = folder.summary.assign(run=first, is_b=place == 1)
+        summary = summary.join(runs[["asked", "images", DEFINITION]], on="run")
+        # A trial of two experiments is in the tables of both.
+        summary = summary.sort_values("repeats", ascending=False, kind="stable").drop_duplicates("run")
+        runs = runs.drop(columns=[name for name in OBJECTS if name != "asked"]).loc[members["run"]]
+        attempts = runs[list(ATTEMPT)].astype(object)
+        attempts = attempts.where(attempts.notna(), None)
+        runs = runs.assign(attempt=as_objects([*attempts.itertuples(index=False, name=None)]))
+        behind = max((frame.index.max() + 1 for frame in summaries), default=0)
+        runs["row"] = members["row"].to_numpy() + behind
+        if len(folders) > 1:
+            runs["round"] += max((frame["round"].max() for frame in processes), default=0)
+            runs["host"] = None
+        noise |= {row + behind: value for row, value in borrow_noise(folder.summary).items()}
+        summaries.append(summary.sort_index().set_index(summary.index.sort_values() + behind))
+        processes.append(runs)
+    return TableRows(summary=pd.concat(summaries), runs=pd.concat(processes, ignore_index=True), noise=noise)
+
+
+# ---- figures ----
+
+
+def _collect_figures(rows: TableRows) -> dict[FigureName, Figures]:
+    """Figures of processes, of an image; of an epoch where its images are not known."""
+    ended = rows.ended
+    images = ended["images_per_epoch"].astype("float64").fillna(1.0)
+    seconds, cpu, energy = (
+        ended[name].astype("float64") / images for name in ("epoch_time_s", "cpu_s_per_epoch", "energy_j")
+    )
+    return {
+        "time": rows.collect(seconds),
+        "cpu": rows.collect(cpu),
+        "energy": rows.collect(energy.where(ended["has_all_figures"])),
+    }
+
+
+def _measure_memory(rows: TableRows, candidate: int, baseline: int) -> Evidence:
+    """Memory is taken for exact."""
+    more, less = (float(rows.get(row, "gpu_mem_mib")) for row in (candidate, baseline))
+    center = round(math.log(more / less), 9)  # 1,050 are 5 % more than 1,000, not a last digit above it
+    processes = tuple(int(rows.get(row, "repeats")) for row in (candidate, baseline))
+    return Evidence(
+        center=center, processes=processes, pairs=StudentEstimate(center=center, error=0.0, degrees=1.0)
+    )
+
+
+def _shift(evidence: Evidence, by: float) -> Evidence:
+    """The evidence of how far the ratio lies above `by`."""
+    pairs, welch = (
+        estimate and replace(estimate, center=estimate.center - by)
+        for estimate in (evidence.pairs, evidence.welch)
+    )
+    return replace(evidence, center=evidence.center - by, pairs=pairs, welch=welch)
+
+
+def _make_claims(
+    name: FigureName, candidate: int, baseline: int, evidence: Evidence, threshold: float | None
+) -> list[Claim]:
+    """That both differ, and that they are equal; with a threshold that B lies beyond it, and that it does not.
+
+    That any lies beyond is one of many claims, so these are corrected, and two-sided, for the printed interval has to
+    lie beyond it. That all lie below is claimed only where each does, so none is.
+    """
+    limit = math.log1p(MARGIN) if evidence.is_log else TOP1_MARGIN
+    is_exact = name == "memory"
+    difference = Claim(
+        metric=name, candidate=candidate, baseline=baseline, evidence=evidence, design="paired",
+        family=f"{DIFFERENCE}:{name}" if name in ("memory", "cpu") else DIFFERENCE,
+    )  # fmt: skip
+    claims = [difference, replace(difference, design="equal", limit=limit)]
+    if threshold is not None and name in COSTS:
+        far = math.log1p(max(threshold, MEMORY_SPREAD) if is_exact else threshold)
+        claims += [
+            replace(difference, evidence=_shift(evidence, far), family=REGRESSION),
+            replace(difference, design="below", limit=math.log1p(threshold)),
+        ]
+    return claims
+
+
+def _measure_changes(
+    rows: TableRows, pair: tuple[int, int], figures: Mapping[FigureName, Figures], seeds: Mapping[int, list[float]],
+    wanted: Collection[FigureName],
+) -> Iterator[tuple[Change, Evidence | None]]:  # fmt: skip
+    """The figures that both rows of a trial have, each with its evidence: None where they are of unlike things."""
+    a, b = pair
+
+    def is_unlike(column: str) -> bool:
+        first, second = (rows.get(row, column) for row in pair)
+        return bool(pd.isna(first) != pd.isna(second) or (pd.notna(first) and first != second))
+
+    is_per_epoch = [pd.isna(rows.get(row, "images_per_epoch")) for row in pair]
+    for name in (name for name in figures if name in wanted):
+        sides = [figures[name].get(row) for row in pair]
+        if not all(sides):
+            continue
+        values = [math.exp(mean([math.log(value) for value in side.values()])) for side in sides if side]
+        change = Change(figure=name, a=values[0], b=values[1], is_per_epoch=all(is_per_epoch))
+        if any(is_per_epoch) and not all(is_per_epoch):
+            yield replace(change, reason="unlike-images"), None
+        elif name == "energy" and is_unlike("energy_source"):
+            yield replace(change, reason="unlike-sources"), None
+        else:
+            yield change, rows.compare(figures[name], b, a)
+    memory = [rows.get(row, "gpu_mem_mib") for row in pair]
+    if "memory" in wanted and all(pd.notna(value) and value > 0 for value in memory):
+        change = Change(figure="memory", a=float(memory[0]), b=float(memory[1]))
+        if is_unlike("gpu_mem_source"):
+            yield replace(change, reason="unlike-sources"), None
+        else:
+            yield change, _measure_memory(rows, b, a)
+    if (
+        "top1" in wanted
+        and a in seeds
+        and b in seeds
+        and all(pd.isna(rows.get(row, "until_top1")) for row in pair)
+    ):
+        change = Change(figure="top1", a=mean(seeds[a]), b=mean(seeds[b]))
+        images = [value for value in (rows.get(row, "val_images") for row in pair) if pd.notna(value)]
+        if len(set(images)) > 1:
+            yield replace(change, reason="unlike-images"), None
+        else:
+            yield change, compare_percentages(seeds[b], seeds[a], images=int(images[0]) if images else None)
+
+
+def compare_trials(
+    rows: TableRows, pairs: Sequence[tuple[int, int]], wanted: Collection[FigureName], threshold: float | None
+) -> tuple[ComparedTrial, ...]:
+    """Trials whose rows, A's and B's, both ended ok, with all claims decided together."""
+    figures, seeds = _collect_figures(rows), find_seeds(rows)
+    measured = {pair: list(_measure_changes(rows, pair, figures, seeds, wanted)) for pair in pairs}
+    claims = [
+        claim
+        for (a, b), changes in measured.items()
+        for change, evidence in changes
+        if evidence is not None
+        for claim in _make_claims(change.figure, b, a, evidence, threshold)
+    ]
+    decided: dict[tuple[str, int], list[Claim]] = {}
+    for claim in decide(claims):
+        decided.setdefault((claim.metric, claim.baseline), []).append(claim)
+    return tuple(
+        ComparedTrial(
+            a=a,
+            b=b,
+            changes={
+                change.figure: replace(change, claims=tuple(decided.get((change.figure, a), ())))
+                for change, _ in changes
+            },
+        )
+        for (a, b), changes in measured.items()
+    )
+
+
+def compare_sides(
+    rows: TableRows, matching: Matching, names: tuple[str, str], figures: Sequence[FigureName],
+    threshold: float | None, field: str | None = None, values: tuple[Any, Any] = (None, None),
+) -> Comparison:  # fmt: skip
+    """The rows of two sides that were matched, compared. Pairs that are a guess are held against no threshold.
+
+    `names`: of both sides' folders; `field`, `values`: where these are the sides.
+    """
+    summary = rows.summary
+    ended = [pair for pair in matching.pairs if all(summary["status"][row] == "ok" for row in pair)]
+    trials = compare_trials(rows, ended, figures, None if matching.apart else threshold)
+    processes = rows.ended.groupby("row")["attempt"].agg(set)
+    changes = [change for trial in trials for change in trial.changes.values()]
+    family = [claim for change in changes for claim in change.claims if claim.family == DIFFERENCE]
+    unknown_times = [
+        change.claim
+        for change in changes
+        if change.figure == "time" and change.claim and change.direction == "unknown"
+    ]
+    sides = [summary[summary["is_b"] == is_b] for is_b in (False, True)]
+    matched = summary.loc[[row for pair in matching.pairs for row in pair]]
+    varied_alone = _find_varied(summary, (*matching.apart, field))
+    return Comparison(
+        a=_describe_side(sides[0], names[0], values[0]),
+        b=_describe_side(sides[1], names[1], values[1]),
+        field=field,
+        figures=tuple(name for name in FIGURES if name in figures),
+        threshold=threshold,
+        rows={label: _describe_row(row) for label, row in list_rows(summary)},
+        trials=trials,
+        not_ok=tuple(pair for pair in matching.pairs if pair not in ended),
+        only_a=matching.only_a,
+        only_b=matching.only_b,
+        several=matching.several,
+        apart=matching.apart,
+        unlike=_find_unlike(summary, matching, field),
+        varied=_find_varied(matched, (*matching.apart, field)) or varied_alone or ("batch_size",),
+        varied_alone=varied_alone or ("batch_size",),
+        shared=sum(bool(processes[a] & processes[b]) for a, b in ended),
+        is_same=bool(ended) and all(processes[a] == processes[b] for a, b in ended),
+        remedy=find_remedy(unknown_times, family, rows.round_minutes),
+    )
+
+
+# ---- what is told of sides and rows ----
+
+
+def _describe_side(rows: pd.DataFrame, name: str, value: Any) -> Side:
+    measured = rows[~rows["status"].isin(PLANNED)]
+    places = measured.drop_duplicates(["gpu_name", "gpu_count", "cpu_name", "cpu_count"])
+    timed = rows[rows["epoch_time_s"].notna()]
+    return Side(
+        name=name,
+        value=value,
+        trials=len(rows),
+        machines=tuple(dict.fromkeys(describe_machine(row) for _, row in list_rows(places))),
+        kinds=tuple(timed["kind"].unique()),
+        epochs=plain(timed["epochs"].max()) if timed["epochs"].notna().any() else None,
+    )
+
+
+def _describe_row(row: Mapping[str, Any]) -> ComparedRow:
+    fields = {name: plain(row[name]) for name in ("group", "job", *CANDIDATES)}
+    return ComparedRow(
+        trial_id=row["trial_id"],
+        status=row["status"],
+        endings=row["endings"],
+        fields={name: value for name, value in fields.items() if value is not None},
+        is_warned=bool(split_codes(row["doubts"])),
+    )
+
+
+def _find_unlike(
+    rows: pd.DataFrame, matching: Matching, field: str | None
+) -> dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]]:
+    """What is not alike on both sides of the trials that were matched; of all rows, where none was.
+
+    Without values: what is told by more than them, as images of one name and what variants of one name do.
+    """
+    sides = [rows.loc[[pair[side] for pair in matching.pairs]] for side in (0, 1)]
+    if not matching.pairs:
+        sides = [rows[rows["is_b"] == is_b] for is_b in (False, True)]
+    measured = [side[~side["status"].isin(PLANNED)] for side in sides]
+    unlike: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {}
+
+    def note(name: str, first: Any, second: Any) -> None:
+        known = [tuple(dict.fromkeys(map(plain, values.dropna()))) for values in (first, second)]
+        if set(known[0]) != set(known[1]):
+            unlike[name] = (known[0], known[1])
+
+    for name in ("gpu_name", "gpu_count", "cpu_name", "cpu_count", *SOFTWARE, *CANDIDATES):
+        if name in ("gpu_ids", field):
+            continue
+        if name not in CANDIDATES or name in matching.apart:
+            note(name, *(side[name] for side in measured))
+        elif matching.pairs:
+            first, second = (side[name].reset_index(drop=True) for side in sides)
+            is_told = ~(
+                sides[0]["status"].isin(PLANNED).to_numpy() | sides[1]["status"].isin(PLANNED).to_numpy()
+            )
+            is_apart = np.array(
+                [plain(x) != plain(y) for x, y in zip(first, second, strict=True)], dtype=bool
+            )
+            if name in ALLOTTED or field is not None:
+                note(name, first[is_told & is_apart], second[is_told & is_apart])
+    return unlike | {name: ((), ()) for name in matching.apart if name not in unlike and matching.pairs}
+
+
+def _find_varied(rows: pd.DataFrame, left_out: Collection[str | None]) -> tuple[str, ...]:
+    """The fields that tell rows apart, but for what the machine chose."""
+    if not len(rows):
+        return ()
+    settled = [name for name in ALLOTTED if is_left(rows, name).all()]
+    jobs = [name for name in ("group", "job") if rows[name].notna().any()]
+    varied = Fields.of(rows).varied()
+    return (*jobs, *(name for name in varied if name not in (*left_out, *settled, "gpu_ids")))

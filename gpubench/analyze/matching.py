@@ -1,0 +1,186 @@
+"""Which rows of two sides are of one and the same trial, whatever machine each ran on.
+
+Rows are of one trial where their trials ask for the same: fields that were left to the machine, ids of devices,
+hardware and versions may differ, images are told by their content. A row that lacks something, as one that was only
+planned does, has it from rows of the same configuration. Where no row of one side is one of the other, those fields are
+set aside in which the sides have no value in common: that is a guess.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from gpubench.analyze.series import AUTO, BEFORE, CANDIDATES, FOLLOWS, Codes, combine, encode
+from gpubench.analyze.versus import SETTLED
+from gpubench.schema import catalog
+from gpubench.schema.record import ALLOTTED
+from gpubench.schema.trial import make
+from gpubench.schema.trial_fields import DEVICE_AXES
+
+DEFINITION = "variant_definition"
+"""What a variant does: two sides may mean different things by one name."""
+NAMES = tuple(name for name in CANDIDATES if name != "gpu_ids")
+"""Fields by which trials are told apart. Which GPUs they ran on is none of it, only how many."""
+LENGTHS = ("window", "steps")
+"""Fields in which steady rates may differ and still be compared."""
+FOLLOWERS: Mapping[str, tuple[str, ...]] = {**FOLLOWS, "strategy": DEVICE_AXES, DEFINITION: ("variant",)}
+"""Field -> those from which it follows where nobody asked for it."""
+PLANNED = ("missing", "skipped")
+FREE, LEFT, NO_FILES = "free", "left to the machine", "no files"
+"""Stand for what may differ, for what the machine chose, and for the images of a variant that reads none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Matching:
+    """The rows of two sides by label, each in one of the first four."""
+
+    pairs: tuple[tuple[int, int], ...]
+    only_a: tuple[int, ...]
+    only_b: tuple[int, ...]
+    several: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    """Rows that match each other, of which a side has more than one, on each side."""
+    apart: tuple[str, ...] = ()
+    """Fields that were set aside; where there is nothing to match all the same, those that keep the sides apart."""
+
+
+def match_rows(rows: pd.DataFrame, free: Collection[str] = ()) -> Matching:
+    """The rows of two sides by their trials.
+
+    `rows`: of a summary, with `is_b`, and with `asked`, `images` and `variant_definition` of a run of each. `free`: the
+    fields whose values are the sides; what follows from them may differ, too.
+    """
+    identity = identify(rows, free)
+    exact = pair_rows(rows, number_trials(rows, identity))
+    if exact.pairs or exact.several:
+        return exact
+    first, second = identity[~rows["is_b"]], identity[rows["is_b"]]
+    apart = tuple(
+        str(name) for name in identity if not {*map(_hashable, first[name])} & {*map(_hashable, second[name])}
+    )
+    # Of two networks nobody would guess that they are meant to be one; a user's own may be two versions of one.
+    if "model" in apart and not all(map(catalog.is_user_model, map(str, identity["model"]))):
+        return replace(exact, apart=apart)
+    return replace(pair_rows(rows, number_trials(rows, identity.drop(columns=list(apart)))), apart=apart)
+
+
+def identify(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
+    """What each row's trial asks for: a column a field, of values that are equal where trials are."""
+    config = rows["config_id"].where(rows["config_id"].fillna("") != "", rows.index.to_series().astype(str))
+    side = rows["is_b"].astype(str)
+    name = rows["data"] if free else side + rows["data"].astype(str)
+    variant = side + rows["variant"].astype(str)
+    is_planned = rows["status"].isin(PLANNED)
+    columns: dict[str, pd.Series[Any]] = {}
+    for field in NAMES:
+        values = as_objects(rows[field], BEFORE.get(field))
+        if field in LENGTHS:
+            values = values.mask(rows["kind"] == "steady rate", None)
+        if field in ALLOTTED:
+            values = values.mask(is_left(rows, field), LEFT)
+        values = fill_known(values, config)
+        if field in AUTO:
+            values = values.where(~is_planned, fill_known(values, side))
+        columns[field] = values.fillna(LEFT) if field in ALLOTTED else values
+    prints = rows["images"].map(lambda known: known.fingerprint if known and known.files != "none" else None)
+    columns["data"] = fill_known(fill_known(prints, config), name).fillna(rows["data"])
+    if "variant" not in free:  # else one that reads no image stands beside those that do
+        files = fill_known(fill_known(rows["image_files"], config), variant)
+        columns["data"] = columns["data"].mask(files == "none", NO_FILES)
+    does = rows[DEFINITION].map(_write_definition)
+    columns[DEFINITION] = fill_known(fill_known(does, config), variant)
+    return pd.DataFrame(
+        {field: values.mask(is_free(rows, field, free), FREE) for field, values in columns.items()}
+    )
+
+
+def as_objects(values: pd.Series[Any], default: Any = None) -> pd.Series[Any]:
+    """The values with None for those that are missing, or what a row without them means."""
+    return values.astype(object).where(values.notna(), default)
+
+
+def fill_known(values: pd.Series[Any], place: pd.Series[Any]) -> pd.Series[Any]:
+    """The values, missing ones filled from rows of the same place, where all of these that know it agree."""
+    if values.notna().all():
+        return values
+    groups = values.astype(object).groupby(place, dropna=False)
+    known = groups.transform("first").where(groups.transform("nunique") == 1)
+    return as_objects(values.astype(object).where(values.notna(), known))
+
+
+def is_left(rows: pd.DataFrame, field: str) -> pd.Series[bool]:
+    """Whether each trial left a field to the machine, as far as records tell."""
+    return rows["asked"].map(lambda fields: bool(fields) and fields.get(field) is None).astype(bool)
+
+
+def is_free(rows: pd.DataFrame, field: str, free: Collection[str]) -> pd.Series[bool]:
+    """Whether a row's value of a field may differ: it was asked to, or follows from what was, and nobody asked for it.
+
+    In one folder the images and the other fields fill what is left to the machine; but a CPU never stands in for a GPU.
+    """
+    if field in free or (field == DEFINITION and "variant" in free):
+        return pd.Series(True, index=rows.index)
+    follows = set(FOLLOWERS.get(field, ())) & set(free)
+    if not free or field == "device" or not (follows or field in AUTO):
+        return pd.Series(False, index=rows.index)
+    if field not in (*SETTLED, "strategy"):
+        return is_left(rows, field)
+    names = FOLLOWERS[field]
+    given = zip(*(as_objects(rows[name]) for name in names), strict=True)
+    usual = [
+        getattr(
+            make({name: value for name, value in zip(names, values, strict=True) if value is not None}), field
+        )
+        for values in given
+    ]
+    is_usual = [value == expected for value, expected in zip(as_objects(rows[field]), usual, strict=True)]
+    return is_left(rows, field) | np.array(is_usual, dtype=bool)
+
+
+def number_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
+    """A number for each row, equal in rows of one trial; of a job of a group: of one job beside the same neighbours."""
+    trial = combine(len(rows), [encode(rows["kind"]), *(encode(identity[name]) for name in identity)])
+    is_job = rows["group"].notna().to_numpy()
+    group = combine(len(rows), [encode(rows[name]) for name in ("is_b", "table", "unit")])[is_job]
+    jobs = pd.Series(trial[is_job])
+    neighbours = jobs.groupby(group).agg(lambda trials: str(sorted(trials)))
+    beside, copy = (np.full(len(rows), -1) for _ in range(2))
+    beside[is_job] = encode(neighbours[group])
+    copy[is_job] = jobs.groupby([group, trial[is_job]]).cumcount()
+    return combine(len(rows), [trial, beside, copy])
+
+
+def pair_rows(rows: pd.DataFrame, trial: Codes) -> Matching:
+    """Rows of one trial, one a side; of several, those that are the only ones on their machine, or by what it gave."""
+    left = rows.assign(trial=trial).sort_values("is_b", kind="stable")
+    pairs: list[tuple[int, int]] = []
+    for names in (["trial"], ["trial", "machine"], ["trial", "machine", *ALLOTTED]):
+        place = combine(len(left), [encode(left[name]) for name in names])
+        is_b = left["is_b"].to_numpy()
+        is_pair = ((np.bincount(place) == 2) & (np.bincount(place, is_b) == 1))[place] if len(left) else is_b
+        order = np.flatnonzero(is_pair)[np.argsort(place[is_pair], kind="stable")]
+        pairs += ((a, b) for a, b in left.index.to_numpy()[order].reshape(-1, 2).tolist())
+        left = left[~is_pair]
+    sides = [left[left["is_b"] == is_b].groupby("trial", sort=False).groups for is_b in (False, True)]
+    labels = [{place: tuple(map(int, index)) for place, index in groups.items()} for groups in sides]
+    alone = [
+        tuple(row for place, members in mine.items() if place not in others for row in members)
+        for mine, others in (labels, labels[::-1])
+    ]
+    several = tuple((members, labels[1][place]) for place, members in labels[0].items() if place in labels[1])
+    return Matching(pairs=tuple(sorted(pairs)), only_a=alone[0], only_b=alone[1], several=several)
+
+
+def _write_definition(definition: Mapping[str, Any] | None) -> str | None:
+    """What a variant does as one text, without the images that it names."""
+    does = {name: value for name, value in (definition or {}).items() if name != "data"}
+    return json.dumps(does, sort_keys=True, default=str) if does else None
+
+
+def _hashable(value: Any) -> Any:
+    return None if not isinstance(value, tuple) and pd.isna(value) else value
