@@ -7,13 +7,11 @@ undecidable, which outweighs one that it is kept.
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -23,7 +21,6 @@ from gpubench.analyze.frames import Runs, Summary
 from gpubench.analyze.grid import plain, split_codes
 from gpubench.analyze.series import (
     CANDIDATES,
-    COUNTS,
     DEVICES,
     MOVES,
     Codes,
@@ -40,13 +37,12 @@ from gpubench.analyze.top1 import MARGIN, find_seeds
 from gpubench.core.audit import Observation, RuleFinding, RuleVerdict, Share
 from gpubench.core.claims import Claim, Design
 from gpubench.plan.groups import MOST_JOBS
-from gpubench.results.file_names import Numbered, numbered
+from gpubench.results.file_names import numbered
 from gpubench.results.status import status_by
 from gpubench.results.store import Results
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.doubts import doubt_of, rank
 from gpubench.schema.epoch_times import FEWEST_TIMES
-from gpubench.schema.record import FINAL
 from gpubench.schema.trial import job_ids
 from gpubench.schema.trial_fields import those
 from gpubench.stats.decisions import decide
@@ -71,10 +67,13 @@ FEW_STEPS = 20
 UNLIKE_COST_PCT = 2.0
 """Points by which `breakdown_cost_pct` may differ within a comparison. Every other step bears that cost, so from there
 on it moves an efficiency by one per cent or more, which is what a table shows."""
-LIKENESS = (
-    *CANDIDATES, "machine", "group", "is_asked_known", "is_gpu_ids_auto", "is_workers_auto",
-)  # fmt: skip
+LIKENESS = [*CANDIDATES, "machine", "group", "is_asked_known", "is_gpu_ids_auto", "is_workers_auto"]
 """Columns that tell whether rows are of one workload."""
+
+Observations: TypeAlias = Iterator[Observation]
+
+
+# ---- what the rules look at ----
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,54 +81,33 @@ class AuditedTable:
     """The rows of one table that ended ok."""
 
     table: Table
+    name: str
     runs: Runs
     beside: Summary
     """Jobs of groups among them."""
-    solo_ids: frozenset[str]
-    """Ids of the trials that jobs of its groups are compared with."""
-    seeds: Mapping[int, Sequence[float]]
-    """Row -> the top-1 of each of its seeds, in per cent."""
+    alone: Summary
+    comparable: Summary
+    """Those of `alone` that may be meant to be compared with each other.
 
-    @property
-    def name(self) -> str:
-        """Its title."""
-        return self.table.name
-
-    @cached_property
-    def alone(self) -> Summary:
-        """Those that ran alone."""
-        return self.beside[self.beside["group"].isna()]
-
-    @cached_property
-    def comparable(self) -> Summary:
-        """Those of `alone` that may be meant to be compared with each other.
-
-        Where no axis varies batch sizes or devices, a trial that a job of a group is compared with is there for that
-        job alone: the jobs of a group differ as they like.
-        """
-        if SCALES & set(asked_fields(self.table.axes)):
-            return self.alone
-        return self.alone[~self.alone["trial_id"].isin(self.solo_ids)]
+    Where no axis varies batch sizes or devices, a trial that a job of a group is compared with is there for that job
+    alone: the jobs of a group differ as they like.
+    """
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:
         """Rows on several devices (`row`) with what they are set against (`baseline`), `strong` or `weak` (`kind`)."""
-        rows = self.comparable
-        parts = []
-        for kind in ("strong", "weak"):
-            baseline = rows[f"{kind}_baseline"].dropna().astype("int64")
-            baseline = baseline[baseline.isin(rows.index)]
-            parts.append(pd.DataFrame({"row": baseline.index, "baseline": baseline.to_numpy(), "kind": kind}))
-        return pd.concat(parts, ignore_index=True)
+        names = {"strong_baseline": "strong", "weak_baseline": "weak"}
+        pairs = self.comparable[[*names]].rename(columns=names).rename_axis("row").reset_index()
+        pairs = pairs.melt("row", var_name="kind", value_name="baseline").dropna().astype({"baseline": int})
+        return pairs[pairs["baseline"].isin(self.comparable.index)]
 
     def tied(self, *fields: str) -> set[str]:
         """The fields that are on one axis with any of `fields`."""
         return tied_fields(self.table.axes, *fields)
 
     def describe(self, row: int) -> dict[str, Any]:
-        """A row's name: its group and job, and the fields that differ between rows."""
-        named = [*(("group", "job") if pd.notna(self.beside.at[row, "group"]) else ()), *self.table.varied]
-        return {field: plain(self.beside.at[row, field]) for field in named}
+        """A row's name: its job, and the fields that differ between rows."""
+        return {field: plain(self.beside.at[row, field]) for field in ("job", *self.table.varied)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,75 +117,65 @@ class Audited:
     folder: Folder
     tables: tuple[AuditedTable, ...]
     rows: Runs
-    """Each trial on each allocation once, by its first round; planned ones without a record among them. `key`: equal in
-    rows of one trial on one allocation."""
-    runs: Runs
-    """All that ended ok, of all rounds, with the same `key`."""
-
-    @cached_property
-    def ok(self) -> Runs:
-        """Rows that ended ok."""
-        return self.rows[self.rows["status"] == "ok"]
-
-    @cached_property
-    def alone(self) -> Runs:
-        """Rows that ended ok and shared the machine with no other job."""
-        return self.ok[self.ok["group"].isna()]
-
-
-Observations = Iterator[Observation]
+    """Each trial on each allocation once, by its first round; planned ones without a record among them.
+    `is_measured_in_part`: a further round measured it by less than the first, as versions before 0.2 did."""
+    ok: Runs
+    """Those that ended ok."""
+    alone: Runs
+    """Those of them that shared the machine with no other job."""
 
 
 def audit_folder(folder: Folder) -> list[RuleFinding]:
     """What each rule finds, in their order."""
     audited = read_audited(folder)
-    return [conclude(number, list(check(audited))) for number, check in enumerate(RULES, start=1)]
+    return [conclude(number, check, audited) for number, check in enumerate(RULES, start=1)]
 
 
-def conclude(number: int, observations: Sequence[Observation]) -> RuleFinding:
+def conclude(number: int, check: Callable[[Audited], Observations], audited: Audited) -> RuleFinding:
     """The verdict of the observation that weighs most, with all that come to the same."""
+    if check is not check_runs_kept and not len(audited.ok):
+        observations = [_unclear("nothing-ok")]
+    elif check in ABOUT_ROWS_ALONE and not len(audited.alone):
+        observations = [_unclear("none-alone")]
+    else:
+        observations = list(check(audited))
     present = {observation.verdict for observation in observations}
-    verdict = next(verdict for verdict in WEIGHTS if verdict in present)
+    weights: tuple[RuleVerdict, ...] = ("broken", "not decidable", "kept")
+    verdict = next(verdict for verdict in weights if verdict in present)
     return RuleFinding(number, verdict, tuple(each for each in observations if each.verdict == verdict))
-
-
-WEIGHTS: tuple[RuleVerdict, ...] = ("broken", "not decidable", "kept")
 
 
 def read_audited(folder: Folder) -> Audited:
     """What the rules need of a folder."""
-    runs = folder.runs
-    key = combine(len(runs), [encode(runs[name]) for name in ("trial_id", "machine", "allowance")])
-    runs = runs.assign(key=key)[~runs["elsewhere"]]
+    runs = folder.runs[~folder.runs["elsewhere"]]
+    runs = runs.assign(key=number_trials(runs), round=runs["round"].fillna(1))
+    in_part = runs.loc[(runs["status"] == "ok") & ~runs["has_all_figures"], "key"]
+    runs["is_measured_in_part"] = runs["key"].isin(in_part)
     tables = []
     for table in folder.tables:
         if table.is_of_tries:
             continue
-        mine = runs[runs.index.isin(table.runs)]
-        summary = folder.table_frame(table)
+        mine, summary = runs[runs.index.isin(table.runs)], folder.table_frame(table)
+        beside = summary[summary["repeats"] > 0]
+        alone = comparable = beside[beside["group"].isna()]
+        if not SCALES & set(asked_fields(table.axes)):
+            comparable = alone[~alone["trial_id"].isin(mine["solo_id"].dropna())]
+        ok = mine[mine["status"] == "ok"]
         tables.append(
             AuditedTable(
-                table=table,
-                runs=mine[mine["status"] == "ok"],
-                beside=summary[summary["repeats"] > 0],
-                solo_ids=frozenset(mine["solo_id"].dropna()),
-                seeds=find_seeds(collect_rows(folder, table)),
+                table=table, name=table.name, runs=ok, beside=beside, alone=alone, comparable=comparable
             )
         )
-    labels = {label for each in tables for label in each.table.runs}
-    shown = runs[runs.index.isin(labels)]
-    first = shown.assign(round=shown["round"].fillna(1)).sort_values("round", kind="stable")
-    rows = shown.loc[first.drop_duplicates("key").index.sort_values()]
-    return Audited(folder=folder, tables=tuple(tables), rows=rows, runs=shown[shown["status"] == "ok"])
+    shown = runs[runs.index.isin({label for each in tables for label in each.table.runs})]
+    first = shown.sort_values("round", kind="stable").drop_duplicates("key").index
+    rows = shown.loc[first.sort_values()]
+    ok = rows[rows["status"] == "ok"]
+    return Audited(folder=folder, tables=tuple(tables), rows=rows, ok=ok, alone=ok[ok["group"].isna()])
 
 
-def needs_rows(check: Callable[[Audited], Observations]) -> Callable[[Audited], Observations]:
-    """A rule that can't be decided where no trial ended ok."""
-
-    def checked(audited: Audited) -> Observations:
-        return check(audited) if len(audited.ok) else iter((_unclear("nothing-ok"),))
-
-    return checked
+def number_trials(rows: pd.DataFrame) -> Codes:
+    """Equal in rows of one trial on one allocation, whatever table and round they are of."""
+    return combine(len(rows), [encode(rows[name]) for name in ("trial_id", "machine", "allowance")])
 
 
 def _broken(code: str, **figures: Any) -> Observation:
@@ -222,8 +190,10 @@ def _kept(code: str, **figures: Any) -> Observation:
     return Observation("kept", code, figures)
 
 
-def _share(some: pd.DataFrame | Collection[Any], whole: pd.DataFrame | Collection[Any]) -> Share:
-    return Share(len(some), len(whole))
+def _observe(verdict: RuleVerdict, code: str, rows: pd.DataFrame, is_so: Any, **figures: Any) -> Observations:
+    """An observation of those of the rows of which it is so, if there are any."""
+    if count := int(np.count_nonzero(is_so)):
+        yield Observation(verdict, code, {"rows": Share(count, len(rows)), **figures})
 
 
 def _values(column: Iterable[Any]) -> tuple[Any, ...]:
@@ -231,44 +201,34 @@ def _values(column: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(sorted({plain(value) for value in column} - {None}))
 
 
-def _count_devices(rows: pd.DataFrame) -> Codes:
+def _devices(rows: pd.DataFrame) -> Codes:
     return Fields.of(rows).devices.astype("int64")
+
+
+def _varies_devices(rows: pd.DataFrame) -> bool:
+    return len(np.unique(_devices(rows))) > 1
 
 
 # ---- accuracy ----
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ScaledStep:
-    """A row beside the next smaller one."""
+class ScaledStep(NamedTuple):
+    """A row beside the next smaller one, and the top-1 of the seeds of both, in per cent; empty where not known."""
 
     table: AuditedTable
     row: int
     before: int
+    larger: Sequence[float]
+    smaller: Sequence[float]
 
-    @property
-    def seeds(self) -> tuple[Sequence[float], Sequence[float]]:
-        """The top-1 of the larger and of the smaller one's seeds; empty where it is not known."""
-        return self.table.seeds.get(self.row, ()), self.table.seeds.get(self.before, ())
-
-    @property
-    def is_testable(self) -> bool:
-        """Whether both sides have seeds enough."""
-        return min(map(len, self.seeds)) >= FEWEST_SEEDS
-
-    @property
-    def fall(self) -> float:
-        """By how many points the mean top-1 falls."""
-        larger, smaller = self.seeds
-        return mean(smaller) - mean(larger)
-
-    def figures(self) -> dict[str, Any]:
-        """What a sentence names of it."""
-        larger, smaller = self.seeds
-        return {
-            "fall": self.fall, "before_pct": mean(smaller), "after_pct": mean(larger),
-            "before": self.table.describe(self.before), "after": self.table.describe(self.row),
-        }  # fmt: skip
+    def claim(self, design: Design) -> Claim:
+        """That it holds its top-1 but for MARGIN (`above`), or that both differ (`paired`)."""
+        images = plain(self.table.beside.loc[[self.row, self.before], "val_images"].min())
+        limit = -MARGIN if design == "above" else 0.0
+        return Claim(
+            metric="top1_pct", candidate=self.row, baseline=self.before, design=design, limit=limit,
+            evidence=compare_percentages(self.larger, self.smaller, images=images),
+        )  # fmt: skip
 
 
 def check_accuracy_while_scaling(audited: Audited) -> Observations:
@@ -281,61 +241,40 @@ def check_accuracy_while_scaling(audited: Audited) -> Observations:
     steps, aimed, is_unlearned = list_steps(audited)
     compared = len(steps) + aimed
     if not compared:
-        yield from _say_nothing_scaled(audited)
+        sizes = [
+            set(zip(t.comparable["batch_size"].fillna(0), _devices(t.comparable), strict=True))
+            for t in audited.tables
+        ]
+        is_scaled = any(len(each) > 1 for each in sizes)
+        yield _unclear("scaled-with-others") if is_scaled else _kept("nothing-scaled")
         return
-    known = [step for step in steps if all(step.seeds)]
-    tested = [step for step in known if step.is_testable]
-    decided = decide(
-        [claim for design in ("above", "paired") for claim in _claim_top1(tested, design)]  # type: ignore[arg-type]
-    )
-    holds, differs = decided[: len(tested)], decided[len(tested) :]
+    known = [step for step in steps if step.larger and step.smaller]
+    tested = [step for step in known if min(len(step.larger), len(step.smaller)) >= FEWEST_SEEDS]
+    holds, differs = (decide([step.claim(design) for step in tested]) for design in ("above", "paired"))
     losing = [
-        (step, claim)
+        (mean(step.smaller) - mean(step.larger), step, claim.decided)
         for step, hold, claim in zip(tested, holds, differs, strict=True)
         if hold.decided.word != "sure"
     ]
-    lost = [
-        (step, claim)
-        for step, claim in losing
-        if claim.decided.word == "sure" and claim.decided.direction == "less"
-    ]
+    lost = [each for each in losing if each[2].word == "sure" and each[2].direction == "less"]
     if lost:
-        worst, claim = max(lost, key=lambda each: each[0].fall)
-        low, high = -(claim.decided.high or 0.0), -(claim.decided.low or 0.0)
-        yield _broken("top1-falls", rows=Share(len(lost), compared), low=low, high=high, **worst.figures())
-    if steps and not known:
-        yield _unclear("no-scaled-top1")
-    elif len(known) < len(steps):
-        yield _unclear("some-without-top1", rows=Share(len(steps) - len(known), compared))
+        fall, step, verdict = max(lost, key=lambda each: each[0])
+        yield _broken(
+            "top1-falls", rows=Share(len(lost), compared), fall=fall, low=-(verdict.high or 0),
+            high=-(verdict.low or 0), before_pct=mean(step.smaller), after_pct=mean(step.larger),
+            before=step.table.describe(step.before), after=step.table.describe(step.row),
+        )  # fmt: skip
+    open_steps = {
+        "no-top1-to-compare": len(steps) - len(known),
+        "few-seeds": len(known) - len(tested),
+        "seeds-differ": len(losing) - len(lost),
+    }
+    for code, count in open_steps.items():
+        if count:
+            yield _unclear(code, rows=Share(count, compared), seeds=FEWEST_SEEDS, margin=MARGIN)
     if known and is_unlearned:
         yield _unclear("unlearned")
-    few = [step for step in known if not step.is_testable]
-    if few:
-        worst = max(few, key=lambda step: step.fall)
-        rows = Share(len(few), compared)
-        if worst.fall > 0:
-            yield _unclear("few-seeds-fall", rows=rows, seeds=FEWEST_SEEDS, **worst.figures())
-        else:
-            yield _unclear("few-seeds", rows=rows, seeds=FEWEST_SEEDS)
-    if len(losing) > len(lost):
-        yield _unclear("seeds-differ", rows=Share(len(losing) - len(lost), compared), margin=MARGIN)
-    if steps:
-        yield _kept("top1-holds", rows=Share(len(steps), compared), margin=MARGIN, seeds=FEWEST_SEEDS)
-    if aimed:
-        yield _kept("same-target", rows=Share(aimed, compared))
-
-
-def _claim_top1(steps: Sequence[ScaledStep], design: Design) -> list[Claim]:
-    """Of each step: that it holds its top-1 but for MARGIN (`above`), or that both differ (`paired`)."""
-    images = [step.table.beside.loc[[step.row, step.before], "val_images"].min() for step in steps]
-    return [
-        Claim(
-            metric="top1_pct", candidate=step.row, baseline=step.before, design=design, family=design,
-            limit=-MARGIN if design == "above" else 0.0,
-            evidence=compare_percentages(*step.seeds, images=plain(count)),
-        )
-        for step, count in zip(steps, images, strict=True)
-    ]  # fmt: skip
+    yield _kept("top1-holds", rows=Share(compared, compared), margin=MARGIN)
 
 
 def list_steps(audited: Audited) -> tuple[list[ScaledStep], int, bool]:
@@ -343,26 +282,24 @@ def list_steps(audited: Audited) -> tuple[list[ScaledStep], int, bool]:
     steps: list[ScaledStep] = []
     aimed, is_unlearned = 0, False
     for table in audited.tables:
-        sized = table.comparable[table.comparable["batch_size"].fillna(0) > 0]
-        if len(sized) < 2:
+        rows = table.comparable[table.comparable["batch_size"].fillna(0) > 0]
+        if len(rows) < 2:
             continue
-        fields = Fields.of(sized)
+        seeds = find_seeds(collect_rows(audited.folder, table.table))
+        fields = Fields.of(rows)
         named, _ = fields.series("batch_size", {*DEVICES, *table.tied("batch_size", "gpus", "ranks")})
-        has_target = (sized["until_top1"].notna() & sized["time_to_top1_s"].notna()).to_numpy()
-        target = encode(sized["until_top1"])
-        learned = has_learned(sized)
+        target = np.where(rows["time_to_top1_s"].notna(), encode(rows["until_top1"]), -1)
+        learned = has_learned(rows)
         for places in (np.flatnonzero(named == series) for series in np.unique(named)):
-            if len(places) < 2:
-                continue
-            is_one_target = bool(has_target[places].all()) and len(set(target[places])) == 1
-            is_unlearned |= not is_one_target and not learned[places].any()
+            is_aimed = target[places].min() >= 0 and len(np.unique(target[places])) == 1
+            is_unlearned |= bool(len(places) > 1 and not is_aimed and not learned[places].any())
             for place, before in find_next_smaller(fields.take(places)).items():
-                pair = places[[place, before]]
-                if has_target[pair].all() and target[pair[0]] == target[pair[1]]:
+                after, smaller = places[place], places[before]
+                if target[after] == target[smaller] >= 0:
                     aimed += 1
                 else:
-                    row, smaller = (int(label) for label in sized.index[pair])
-                    steps.append(ScaledStep(table=table, row=row, before=smaller))
+                    pair = int(rows.index[after]), int(rows.index[smaller])
+                    steps.append(ScaledStep(table, *pair, *(seeds.get(row, ()) for row in pair)))
     return steps, aimed, is_unlearned
 
 
@@ -387,62 +324,36 @@ def find_next_smaller(fields: Fields) -> dict[int, int]:
 
 def has_learned(rows: Summary) -> Mask:
     """Whether top-1 lies above chance; True where that can't be told, which is another rule's business."""
-    classes, images, top1 = (rows[name].astype("float64") for name in ("num_classes", "val_images", "top1_pct"))
+    classes, images, top1 = (
+        rows[name].astype("float64") for name in ("num_classes", "val_images", "top1_pct")
+    )
     chance = 1 / classes
     bound = 100 * (chance + 2 * np.sqrt(chance * (1 - chance) / images))
     return ~(top1 <= bound).to_numpy()
 
 
-def _say_nothing_scaled(audited: Audited) -> Observations:
-    def varies(rows: Summary) -> bool:
-        return len(set(zip(rows["batch_size"].fillna(0), _count_devices(rows), strict=True))) > 1
-
-    if not len(audited.alone):
-        yield _unclear("none-alone" if len(audited.ok) else "nothing-ok")
-    elif any(varies(table.comparable) for table in audited.tables):
-        yield _unclear("scaled-with-others")
-    elif any(varies(table.alone) for table in audited.tables):
-        yield _kept("only-jobs-scaled")
-    else:
-        yield _kept("nothing-scaled")
-
-
-@needs_rows
 def check_accuracy_reported(audited: Audited) -> Observations:
     """Rule 2: every row that ran alone has a top-1 on held-out images. A steady rate judges no network."""
     alone = audited.alone
     is_rate = alone["kind"] == "steady rate"
-    without = alone[~is_rate & alone["top1_pct"].isna()]
-    if not len(alone):
-        yield _unclear("none-alone")
-    elif len(without):
-        reasons = [missing.get("top1_pct") for missing in without["missing"]]
-        yield _broken("no-top1", rows=_share(without, alone), why=tuple(dict.fromkeys(reasons)))
-    elif is_rate.any():
-        yield _unclear("rates-alone", rows=_share(alone[is_rate], alone))
-    else:
-        yield _kept("top1", rows=_share(alone, alone), images=_values(alone["val_images"]))
-        if alone["time_to_top1_s"].notna().any():
-            yield _kept("top1-chose-the-moment")
+    lacks = ~is_rate & alone["top1_pct"].isna()
+    reasons = dict.fromkeys(missing.get("top1_pct") for missing in alone.loc[lacks, "missing"])
+    yield from _observe("broken", "no-top1", alone, lacks, why=tuple(reasons))
+    yield from _observe("not decidable", "rates-alone", alone, is_rate)
+    yield from _observe("kept", "top1", alone, ~lacks, images=_values(alone["val_images"]))
 
 
 def check_same_run(audited: Audited) -> Observations:
     """Rule 8: speed and accuracy of a row come from one run with one set of options."""
     alone = audited.alone
     is_timed, is_judged = alone["epoch_time_s"].notna(), alone["top1_pct"].notna()
-    timed, without, untimed = alone[is_timed], alone[is_timed & ~is_judged], alone[~is_timed & is_judged]
+    timed = alone[is_timed]
     if not len(timed):
-        yield _unclear("untimed" if len(alone) else "none-alone" if len(audited.ok) else "nothing-ok")
-        return
-    if len(without) and len(untimed):
-        yield _broken("apart", untimed=len(untimed), without=len(without))
-    if len(without):
-        yield _unclear("time-without-top1", rows=_share(without, timed))
-    is_in_rounds = timed["key"].isin(audited.runs.loc[audited.runs["round"].fillna(1) > 1, "key"])
-    if not is_in_rounds.all():
-        yield _kept("one-run", rows=_share(timed[~is_in_rounds], timed))
-    if is_in_rounds.any():
-        yield _kept("first-round", rows=_share(timed[is_in_rounds], timed))
+        yield _unclear("untimed")
+    if len(timed) and (is_timed & ~is_judged).any() and (~is_timed & is_judged).any():
+        yield _broken("apart")
+    yield from _observe("not decidable", "time-without-top1", timed, ~is_judged[is_timed])
+    yield from _observe("kept", "one-run", timed, is_judged[is_timed])
 
 
 # ---- runs ----
@@ -456,209 +367,93 @@ def check_runs_kept(audited: Audited) -> Observations:
     was begun.
     """
     folder = audited.folder
-    attempts = folder.attempts
-    if not attempts:
-        yield _unclear("nothing-ok")
-        return
-    rounds: dict[str, dict[int, int]] = {}  # trial -> number of an attempt -> its round
-    for record in attempts:
-        rounds.setdefault(record.trial_id, {})[record.attempt] = record.round
-    damaged = {
-        (unit, number): _list_possible_trials(unit)
-        for unit, number in sorted(Results(folder.path).damaged(attempts))
-    }
-    traces = list_traces(folder)
-    begun = {trial: set(numbers) for trial, numbers in rounds.items()}
-    for trial, number in traces:
-        begun.setdefault(trial, set()).add(number)
-    for (_, number), trials in damaged.items():
-        for trial in trials & begun.keys():  # a group may have fewer jobs than ids are possible
-            begun[trial].add(number)
-    gaps = [
-        (trial, before + 1, after)
-        for trial, numbers in sorted(begun.items())
-        for before, after in itertools.pairwise([0, *sorted(numbers)])
-        if after > before + 1
-    ]
-    gone = [gap for gap in gaps if gap[2] in rounds.get(gap[0], ())]
-    if gone:
-        yield _broken("attempts-gone", attempts=_name_gaps(gone))
-    is_repeated = {
-        f"{unit}-{number}": _is_measured_later(number, [rounds[trial] for trial in trials & rounds.keys()])
-        for (unit, number), trials in damaged.items()
-    }
-    for code, expected in (("damaged", False), ("damaged-and-repeated", True)):
-        names = tuple(sorted(name for name, repeated in is_repeated.items() if repeated is expected))
-        if names:
-            yield _unclear(code, attempts=names)
-    of_damaged = {(trial, number) for (_, number), trials in damaged.items() for trial in trials}
-    recordless = sorted(
-        f"{trial}-{number}"
-        for trial, number in traces - of_damaged
-        if number > 0 and number not in rounds.get(trial, ())
-    )
-    if recordless:
-        yield _unclear("no-record", attempts=tuple(recordless))
-    if len(gone) < len(gaps):
-        yield _unclear("gaps-before-files", attempts=_name_gaps(gap for gap in gaps if gap not in gone))
-    if foreign := _values({record.source for record in attempts} - {"measured"}):
-        yield _unclear("foreign", sources=foreign)
-    yield _kept("runs-kept", attempts=len(attempts), trials=len(rounds))
-    if len(attempts) > len(rounds):
-        yield _kept("repeated", attempts=len(attempts) - len(rounds))
-    tried = {label for table in folder.tables if table.is_of_tries for label in table.runs}
-    tries = folder.runs["trial_id"][folder.runs.index.isin(tried)].unique()
-    if count := sum(record.trial_id in tries for record in attempts):
-        yield _kept("tries", attempts=count)
-    for status, count in sorted(Counter(r.status for r in attempts if r.status not in FINAL).items()):
-        yield _kept("not-final", attempts=count, status=status)
-    superseded = folder.runs["trial_id"][folder.runs["superseded"]]
-    if hidden := len(set(superseded) & rounds.keys()):
-        yield _kept("superseded", trials=hidden)
-
-
-def _list_possible_trials(unit: str) -> frozenset[str]:
-    """The ids that its trials can have: of a group, whose record can't be read, of as many jobs as there may be."""
-    if not unit.startswith("g"):
-        return frozenset([unit])
-    return frozenset(job_ids("", unit, number)[1] for number in range(MOST_JOBS))
-
-
-def list_traces(folder: Folder) -> set[Numbered]:
-    """(trial id, attempt number) of each log and each file of samples."""
+    stored = {(record.trial_id, record.attempt) for record in folder.attempts}
     files = (path for kind in ("logs", "samples") for path in (folder.path / kind).glob("*/*-*.*"))
-    return {name for path in files if (name := numbered(path))}
+    begun = {name for path in files if (name := numbered(path)) and name[1] > 0}
+    damaged = Results(folder.path).damaged(folder.attempts)
+    of_damaged = {(trial, number) for unit, number in damaged for trial in list_possible_trials(unit)}
+    gone = {(trial, number - 1) for trial, number in stored if number > 1} - stored - begun - of_damaged
+    if gone:
+        yield _broken("attempts-gone", attempts=_name_attempts(gone))
+    if unread := damaged | (begun - stored - of_damaged):
+        yield _unclear("no-record", attempts=_name_attempts(unread))
+    if foreign := _values({record.source for record in folder.attempts} - {"measured"}):
+        yield _unclear("foreign", sources=foreign)
+    yield _kept("runs-kept", attempts=len(stored))
 
 
-def _is_measured_later(number: int, rounds: Iterable[Mapping[int, int]]) -> bool:
-    """Whether a record of a later attempt at the same trial can be read that may stand for this one.
-
-    Those of other rounds don't where a round is missing: then this one was of it.
-    """
-    return any(
-        max(known) > number and {*range(1, max(known.values()) + 1)} <= {*known.values()} for known in rounds
-    )
+def list_possible_trials(unit: str) -> list[str]:
+    """The ids that its trials can have: of a group, whose record can't be read, of as many jobs as there may be."""
+    return [job_ids("", unit, number)[1] for number in range(MOST_JOBS)] if unit.startswith("g") else [unit]
 
 
-def _name_gaps(gaps: Iterable[tuple[str, int, int]]) -> tuple[str, ...]:
-    """`t0-2`, or `t0-2…9`: the numbers that are missing, of each trial."""
-    return tuple(
-        f"{trial}-{first}" + (f"…{after - 1}" if after > first + 1 else "") for trial, first, after in gaps
-    )
+def _name_attempts(attempts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+    return tuple(f"{unit}-{number}" for unit, number in sorted(attempts))
 
 
-@needs_rows
 def check_ended_by_epochs(audited: Audited) -> Observations:
     """Rule 10: training ends after so many epochs, fixed beforehand, or at an accuracy; not by the clock."""
     for table in audited.tables:
-        for field in ("epochs", "steps"):
-            # A job of a group trains as long as what it is compared with; another job may train longer.
-            lengths = _list_lengths(table.comparable, field)
-            is_with_scale = any(field in group and SCALES & set(group) for group in table.table.axes)
-            if len(lengths) > 1 and is_with_scale:
-                yield _broken("length-with-scale", table=table.name, lengths=lengths, field=field)
-            elif len(lengths) > 1 and field not in asked_fields(table.table.axes):
-                yield _broken("unasked-lengths", table=table.name, lengths=lengths, field=field)
+        # A job of a group trains as long as what it is compared with; another job may train longer.
+        rows, axes = table.comparable, table.table.axes
+        has_steps = rows["steps"].fillna(0) > 0
+        for field, is_meant in (("epochs", ~has_steps), ("steps", has_steps)):
+            lengths = _values(rows.loc[is_meant & rows["until_top1"].isna() & (rows[field] > 0), field])
+            is_free = any(field in axis and not SCALES & set(axis) for axis in axes)
+            is_scaled = any(field in axis and SCALES & set(axis) for axis in axes)
+            if len(lengths) > 1 and (is_scaled or not is_free):
+                yield _broken("unlike-lengths", table=table.name, lengths=lengths, field=field)
     ok = audited.ok
-    is_rate = ok["kind"] == "steady rate"
-    unknown = ok[~is_rate & ~(ok["epochs"].fillna(0) > 0) & ~(ok["steps"].fillna(0) > 0)]
-    if len(unknown):
-        yield _unclear("unknown-length", rows=_share(unknown, ok))
-    yield _kept("ended-as-fixed", rows=_share(ok, ok))
-    for field in ("epochs", "steps"):
-        if lengths := _list_lengths(ok, field):
-            yield _kept(f"after-{field}", lengths=lengths)
-    if is_rate.any():
-        yield _kept("after-windows")
-    aimed = ok[ok["until_top1"].notna()]
-    for code, is_wanted in (("at-top1", True), ("short-of-top1", False)):
-        mine = aimed[aimed["time_to_top1_s"].notna() == is_wanted]
-        if len(mine):
-            yield _kept(code, epochs=_values(mine["epochs"]))
-    if late := int((audited.rows["status"] == "timeout").sum()):
-        yield _kept("deadline", trials=late)
-
-
-def _list_lengths(rows: pd.DataFrame, field: str) -> tuple[int, ...]:
-    """How long rows were to train: those that measured steps by their steps, the others by their epochs."""
-    has_steps = rows["steps"].fillna(0) > 0
-    chosen = rows[rows["until_top1"].isna() & (has_steps if field == "steps" else ~has_steps)]
-    return tuple(length for length in _values(chosen[field]) if length)
+    is_known = (ok["kind"] == "steady rate") | (ok["epochs"].fillna(0) > 0) | (ok["steps"].fillna(0) > 0)
+    yield from _observe("not decidable", "unknown-length", ok, ~is_known)
+    yield from _observe("kept", "ended-as-fixed", ok, is_known)
 
 
 # ---- comparisons ----
 
 
-@needs_rows
 def check_like_hardware(audited: Audited) -> Observations:
     """Rule 4: rows that are compared ran on the same model of GPU (or CPU)."""
     for table in audited.tables:
-        if len(names := _values(table.runs["machine"])) > 1:
-            yield _broken("unlike-hardware", table=table.name, machines=names)
+        if len(machines := _values(table.runs["machine"])) > 1:
+            yield _broken("unlike-hardware", table=table.name, machines=machines)
     ok = audited.ok
-    unknown = ok[ok["machine"].isna()]
-    if len(unknown):
-        yield _unclear("unknown-hardware", rows=_share(unknown, ok))
+    yield from _observe("not decidable", "unknown-hardware", ok, ok["machine"].isna())
     yield _kept("like-hardware", machines=_values(ok["machine"]))
-    if caps := _values(ok["gpu_mem_cap_mib"]):
-        yield _kept("cap", caps=caps)
 
 
-@needs_rows
 def check_strong_or_weak(audited: Audited) -> Observations:
     """Rule 11: where the number of devices varies, rows share their global batch or their batch a device."""
-    varying = [table for table in audited.tables if len(set(_count_devices(table.comparable))) > 1]
-    for table in varying:
-        if table.comparisons.empty:
+    yield _kept("devices-compared")
+    for table in audited.tables:
+        if table.comparisons.empty and _varies_devices(table.comparable):
             yield _broken("neither-strong-nor-weak", table=table.name)
-            continue
-        neither = (~table.comparable.index.isin(table.comparisons["row"])).sum()
-        kinds = _values(table.comparisons["kind"])
-        yield _kept("strong-or-weak", table=table.name, kinds=kinds, neither=int(neither))
-    if not varying:
-        is_of_jobs = any(len(set(_count_devices(table.alone))) > 1 for table in audited.tables)
-        yield _kept("devices-of-jobs" if is_of_jobs else "same-devices")
+        elif kinds := _values(table.comparisons["kind"]):
+            yield _kept("strong-or-weak", table=table.name, kinds=kinds)
 
 
-@needs_rows
 def check_nothing_flattered(audited: Audited) -> Observations:
     """Rule 12: all that was planned is there, with the baselines that a reader would want."""
     statuses = Counter(audited.rows["status"])
-    endings = {status: statuses[status] for status in UNENDED if statuses[status]}
-    if endings:
-        yield _broken("unended", trials=sum(endings.values()), endings=endings)
-    yield from _check_further_rounds(audited.folder)
+    for status in UNENDED:
+        if statuses[status]:
+            yield _broken("unended", trials=statuses[status], status=status)
+    folder = audited.folder
+    rounds = status_by(Results(folder.path), folder.attempts, folder.plans).rounds
+    if lacking := sum(each.failed + each.left for each in rounds if each.number > 1):
+        yield _broken("rounds-lack", measurements=lacking)
     for table in audited.tables:
         for field in SOFTWARE:
-            if len(versions := tuple(table.runs[field].dropna().unique())) > 1:
+            if len(versions := _values(table.runs[field])) > 1:
                 yield _broken("unlike-versions", table=table.name, field=field, versions=versions)
         yield from _check_breakdowns(table)
-    yield from _check_dp(audited)
-    for table in audited.tables:
         yield from _check_single(table, audited.alone)
+    yield from _check_dp(audited.alone)
     yield from _check_doubts(audited)
-    planned = {stored.plan.experiment.name for stored in audited.folder.plans}
-    unplanned = tuple(table.name for table in audited.tables if table.table.experiment not in planned)
-    if unplanned:
-        yield _unclear("unplanned", tables=unplanned)
-    yield _kept("all-shown", rows=_share(audited.rows, audited.rows))
-    if parts := dict.fromkeys(str(part) for stored in audited.folder.plans for part in stored.parts):
-        yield _kept("parts", parts=tuple(parts))
-    for status in ("oom", "skipped"):
-        if statuses[status]:
-            yield _kept(status, trials=statuses[status])
-
-
-def _check_further_rounds(folder: Folder) -> Observations:
-    """What further rounds lack of what was planned."""
-    further = status_by(Results(folder.path), list(folder.attempts), list(folder.plans)).rounds
-    done, failed, left = (
-        sum(getattr(each, name) for each in further if each.number > 1) for name in ("done", "failed", "left")
-    )
-    if failed + left:
-        yield _broken(
-            "rounds-lack", rows=Share(failed + left, done + failed + left), failed=failed, left=left
-        )
+    planned = {stored.plan.experiment.name for stored in folder.plans}
+    if unplanned := [table.name for table in audited.tables if table.table.experiment not in planned]:
+        yield _unclear("unplanned", tables=tuple(unplanned))
+    yield _kept("all-shown", trials=len(audited.rows), oom=statuses["oom"], skipped=statuses["skipped"])
 
 
 def _check_breakdowns(table: AuditedTable) -> Observations:
@@ -666,42 +461,34 @@ def _check_breakdowns(table: AuditedTable) -> Observations:
 
     Where one side has a row for every row of the other side, it can be read without the other.
     """
-    rows, pairs = table.comparable, table.comparisons
-    has_breakdown = rows["breakdown"].fillna(False).to_numpy(dtype=bool)
+    rows = table.comparable
+    is_timed = rows["breakdown"].fillna(False).to_numpy(dtype=bool)
     codes = Fields.of(rows).codes
     work = combine(len(rows), [codes[name] for name in (*CANDIDATES, "machine") if name != "breakdown"])
-    timed, untimed = set(work[has_breakdown]), set(work[~has_breakdown])
-    if timed - untimed and untimed - timed:
-        yield _broken("unlike-breakdowns", table=table.name, rows=_share(rows[has_breakdown], rows))
-    pairs = pairs[pairs["row"] != pairs["baseline"]]
+    if set(work[is_timed]) - set(work[~is_timed]) and set(work[~is_timed]) - set(work[is_timed]):
+        yield from _observe("broken", "unlike-breakdowns", rows, is_timed, table=table.name)
+    pairs = table.comparisons.query("row != baseline")
     cost = rows["breakdown_cost_pct"].astype("float64")
-    mine, others = (cost.loc[pairs[side]].to_numpy() for side in ("row", "baseline"))
-    apart = np.abs(mine - others)
-    if (is_unlike := apart > UNLIKE_COST_PCT).any():
-        worst = int(np.nanargmax(apart))
-        row, baseline = (int(pairs[side].iloc[worst]) for side in ("row", "baseline"))
+    apart = np.abs(cost.loc[pairs["row"]].to_numpy() - cost.loc[pairs["baseline"]].to_numpy())
+    if (apart > UNLIKE_COST_PCT).any():
+        row, baseline = (int(pairs[side].iloc[np.nanargmax(apart)]) for side in ("row", "baseline"))
         yield _broken(
-            "unlike-costs", table=table.name, rows=Share(int(is_unlike.sum()), len(pairs)),
-            cost=mine[worst], baseline_cost=others[worst],
+            "unlike-costs", table=table.name, cost=cost[row], baseline_cost=cost[baseline],
             row=table.describe(row), baseline=table.describe(baseline),
         )  # fmt: skip
-    sides = rows.index.isin([*pairs["row"], *pairs["baseline"]])
-    if (sides & has_breakdown & cost.isna().to_numpy()).any():
+    if (rows.index.isin([*pairs["row"], *pairs["baseline"]]) & is_timed & cost.isna()).any():
         yield _unclear("unknown-costs", table=table.name)
 
 
-def _check_dp(audited: Audited) -> Observations:
+def _check_dp(alone: Runs) -> Observations:
     """Models of which some workload ran on several GPUs under DataParallel and nothing else."""
-    rows = audited.alone
-    several = rows[(_count_devices(rows) > 1) & (rows["device"] != "cpu").to_numpy()]
+    several = alone[(_devices(alone) > 1) & (alone["device"] != "cpu").to_numpy()]
     is_dp = (several["strategy"] == "dp").to_numpy()
     alike = find_likeness(several)
-    lonely = several[is_dp & ~np.isin(alike, alike[~is_dp])]
-    if not len(lonely):
-        return
-    is_guess = all(is_inferred(rows[rows["strategy"] == "dp"], "strategy"))
-    models = tuple(lonely["model"].astype(str).unique())
-    yield _unclear("dp-inferred", models=models) if is_guess else _broken("dp-alone", models=models)
+    models = tuple(several["model"][is_dp & ~np.isin(alike, alike[~is_dp])].unique())
+    if models:
+        is_guess = is_inferred(alone[alone["strategy"] == "dp"], "strategy").all()
+        yield _unclear("dp-inferred", models=models) if is_guess else _broken("dp-alone", models=models)
 
 
 def _check_single(table: AuditedTable, alone: Runs) -> Observations:
@@ -709,18 +496,13 @@ def _check_single(table: AuditedTable, alone: Runs) -> Observations:
 
     Only a table that varies the devices claims what several of them bring.
     """
-    devices = _count_devices(table.comparable)
-    several, single = table.comparable[devices > 1], alone[_count_devices(alone) == 1]
-    if not len(several):
-        return
-    both = pd.concat([several[list(LIKENESS)], single[list(LIKENESS)]], ignore_index=True)
-    alike = find_likeness(both, tied=table.tied(*SCALED))
-    bare = several[~np.isin(alike[: len(several)], alike[len(several) :])]
-    if len(bare):
-        flag = "--ranks" if bare["device"].iloc[0] == "cpu" else "--gpus"
-        verdict: RuleVerdict = "broken" if len(set(devices)) > 1 else "not decidable"
-        figures = {"table": table.name, "rows": _share(bare, several), "flag": flag}
-        yield Observation(verdict, "no-single", figures)
+    several = table.comparable[_devices(table.comparable) > 1]
+    single = alone[_devices(alone) == 1]
+    both = pd.concat([several[LIKENESS], single[LIKENESS]], ignore_index=True)
+    alike = find_likeness(both, table.tied(*SCALED))
+    is_bare = ~np.isin(alike[: len(several)], alike[len(several) :])
+    verdict: RuleVerdict = "broken" if _varies_devices(table.comparable) else "not decidable"
+    yield from _observe(verdict, "no-single", several, is_bare, table=table.name)
 
 
 def find_likeness(rows: pd.DataFrame, tied: Collection[str] = ()) -> Codes:
@@ -732,113 +514,82 @@ def find_likeness(rows: pd.DataFrame, tied: Collection[str] = ()) -> Codes:
     fields = Fields.of(rows)
     may_move = {*tied, *MOVES["batch_size"], *DEVICES}
     free = set(SCALED).union(*(movable(axis, may_move) for axis in SCALED))
-    told = [fields.told_apart(name, free) for name in CANDIDATES if name not in free]
-    return combine(len(rows), [*told, fields.codes["machine"]])
+    compared = [fields.told_apart(name, free) for name in CANDIDATES if name not in free]
+    return combine(len(rows), [*compared, fields.codes["machine"]])
 
 
-def is_inferred(runs: Runs, field: str) -> list[bool]:
+def is_inferred(runs: Runs, field: str) -> Mask:
     """Whether each record calls this field a guess at what a published log left out."""
-    return [field in str(texts.get("inferred", "")) for texts in runs["doubt_texts"]]
+    return np.array([field in str(texts.get("inferred", "")) for texts in runs["doubt_texts"]], dtype=bool)
 
 
 def _check_doubts(audited: Audited) -> Observations:
     """Doubts about rows that stand beside others, whatever varies between them: the worst, and where."""
-    tables = [table for table in audited.tables if len(table.beside) > 1]
     doubts = [
-        (rank(code), code, table, int(label))
-        for table in tables
-        for label, codes in table.beside["doubts"].items()
+        (rank(code), code, place, int(label))
+        for place, table in enumerate(audited.tables)
+        if len(table.beside) > 1
+        for label, codes in zip(table.beside.index, table.beside["doubts"], strict=True)
         for code in split_codes(codes)
         if doubt_of(code).serious
     ]
-    if not doubts:
-        return
-    doubts.sort(key=lambda doubt: doubt[:2])
-    _, worst, table, row = doubts[0]
-    compared = pd.concat([each.beside for each in tables])
-    doubtful = compared[compared.index.isin([label for *_, label in doubts])]
-    others = tuple(dict.fromkeys(code for _, code, *_ in doubts if code != worst))
-    yield _unclear(
-        "doubts-and-others" if others else "doubts", rows=_share(_list_once(doubtful), _list_once(compared)),
-        worst=worst, table=table.name, row=table.describe(row), others=others,
-    )  # fmt: skip
-
-
-def _list_once(rows: Summary) -> Summary:
-    """Rows of several tables, each trial on each allocation once."""
-    return rows.drop_duplicates(["trial_id", "machine", "allowance"])
+    if doubts:
+        _, worst, place, row = min(doubts, key=lambda doubt: doubt[:2])
+        table = audited.tables[place]
+        compared = pd.concat([each.beside for each in audited.tables if len(each.beside) > 1])
+        doubtful = compared.index.isin([label for *_, label in doubts])
+        rows = Share(len(set(number_trials(compared)[doubtful])), len(set(number_trials(compared))))
+        yield _unclear("doubts", rows=rows, worst=worst, table=table.name, row=table.describe(row))
 
 
 # ---- the work that was timed ----
 
 
-@needs_rows
 def check_whole_epochs(audited: Audited) -> Observations:
     """Rule 5: whole epochs over all images, with every part of training in them."""
     ok = audited.ok
-    is_part = ok["epoch_time_source"] == "extrapolated"
-    again = audited.runs.loc[~audited.runs["has_all_figures"], "key"]  # as versions before 0.2 measured
-    is_window = ok["key"].isin(again) & ~is_part
-    whole = pd.Series([known and known.train_images for known in ok["images"]], ok.index, dtype="float64")
-    used = ok["train_images"].astype("float64")
-    subset = ok[(used > 0) & (used < whole)]
-    is_silent = ~(ok["images_per_epoch"].fillna(0) > 0)
-    if is_part.any():
-        yield _broken("extrapolated", rows=_share(ok[is_part], ok))
-    if is_window.any():
-        yield _broken("windows-of-steps", rows=_share(ok[is_window], ok))
-    if len(subset):
-        first = subset.index[0]
-        yield _broken("subset", rows=_share(subset, ok), used=int(used[first]), whole=int(whole[first]))
-    if is_silent.any():
-        yield _unclear("unknown-images", rows=_share(ok[is_silent], ok))
-    rates = ok[ok["kind"] == "steady rate"]
-    for code, mine in (("rates", rates), ("epochs", ok.drop(rates.index))):
-        if len(mine):
-            yield _kept(f"whole-{code}", rows=_share(mine, ok), images=_values(mine["images_per_epoch"]))
+    is_extrapolated = ok["epoch_time_source"] == "extrapolated"
+    used, whole = ok["train_images"].astype("float64"), _known_images(ok, "train_images")
+    is_known = ok["images_per_epoch"].fillna(0) > 0
+    yield from _observe("broken", "extrapolated", ok, is_extrapolated)
+    yield from _observe("broken", "windows-of-steps", ok, ok["is_measured_in_part"] & ~is_extrapolated)
+    yield from _observe("broken", "subset", ok, (used > 0) & (used < whole))
+    yield from _observe("not decidable", "unknown-images", ok, ~is_known)
+    yield from _observe("kept", "whole-epochs", ok, is_known, images=_values(ok["images_per_epoch"]))
 
 
-@needs_rows
+def _known_images(runs: Runs, name: str) -> pd.Series[float]:
+    return pd.Series(
+        [known and getattr(known, name) for known in runs["images"]], runs.index, dtype="float64"
+    )
+
+
 def check_input_included(audited: Audited) -> Observations:
     """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
     ok = audited.ok
-    files = ok["image_files"].where([not guess for guess in is_inferred(ok, "variant")])
-    codes = Fields.of(ok).codes
+    files, codes = ok["image_files"].mask(is_inferred(ok, "variant")), Fields.of(ok).codes
     work = combine(len(ok), [codes[name] for name in CANDIDATES if name not in FEEDING])
     is_resident = (files == "none").to_numpy()
     is_loaded = files.notna().to_numpy() & ~is_resident
-    lonely = ok[is_resident & ~np.isin(work, work[is_loaded])]
-    if len(lonely):
-        yield _broken("resident-alone", rows=_share(lonely, ok))
-    if files.isna().any():
-        yield _unclear("unknown-feeding", rows=_share(ok[files.isna()], ok))
-    yield _kept("input-included", rows=_share(ok[is_loaded], ok))
-    if is_resident.any():
-        yield _kept("resident-beside", rows=_share(ok[is_resident], ok))
-    if (is_decoded := files.isin(["decoded", "memory"])).any():
-        yield _kept("decoded", rows=_share(ok[is_decoded], ok))
-    if foreign := _values(set(ok["source"].dropna()) - {"measured"}):
-        yield _kept("as-told", sources=foreign)
+    is_lonely = is_resident & ~np.isin(work, work[is_loaded])
+    yield from _observe("broken", "resident-alone", ok, is_lonely)
+    yield from _observe("not decidable", "unknown-feeding", ok, files.isna())
+    yield from _observe("kept", "input-included", ok, is_loaded)
 
 
-@needs_rows
 def check_time_to_solution(audited: Audited) -> Observations:
     """Rule 7: times to a solution, not rates of operations. One that was never reached has no time."""
     ok = audited.ok
-    rates = ok[ok["epoch_time_s"].isna() & ok["images_per_s"].notna()]
-    reached, aimed = ok[ok["time_to_top1_s"].notna()], ok[ok["until_top1"].notna()]
-    if len(rates):
-        yield _broken("rate-without-time", rows=_share(rates, ok))
-    if not len(reached):
-        yield _unclear("none-reached", aimed=len(aimed)) if len(aimed) else _unclear("epoch-times-only")
-    elif len(reached) < len(aimed) or len(aimed) < len(audited.alone):
-        yield _unclear("some-reached", rows=_share(reached, ok))
-        if missed := len(aimed) - len(reached):
-            yield _unclear("some-missed", missed=missed)
-    yield _kept("times-to-accuracy", rows=_share(reached, ok))
+    is_reached, is_aimed = ok["time_to_top1_s"].notna(), ok["until_top1"].notna()
+    is_rate = ok["epoch_time_s"].isna() & ok["images_per_s"].notna()
+    yield from _observe("broken", "rate-without-time", ok, is_rate)
+    if not is_reached.any():
+        yield _unclear("none-reached" if is_aimed.any() else "epoch-times-only")
+    elif is_reached.sum() < is_aimed.sum() or is_aimed.sum() < len(audited.alone):
+        yield from _observe("not decidable", "some-reached", ok, is_reached)
+    yield from _observe("kept", "times-to-accuracy", ok, is_reached)
 
 
-@needs_rows
 def check_sensible_sizes(audited: Audited) -> Observations:
     """Rule 9: images are not blown up, and a batch is a small part of the epoch.
 
@@ -847,30 +598,17 @@ def check_sensible_sizes(audited: Audited) -> Observations:
     """
     ok = audited.ok
     is_procedural = ok["data"].astype(str).str.partition(":")[0] == PROCEDURAL
-    side = ok["input_size"].astype("float64")
-    native = pd.Series([known and known.size for known in ok["images"]], ok.index, dtype="float64")
-    is_known = native.notna() | (side <= USUAL_PX)
-    blown = ok[(side >= ENLARGED * native) & ~(is_procedural & (side <= USUAL_PX))]
+    side, native = ok["input_size"].astype("float64"), _known_images(ok, "size")
+    is_blown_up = (side >= ENLARGED * native) & ~(is_procedural & (side <= USUAL_PX))
+    is_known = side.notna() & (native.notna() | (side <= USUAL_PX))
     steps = (ok["images_per_epoch"].astype("float64") / ok["batch_size"].astype("float64")).replace(0, np.nan)
-    is_unit = is_procedural & (ok["kind"] == "steady rate")
-    few = ok[(steps < FEW_STEPS) & ~is_unit]
-    if len(blown):
-        first = blown.index[0]
-        yield _broken(
-            "blown-up", rows=_share(blown, ok), sides=_values(blown["input_size"]), native=int(native[first])
-        )
-    if len(few):
-        most = few["batch_size"].astype("int64").idxmax()
-        batch = int(few["batch_size"][most])
-        yield _broken("few-steps", rows=_share(few, ok), few=FEW_STEPS, batch=batch, steps=round(steps[most]))
-    if not (is_known & side.notna()).all():
-        yield _unclear("unknown-size", rows=_share(ok[~is_known | side.isna()], ok))
-    if steps.isna().any():
-        yield _unclear("unknown-steps", rows=_share(ok[steps.isna()], ok))
-    yield _kept("sensible-sides", sides=_values(ok["input_size"]))
-    if not is_unit.all():
-        least = steps[~is_unit].min()
-        yield _kept("steps", steps=None if math.isnan(least) else round(least))
+    is_short = (steps < FEW_STEPS) & ~(is_procedural & (ok["kind"] == "steady rate"))
+    sides, natives = _values(side[is_blown_up]), _values(native[is_blown_up])
+    yield from _observe("broken", "blown-up", ok, is_blown_up, sides=sides, natives=natives)
+    yield from _observe("broken", "few-steps", ok, is_short, few=FEW_STEPS, steps=steps.min())
+    yield from _observe("not decidable", "unknown-size", ok, ~is_known)
+    yield from _observe("not decidable", "unknown-steps", ok, steps.isna())
+    yield _kept("sensible-sizes", sides=_values(side), steps=steps.min())
 
 
 # ---- uncertainty ----
@@ -882,41 +620,28 @@ def check_uncertainty(audited: Audited) -> Observations:
     Processes of one configuration differ, and nothing that one of them saw tells by how much. Two have an interval, and
     one so wide that next to nothing can be concluded. How many processes a figure from elsewhere is of, nobody knows.
     """
-    beside = pd.concat([table.beside for table in audited.tables]) if audited.tables else audited.ok
-    rows = _list_once(beside[beside["epoch_time_s"].notna()])
+    rows = pd.concat([table.beside for table in audited.tables])
+    rows = rows[rows["epoch_time_s"].notna()]
+    rows = rows[~pd.Series(number_trials(rows)).duplicated().to_numpy()]
     if not len(rows):
-        yield _unclear("nothing-ok")
+        yield _unclear("untimed")
         return
-    timed = audited.folder.members.query("is_ok")
-    timed = timed[audited.folder.runs["epoch_time_s"].loc[timed["run"]].notna().to_numpy()]
-    processes = timed["row"].value_counts().reindex(rows.index, fill_value=0)
-    is_own = rows["source"].isna() | (rows["source"] == "measured")
-    single, two = rows[is_own & (processes < 2)], rows[is_own & (processes == 2)]
-    if len(single):
-        compared = {row for table in audited.tables if len(table.beside) > 1 for row in table.beside.index}
-        code = "one-process-beside" if compared & set(single.index) else "one-process"
-        yield _broken(code, rows=_share(single, rows), fewest=FEWEST_TIMES)
-    if len(two):
-        yield _unclear("two-processes", rows=_share(two, rows), fewest=FEWEST_TIMES)
-    if not is_own.all():
-        yield _unclear("unknown-processes", rows=_share(rows[~is_own], rows))
-    fewest = int(processes[is_own].min()) if is_own.any() else 0
-    yield _kept("intervals", rows=_share(rows, rows), processes=fewest)
+    members, times = audited.folder.members, audited.folder.runs["epoch_time_s"]
+    is_timed = members["is_ok"] & times.loc[members["run"]].notna().to_numpy()
+    processes = members["row"][is_timed].value_counts().reindex(rows.index, fill_value=0)
+    is_own = rows["source"].fillna("measured") == "measured"
+    yield from _observe("broken", "one-process", rows, is_own & (processes < 2), fewest=FEWEST_TIMES)
+    yield from _observe(
+        "not decidable", "two-processes", rows, is_own & (processes == 2), fewest=FEWEST_TIMES
+    )
+    yield from _observe("not decidable", "unknown-processes", rows, ~is_own)
+    yield _kept("intervals", rows=Share(len(rows), len(rows)), processes=int(processes.min()))
 
 
 RULES: tuple[Callable[[Audited], Observations], ...] = (
-    check_accuracy_while_scaling,
-    check_accuracy_reported,
-    check_runs_kept,
-    check_like_hardware,
-    check_whole_epochs,
-    check_input_included,
-    check_time_to_solution,
-    check_same_run,
-    check_sensible_sizes,
-    check_ended_by_epochs,
-    check_strong_or_weak,
-    check_nothing_flattered,
-    check_uncertainty,
-)
+    check_accuracy_while_scaling, check_accuracy_reported, check_runs_kept, check_like_hardware, check_whole_epochs,
+    check_input_included, check_time_to_solution, check_same_run, check_sensible_sizes, check_ended_by_epochs,
+    check_strong_or_weak, check_nothing_flattered, check_uncertainty,
+)  # fmt: skip
 """In the order of T. Hoefler's list; the last is of T. Hoefler and R. Belli."""
+ABOUT_ROWS_ALONE = (check_accuracy_while_scaling, check_accuracy_reported, check_same_run)
