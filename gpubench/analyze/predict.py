@@ -43,6 +43,7 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.state import out_of_memory
 from gpubench.plan.values import as_text
 from gpubench.schema import catalog, trial
+from gpubench.schema.cell import cell as as_cell
 from gpubench.schema.columns import FIELD_COLUMNS
 from gpubench.schema.doubts import doubt_of
 from gpubench.schema.record import ALLOTTED, Record
@@ -245,7 +246,7 @@ def is_alike(rows: Summary, row: Row, fields: Iterable[str]) -> pd.Series[bool]:
     same = pd.Series(True, index=rows.index)
     for name in (*fields, "variant_definition"):
         same &= rows[name].isna() if row[name] is None else (rows[name] == row[name]).fillna(False)
-    return same
+    return same.astype(bool)
 
 
 def find_busy_step_s(rows: pd.DataFrame) -> pd.Series[float]:
@@ -292,6 +293,7 @@ def choose_machine(folders: Sequence[Folder], here: Machine, device: str | None 
     records = [record for folder in folders for record in folder.records]
     runs = pd.concat([folder.runs.iloc[: len(folder.records)] for folder in folders], ignore_index=True)
     runs["machine_key"] = [record.machine_key for record in records]
+    runs["attempt"] = [record.attempt for record in records]
     runs = runs[~runs.duplicated(["trial_id", "attempt", "started_at", "machine_key"])]
     ok = runs[runs["status"] == "ok"]
     usable = ok if device is None else ok[ok["device"] == device]
@@ -422,7 +424,7 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
     like = rows.assign(
         agree=sum((rows[name] == wanted[name]).fillna(False).astype(int) for name in ALLOTTED),
         is_same=is_same,
-        is_there=rows["gpu_ids"].map(lambda ids: plain(ids) is not None and list(ids)) == wanted["gpu_ids"],
+        is_there=rows["gpu_ids"].map(as_cell) == as_cell(wanted["gpu_ids"]),
         start=rows["started_at"].fillna(""),
         is_ok=rows["status"] == "ok",
     )[is_same | ~differs.any(axis=1)]
@@ -676,7 +678,7 @@ def _is_reliable(row: Row) -> bool:
 def find_measured(folders: Sequence[Folder], stored: StoredRuns) -> dict[tuple[str, str], float]:
     """(id of a group, name of a job) -> its slowdown, of groups that ran on this machine."""
     keys = set(stored.runs["machine"])
-    measured = {}
+    measured: dict[tuple[str, str], float] = {}
     for folder in folders:
         jobs = folder.summary.dropna(subset=["group_id", "slowdown"])
         jobs = jobs[jobs["machine"].isin(keys)]
