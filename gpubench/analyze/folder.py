@@ -84,6 +84,8 @@ class Folder:
     """The attempts that count, in the order of the first lines of `runs`."""
     plans: tuple[StoredPlan, ...]
     """Those that can be read, oldest first."""
+    attempts: tuple[Record, ...]
+    """Every record that can be read, those that no longer count among them."""
 
     def table_frame(self, table: Table) -> Summary:
         """The rows of one table, in their order."""
@@ -179,6 +181,7 @@ def analyze_records(
         problems=tuple(problems),
         records=tuple(chosen.values()),
         plans=tuple(plans),
+        attempts=tuple(records),
     )
 
 

@@ -1,0 +1,647 @@
+"""How honest a results folder is: T. Hoefler's twelve ways to make deep-learning performance look good (2018), each
+turned into a rule that figures can keep or break, and one more on uncertainty (T. Hoefler and R. Belli, 2015).
+
+A rule is a function from what was read to what it observes; an observation that breaks it outweighs one that leaves it
+undecidable, which outweighs one that it is kept.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pandas as pd
+
+from gpubench.analyze.folder import Folder, Table
+from gpubench.analyze.frames import Runs, Summary
+from gpubench.analyze.grid import plain, split_codes
+from gpubench.analyze.series import (
+    CANDIDATES,
+    DEVICES,
+    MOVES,
+    Codes,
+    Fields,
+    Mask,
+    asked_fields,
+    combine,
+    encode,
+    movable,
+    tied_fields,
+)
+from gpubench.analyze.table_rows import collect_rows
+from gpubench.analyze.top1 import MARGIN, find_seeds
+from gpubench.core.audit import Observation, RuleFinding, RuleVerdict, Share
+from gpubench.core.claims import Claim, Design
+from gpubench.plan.groups import MOST_JOBS
+from gpubench.results.file_names import numbered
+from gpubench.results.status import status_by
+from gpubench.results.store import Results
+from gpubench.schema.catalog import PROCEDURAL
+from gpubench.schema.doubts import doubt_of, rank
+from gpubench.schema.epoch_times import FEWEST_TIMES
+from gpubench.schema.trial import job_ids
+from gpubench.schema.trial_fields import those
+from gpubench.stats.decisions import decide
+from gpubench.stats.estimates import FEWEST_SEEDS, compare_percentages, mean
+
+SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
+"""Fields in which rows are scaled."""
+SCALED = ("gpus", "ranks", "batch_size")
+"""Axes along which rows of one workload may be compared."""
+FEEDING = frozenset({*those(lambda about: about.feeds), "lr"})
+"""Fields that rows may differ in which show what reading the images takes. The learning rate takes no time."""
+UNENDED = ("failed", "timeout", "interrupted", "missing")
+SOFTWARE = ("torch", "driver", "cuda")
+"""Columns of which rows that are compared must agree."""
+ENLARGED = 2.0
+"""Times an image's own side from which an input counts as blown up."""
+USUAL_PX = 256
+"""Sides up to this are usual for photographs: of those whose own size is not on record, and of procedural images,
+which stand for any photographs."""
+FEW_STEPS = 20
+"""Steps of an epoch below which a batch is an unreasonable share of the images."""
+UNLIKE_COST_PCT = 2.0
+"""Points by which `breakdown_cost_pct` may differ within a comparison. Every other step bears that cost, so from there
+on it moves an efficiency by one per cent or more, which is what a table shows."""
+LIKENESS = [*CANDIDATES, "machine", "group", "is_asked_known", "is_gpu_ids_auto", "is_workers_auto"]
+"""Columns that tell whether rows are of one workload."""
+
+Observations: TypeAlias = Iterator[Observation]
+
+
+# ---- what the rules look at ----
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditedTable:
+    """The rows of one table that ended ok."""
+
+    table: Table
+    name: str
+    runs: Runs
+    beside: Summary
+    """Jobs of groups among them."""
+    alone: Summary
+    comparable: Summary
+    """Those of `alone` that may be meant to be compared with each other.
+
+    Where no axis varies batch sizes or devices, a trial that a job of a group is compared with is there for that job
+    alone: the jobs of a group differ as they like.
+    """
+
+    @cached_property
+    def comparisons(self) -> pd.DataFrame:
+        """Rows on several devices (`row`) with what they are set against (`baseline`), `strong` or `weak` (`kind`)."""
+        names = {"strong_baseline": "strong", "weak_baseline": "weak"}
+        pairs = self.comparable[[*names]].rename(columns=names).rename_axis("row").reset_index()
+        pairs = pairs.melt("row", var_name="kind", value_name="baseline").dropna().astype({"baseline": int})
+        return pairs[pairs["baseline"].isin(self.comparable.index)]
+
+    def tied(self, *fields: str) -> set[str]:
+        """The fields that are on one axis with any of `fields`."""
+        return tied_fields(self.table.axes, *fields)
+
+    def describe(self, row: int) -> dict[str, Any]:
+        """A row's name: its job, and the fields that differ between rows."""
+        return {field: plain(self.beside.at[row, field]) for field in ("job", *self.table.varied)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audited:
+    """What the rules look at. Tries of the largest batch size stand in no table here."""
+
+    folder: Folder
+    tables: tuple[AuditedTable, ...]
+    rows: Runs
+    """Each trial on each allocation once, by its first round; planned ones without a record among them.
+    `is_measured_in_part`: a further round measured it by less than the first, as versions before 0.2 did."""
+    ok: Runs
+    """Those that ended ok."""
+    alone: Runs
+    """Those of them that shared the machine with no other job."""
+
+
+def audit_folder(folder: Folder) -> list[RuleFinding]:
+    """What each rule finds, in their order."""
+    audited = read_audited(folder)
+    return [conclude(number, check, audited) for number, check in enumerate(RULES, start=1)]
+
+
+def conclude(number: int, check: Callable[[Audited], Observations], audited: Audited) -> RuleFinding:
+    """The verdict of the observation that weighs most, with all that come to the same."""
+    if check is not check_runs_kept and not len(audited.ok):
+        observations = [_unclear("nothing-ok")]
+    elif check in ABOUT_ROWS_ALONE and not len(audited.alone):
+        observations = [_unclear("none-alone")]
+    else:
+        observations = list(check(audited))
+    present = {observation.verdict for observation in observations}
+    weights: tuple[RuleVerdict, ...] = ("broken", "not decidable", "kept")
+    verdict = next(verdict for verdict in weights if verdict in present)
+    return RuleFinding(number, verdict, tuple(each for each in observations if each.verdict == verdict))
+
+
+def read_audited(folder: Folder) -> Audited:
+    """What the rules need of a folder."""
+    runs = folder.runs[~folder.runs["elsewhere"]]
+    runs = runs.assign(key=number_trials(runs), round=runs["round"].fillna(1))
+    in_part = runs.loc[(runs["status"] == "ok") & ~runs["has_all_figures"], "key"]
+    runs["is_measured_in_part"] = runs["key"].isin(in_part)
+    tables = []
+    for table in folder.tables:
+        if table.is_of_tries:
+            continue
+        mine, summary = runs[runs.index.isin(table.runs)], folder.table_frame(table)
+        beside = summary[summary["repeats"] > 0]
+        alone = comparable = beside[beside["group"].isna()]
+        if not SCALES & set(asked_fields(table.axes)):
+            comparable = alone[~alone["trial_id"].isin(mine["solo_id"].dropna())]
+        ok = mine[mine["status"] == "ok"]
+        tables.append(
+            AuditedTable(
+                table=table, name=table.name, runs=ok, beside=beside, alone=alone, comparable=comparable
+            )
+        )
+    shown = runs[runs.index.isin({label for each in tables for label in each.table.runs})]
+    first = shown.sort_values("round", kind="stable").drop_duplicates("key").index
+    rows = shown.loc[first.sort_values()]
+    ok = rows[rows["status"] == "ok"]
+    return Audited(folder=folder, tables=tuple(tables), rows=rows, ok=ok, alone=ok[ok["group"].isna()])
+
+
+def number_trials(rows: pd.DataFrame) -> Codes:
+    """Equal in rows of one trial on one allocation, whatever table and round they are of."""
+    return combine(len(rows), [encode(rows[name]) for name in ("trial_id", "machine", "allowance")])
+
+
+def _broken(code: str, **figures: Any) -> Observation:
+    return Observation("broken", code, figures)
+
+
+def _unclear(code: str, **figures: Any) -> Observation:
+    return Observation("not decidable", code, figures)
+
+
+def _kept(code: str, **figures: Any) -> Observation:
+    return Observation("kept", code, figures)
+
+
+def _observe(verdict: RuleVerdict, code: str, rows: pd.DataFrame, is_so: Any, **figures: Any) -> Observations:
+    """An observation of those of the rows of which it is so, if there are any."""
+    if count := int(np.count_nonzero(is_so)):
+        yield Observation(verdict, code, {"rows": Share(count, len(rows)), **figures})
+
+
+def _values(column: Iterable[Any]) -> tuple[Any, ...]:
+    """What is known of a column, each value once, in order."""
+    return tuple(sorted({plain(value) for value in column} - {None}))
+
+
+def _devices(rows: pd.DataFrame) -> Codes:
+    return Fields.of(rows).devices.astype("int64")
+
+
+def _varies_devices(rows: pd.DataFrame) -> bool:
+    return len(np.unique(_devices(rows))) > 1
+
+
+# ---- accuracy ----
+
+
+class ScaledStep(NamedTuple):
+    """A row beside the next smaller one, and the top-1 of the seeds of both, in per cent; empty where not known."""
+
+    table: AuditedTable
+    row: int
+    before: int
+    larger: Sequence[float]
+    smaller: Sequence[float]
+
+    def claim(self, design: Design) -> Claim:
+        """That it holds its top-1 but for MARGIN (`above`), or that both differ (`paired`)."""
+        images = plain(self.table.beside.loc[[self.row, self.before], "val_images"].min())
+        limit = -MARGIN if design == "above" else 0.0
+        return Claim(
+            metric="top1_pct", candidate=self.row, baseline=self.before, design=design, limit=limit,
+            evidence=compare_percentages(self.larger, self.smaller, images=images),
+        )  # fmt: skip
+
+
+def check_accuracy_while_scaling(audited: Audited) -> Observations:
+    """Rule 1: a larger batch or more devices cost no top-1, by tests that know how far seeds differ.
+
+    Each row is compared with the next smaller one. Kept where each falls by less than MARGIN: an equivalence test
+    towards one side, for more top-1 is no loss; all must pass, so it needs no correction. Broken where the mean top-1
+    differs and is lower (corrected by Holm for all rows), but for a fall that was shown to be less than MARGIN.
+    """
+    steps, aimed, is_unlearned = list_steps(audited)
+    compared = len(steps) + aimed
+    if not compared:
+        sizes = [
+            set(zip(t.comparable["batch_size"].fillna(0), _devices(t.comparable), strict=True))
+            for t in audited.tables
+        ]
+        is_scaled = any(len(each) > 1 for each in sizes)
+        yield _unclear("scaled-with-others") if is_scaled else _kept("nothing-scaled")
+        return
+    known = [step for step in steps if step.larger and step.smaller]
+    tested = [step for step in known if min(len(step.larger), len(step.smaller)) >= FEWEST_SEEDS]
+    holds, differs = (decide([step.claim(design) for step in tested]) for design in ("above", "paired"))
+    losing = [
+        (mean(step.smaller) - mean(step.larger), step, claim.decided)
+        for step, hold, claim in zip(tested, holds, differs, strict=True)
+        if hold.decided.word != "sure"
+    ]
+    lost = [each for each in losing if each[2].word == "sure" and each[2].direction == "less"]
+    if lost:
+        fall, step, verdict = max(lost, key=lambda each: each[0])
+        yield _broken(
+            "top1-falls", rows=Share(len(lost), compared), fall=fall, low=-(verdict.high or 0),
+            high=-(verdict.low or 0), before_pct=mean(step.smaller), after_pct=mean(step.larger),
+            before=step.table.describe(step.before), after=step.table.describe(step.row),
+        )  # fmt: skip
+    open_steps = {
+        "no-top1-to-compare": len(steps) - len(known),
+        "few-seeds": len(known) - len(tested),
+        "seeds-differ": len(losing) - len(lost),
+    }
+    for code, count in open_steps.items():
+        if count:
+            yield _unclear(code, rows=Share(count, compared), seeds=FEWEST_SEEDS, margin=MARGIN)
+    if known and is_unlearned:
+        yield _unclear("unlearned")
+    yield _kept("top1-holds", rows=Share(compared, compared), margin=MARGIN)
+
+
+def list_steps(audited: Audited) -> tuple[list[ScaledStep], int, bool]:
+    """Rows to compare in top-1; how many others aimed at one; whether of some series no row has learned anything."""
+    steps: list[ScaledStep] = []
+    aimed, is_unlearned = 0, False
+    for table in audited.tables:
+        rows = table.comparable[table.comparable["batch_size"].fillna(0) > 0]
+        if len(rows) < 2:
+            continue
+        seeds = find_seeds(collect_rows(audited.folder, table.table))
+        fields = Fields.of(rows)
+        named, _ = fields.series("batch_size", {*DEVICES, *table.tied("batch_size", "gpus", "ranks")})
+        target = np.where(rows["time_to_top1_s"].notna(), encode(rows["until_top1"]), -1)
+        learned = has_learned(rows)
+        for places in (np.flatnonzero(named == series) for series in np.unique(named)):
+            is_aimed = target[places].min() >= 0 and len(np.unique(target[places])) == 1
+            is_unlearned |= bool(len(places) > 1 and not is_aimed and not learned[places].any())
+            for place, before in find_next_smaller(fields.take(places)).items():
+                after, smaller = places[place], places[before]
+                if target[after] == target[smaller] >= 0:
+                    aimed += 1
+                else:
+                    pair = int(rows.index[after]), int(rows.index[smaller])
+                    steps.append(ScaledStep(table, *pair, *(seeds.get(row, ()) for row in pair)))
+    return steps, aimed, is_unlearned
+
+
+def find_next_smaller(fields: Fields) -> dict[int, int]:
+    """Place of a row -> place of the one it was scaled from: of those, the one with most devices, then largest batch.
+
+    A row is scaled from one of its own strategy, or `single`, with no more devices and no larger batch, not both the
+    same. One baseline that its size alone chooses: the best of several noisy figures would flatter the baseline.
+    """
+    devices, batch, way = fields.devices, fields.frame["batch_size"].to_numpy("float64"), fields.way
+    is_single = (fields.frame["strategy"] == "single").to_numpy()
+    next_smaller = {}
+    for place in range(len(fields)):
+        is_smaller = (devices <= devices[place]) & (batch <= batch[place])
+        is_smaller &= (devices < devices[place]) | (batch < batch[place])
+        smaller = np.flatnonzero(is_smaller & (is_single | (way == way[place])))
+        if len(smaller):
+            order = np.lexsort((-smaller, way[smaller] == way[place], batch[smaller], devices[smaller]))
+            next_smaller[place] = int(smaller[order[-1]])
+    return next_smaller
+
+
+def has_learned(rows: Summary) -> Mask:
+    """Whether top-1 lies above chance; True where that can't be told, which is another rule's business."""
+    classes, images, top1 = (
+        rows[name].astype("float64") for name in ("num_classes", "val_images", "top1_pct")
+    )
+    chance = 1 / classes
+    bound = 100 * (chance + 2 * np.sqrt(chance * (1 - chance) / images))
+    return ~(top1 <= bound).to_numpy()
+
+
+def check_accuracy_reported(audited: Audited) -> Observations:
+    """Rule 2: every row that ran alone has a top-1 on held-out images. A steady rate judges no network."""
+    alone = audited.alone
+    is_rate = alone["kind"] == "steady rate"
+    lacks = ~is_rate & alone["top1_pct"].isna()
+    reasons = dict.fromkeys(missing.get("top1_pct") for missing in alone.loc[lacks, "missing"])
+    yield from _observe("broken", "no-top1", alone, lacks, why=tuple(reasons))
+    yield from _observe("not decidable", "rates-alone", alone, is_rate)
+    yield from _observe("kept", "top1", alone, ~lacks, images=_values(alone["val_images"]))
+
+
+def check_same_run(audited: Audited) -> Observations:
+    """Rule 8: speed and accuracy of a row come from one run with one set of options."""
+    alone = audited.alone
+    is_timed, is_judged = alone["epoch_time_s"].notna(), alone["top1_pct"].notna()
+    timed = alone[is_timed]
+    if not len(timed):
+        yield _unclear("untimed")
+    if len(timed) and (is_timed & ~is_judged).any() and (~is_timed & is_judged).any():
+        yield _broken("apart")
+    yield from _observe("not decidable", "time-without-top1", timed, ~is_judged[is_timed])
+    yield from _observe("kept", "one-run", timed, is_judged[is_timed])
+
+
+# ---- runs ----
+
+
+def check_runs_kept(audited: Audited) -> Observations:
+    """Rule 3: every attempt is stored.
+
+    An attempt gets the number after the highest that is there, so one whose record is stored shows that there was
+    something under the number before. A log, samples or a damaged file show only what their names say: that an attempt
+    was begun.
+    """
+    folder = audited.folder
+    stored = {(record.trial_id, record.attempt) for record in folder.attempts}
+    files = (path for kind in ("logs", "samples") for path in (folder.path / kind).glob("*/*-*.*"))
+    begun = {name for path in files if (name := numbered(path)) and name[1] > 0}
+    damaged = Results(folder.path).damaged(folder.attempts)
+    of_damaged = {(trial, number) for unit, number in damaged for trial in list_possible_trials(unit)}
+    gone = {(trial, number - 1) for trial, number in stored if number > 1} - stored - begun - of_damaged
+    if gone:
+        yield _broken("attempts-gone", attempts=_name_attempts(gone))
+    if unread := damaged | (begun - stored - of_damaged):
+        yield _unclear("no-record", attempts=_name_attempts(unread))
+    if foreign := _values({record.source for record in folder.attempts} - {"measured"}):
+        yield _unclear("foreign", sources=foreign)
+    yield _kept("runs-kept", attempts=len(stored))
+
+
+def list_possible_trials(unit: str) -> list[str]:
+    """The ids that its trials can have: of a group, whose record can't be read, of as many jobs as there may be."""
+    return [job_ids("", unit, number)[1] for number in range(MOST_JOBS)] if unit.startswith("g") else [unit]
+
+
+def _name_attempts(attempts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+    return tuple(f"{unit}-{number}" for unit, number in sorted(attempts))
+
+
+def check_ended_by_epochs(audited: Audited) -> Observations:
+    """Rule 10: training ends after so many epochs, fixed beforehand, or at an accuracy; not by the clock."""
+    for table in audited.tables:
+        # A job of a group trains as long as what it is compared with; another job may train longer.
+        rows, axes = table.comparable, table.table.axes
+        has_steps = rows["steps"].fillna(0) > 0
+        for field, is_meant in (("epochs", ~has_steps), ("steps", has_steps)):
+            lengths = _values(rows.loc[is_meant & rows["until_top1"].isna() & (rows[field] > 0), field])
+            is_free = any(field in axis and not SCALES & set(axis) for axis in axes)
+            is_scaled = any(field in axis and SCALES & set(axis) for axis in axes)
+            if len(lengths) > 1 and (is_scaled or not is_free):
+                yield _broken("unlike-lengths", table=table.name, lengths=lengths, field=field)
+    ok = audited.ok
+    is_known = (ok["kind"] == "steady rate") | (ok["epochs"].fillna(0) > 0) | (ok["steps"].fillna(0) > 0)
+    yield from _observe("not decidable", "unknown-length", ok, ~is_known)
+    yield from _observe("kept", "ended-as-fixed", ok, is_known)
+
+
+# ---- comparisons ----
+
+
+def check_like_hardware(audited: Audited) -> Observations:
+    """Rule 4: rows that are compared ran on the same model of GPU (or CPU)."""
+    for table in audited.tables:
+        if len(machines := _values(table.runs["machine"])) > 1:
+            yield _broken("unlike-hardware", table=table.name, machines=machines)
+    ok = audited.ok
+    yield from _observe("not decidable", "unknown-hardware", ok, ok["machine"].isna())
+    yield _kept("like-hardware", machines=_values(ok["machine"]))
+
+
+def check_strong_or_weak(audited: Audited) -> Observations:
+    """Rule 11: where the number of devices varies, rows share their global batch or their batch a device."""
+    yield _kept("devices-compared")
+    for table in audited.tables:
+        if table.comparisons.empty and _varies_devices(table.comparable):
+            yield _broken("neither-strong-nor-weak", table=table.name)
+        elif kinds := _values(table.comparisons["kind"]):
+            yield _kept("strong-or-weak", table=table.name, kinds=kinds)
+
+
+def check_nothing_flattered(audited: Audited) -> Observations:
+    """Rule 12: all that was planned is there, with the baselines that a reader would want."""
+    statuses = Counter(audited.rows["status"])
+    for status in UNENDED:
+        if statuses[status]:
+            yield _broken("unended", trials=statuses[status], status=status)
+    folder = audited.folder
+    rounds = status_by(Results(folder.path), folder.attempts, folder.plans).rounds
+    if lacking := sum(each.failed + each.left for each in rounds if each.number > 1):
+        yield _broken("rounds-lack", measurements=lacking)
+    for table in audited.tables:
+        for field in SOFTWARE:
+            if len(versions := _values(table.runs[field])) > 1:
+                yield _broken("unlike-versions", table=table.name, field=field, versions=versions)
+        yield from _check_breakdowns(table)
+        yield from _check_single(table, audited.alone)
+    yield from _check_dp(audited.alone)
+    yield from _check_doubts(audited)
+    planned = {stored.plan.experiment.name for stored in folder.plans}
+    if unplanned := [table.name for table in audited.tables if table.table.experiment not in planned]:
+        yield _unclear("unplanned", tables=tuple(unplanned))
+    yield _kept("all-shown", trials=len(audited.rows), oom=statuses["oom"], skipped=statuses["skipped"])
+
+
+def _check_breakdowns(table: AuditedTable) -> Observations:
+    """Rows that bear the breakdown's cost beside rows that don't, or beside such as bear less of it.
+
+    Where one side has a row for every row of the other side, it can be read without the other.
+    """
+    rows = table.comparable
+    is_timed = rows["breakdown"].fillna(False).to_numpy(dtype=bool)
+    codes = Fields.of(rows).codes
+    work = combine(len(rows), [codes[name] for name in (*CANDIDATES, "machine") if name != "breakdown"])
+    if set(work[is_timed]) - set(work[~is_timed]) and set(work[~is_timed]) - set(work[is_timed]):
+        yield from _observe("broken", "unlike-breakdowns", rows, is_timed, table=table.name)
+    pairs = table.comparisons.query("row != baseline")
+    cost = rows["breakdown_cost_pct"].astype("float64")
+    apart = np.abs(cost.loc[pairs["row"]].to_numpy() - cost.loc[pairs["baseline"]].to_numpy())
+    if (apart > UNLIKE_COST_PCT).any():
+        row, baseline = (int(pairs[side].iloc[np.nanargmax(apart)]) for side in ("row", "baseline"))
+        yield _broken(
+            "unlike-costs", table=table.name, cost=cost[row], baseline_cost=cost[baseline],
+            row=table.describe(row), baseline=table.describe(baseline),
+        )  # fmt: skip
+    if (rows.index.isin([*pairs["row"], *pairs["baseline"]]) & is_timed & cost.isna()).any():
+        yield _unclear("unknown-costs", table=table.name)
+
+
+def _check_dp(alone: Runs) -> Observations:
+    """Models of which some workload ran on several GPUs under DataParallel and nothing else."""
+    several = alone[(_devices(alone) > 1) & (alone["device"] != "cpu").to_numpy()]
+    is_dp = (several["strategy"] == "dp").to_numpy()
+    alike = find_likeness(several)
+    models = tuple(several["model"][is_dp & ~np.isin(alike, alike[~is_dp])].unique())
+    if models:
+        is_guess = is_inferred(alone[alone["strategy"] == "dp"], "strategy").all()
+        yield _unclear("dp-inferred", models=models) if is_guess else _broken("dp-alone", models=models)
+
+
+def _check_single(table: AuditedTable, alone: Runs) -> Observations:
+    """Rows on several devices whose work no row on one device does.
+
+    Only a table that varies the devices claims what several of them bring.
+    """
+    several = table.comparable[_devices(table.comparable) > 1]
+    single = alone[_devices(alone) == 1]
+    both = pd.concat([several[LIKENESS], single[LIKENESS]], ignore_index=True)
+    alike = find_likeness(both, table.tied(*SCALED))
+    is_bare = ~np.isin(alike[: len(several)], alike[len(several) :])
+    verdict: RuleVerdict = "broken" if _varies_devices(table.comparable) else "not decidable"
+    yield from _observe(verdict, "no-single", several, is_bare, table=table.name)
+
+
+def find_likeness(rows: pd.DataFrame, tied: Collection[str] = ()) -> Codes:
+    """Equal in rows of one machine that differ in nothing but SCALED and what may move along these.
+
+    `tied`: the fields that the experiment put on one axis with those; without, only the learning rate and the length of
+    training move with the batch size, and GPU ids, strategy and loaders left to the machine with the devices.
+    """
+    fields = Fields.of(rows)
+    may_move = {*tied, *MOVES["batch_size"], *DEVICES}
+    free = set(SCALED).union(*(movable(axis, may_move) for axis in SCALED))
+    compared = [fields.told_apart(name, free) for name in CANDIDATES if name not in free]
+    return combine(len(rows), [*compared, fields.codes["machine"]])
+
+
+def is_inferred(runs: Runs, field: str) -> Mask:
+    """Whether each record calls this field a guess at what a published log left out."""
+    return np.array([field in str(texts.get("inferred", "")) for texts in runs["doubt_texts"]], dtype=bool)
+
+
+def _check_doubts(audited: Audited) -> Observations:
+    """Doubts about rows that stand beside others, whatever varies between them: the worst, and where."""
+    doubts = [
+        (rank(code), code, place, int(label))
+        for place, table in enumerate(audited.tables)
+        if len(table.beside) > 1
+        for label, codes in zip(table.beside.index, table.beside["doubts"], strict=True)
+        for code in split_codes(codes)
+        if doubt_of(code).serious
+    ]
+    if doubts:
+        _, worst, place, row = min(doubts, key=lambda doubt: doubt[:2])
+        table = audited.tables[place]
+        compared = pd.concat([each.beside for each in audited.tables if len(each.beside) > 1])
+        doubtful = compared.index.isin([label for *_, label in doubts])
+        rows = Share(len(set(number_trials(compared)[doubtful])), len(set(number_trials(compared))))
+        yield _unclear("doubts", rows=rows, worst=worst, table=table.name, row=table.describe(row))
+
+
+# ---- the work that was timed ----
+
+
+def check_whole_epochs(audited: Audited) -> Observations:
+    """Rule 5: whole epochs over all images, with every part of training in them."""
+    ok = audited.ok
+    is_extrapolated = ok["epoch_time_source"] == "extrapolated"
+    used, whole = ok["train_images"].astype("float64"), _known_images(ok, "train_images")
+    is_known = ok["images_per_epoch"].fillna(0) > 0
+    yield from _observe("broken", "extrapolated", ok, is_extrapolated)
+    yield from _observe("broken", "windows-of-steps", ok, ok["is_measured_in_part"] & ~is_extrapolated)
+    yield from _observe("broken", "subset", ok, (used > 0) & (used < whole))
+    yield from _observe("not decidable", "unknown-images", ok, ~is_known)
+    yield from _observe("kept", "whole-epochs", ok, is_known, images=_values(ok["images_per_epoch"]))
+
+
+def _known_images(runs: Runs, name: str) -> pd.Series[float]:
+    return pd.Series(
+        [known and getattr(known, name) for known in runs["images"]], runs.index, dtype="float64"
+    )
+
+
+def check_input_included(audited: Audited) -> Observations:
+    """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
+    ok = audited.ok
+    files, codes = ok["image_files"].mask(is_inferred(ok, "variant")), Fields.of(ok).codes
+    work = combine(len(ok), [codes[name] for name in CANDIDATES if name not in FEEDING])
+    is_resident = (files == "none").to_numpy()
+    is_loaded = files.notna().to_numpy() & ~is_resident
+    is_lonely = is_resident & ~np.isin(work, work[is_loaded])
+    yield from _observe("broken", "resident-alone", ok, is_lonely)
+    yield from _observe("not decidable", "unknown-feeding", ok, files.isna())
+    yield from _observe("kept", "input-included", ok, is_loaded)
+
+
+def check_time_to_solution(audited: Audited) -> Observations:
+    """Rule 7: times to a solution, not rates of operations. One that was never reached has no time."""
+    ok = audited.ok
+    is_reached, is_aimed = ok["time_to_top1_s"].notna(), ok["until_top1"].notna()
+    is_rate = ok["epoch_time_s"].isna() & ok["images_per_s"].notna()
+    yield from _observe("broken", "rate-without-time", ok, is_rate)
+    if not is_reached.any():
+        yield _unclear("none-reached" if is_aimed.any() else "epoch-times-only")
+    elif is_reached.sum() < is_aimed.sum() or is_aimed.sum() < len(audited.alone):
+        yield from _observe("not decidable", "some-reached", ok, is_reached)
+    yield from _observe("kept", "times-to-accuracy", ok, is_reached)
+
+
+def check_sensible_sizes(audited: Audited) -> Observations:
+    """Rule 9: images are not blown up, and a batch is a small part of the epoch.
+
+    The tool's own images are drawn in any number and of any size, and stand for photographs: a usual side is not blown
+    up of them, and of a rate over them nobody takes the length of an epoch for that of a training.
+    """
+    ok = audited.ok
+    is_procedural = ok["data"].astype(str).str.partition(":")[0] == PROCEDURAL
+    side, native = ok["input_size"].astype("float64"), _known_images(ok, "size")
+    is_blown_up = (side >= ENLARGED * native) & ~(is_procedural & (side <= USUAL_PX))
+    is_known = side.notna() & (native.notna() | (side <= USUAL_PX))
+    steps = (ok["images_per_epoch"].astype("float64") / ok["batch_size"].astype("float64")).replace(0, np.nan)
+    is_short = (steps < FEW_STEPS) & ~(is_procedural & (ok["kind"] == "steady rate"))
+    sides, natives = _values(side[is_blown_up]), _values(native[is_blown_up])
+    yield from _observe("broken", "blown-up", ok, is_blown_up, sides=sides, natives=natives)
+    yield from _observe("broken", "few-steps", ok, is_short, few=FEW_STEPS, steps=steps.min())
+    yield from _observe("not decidable", "unknown-size", ok, ~is_known)
+    yield from _observe("not decidable", "unknown-steps", ok, steps.isna())
+    yield _kept("sensible-sizes", sides=_values(side), steps=steps.min())
+
+
+# ---- uncertainty ----
+
+
+def check_uncertainty(audited: Audited) -> Observations:
+    """Rule 13: every time is of several processes, with an interval over them, and so is what is concluded.
+
+    Processes of one configuration differ, and nothing that one of them saw tells by how much. Two have an interval, and
+    one so wide that next to nothing can be concluded. How many processes a figure from elsewhere is of, nobody knows.
+    """
+    rows = pd.concat([table.beside for table in audited.tables])
+    rows = rows[rows["epoch_time_s"].notna()]
+    rows = rows[~pd.Series(number_trials(rows)).duplicated().to_numpy()]
+    if not len(rows):
+        yield _unclear("untimed")
+        return
+    members, times = audited.folder.members, audited.folder.runs["epoch_time_s"]
+    is_timed = members["is_ok"] & times.loc[members["run"]].notna().to_numpy()
+    processes = members["row"][is_timed].value_counts().reindex(rows.index, fill_value=0)
+    is_own = rows["source"].fillna("measured") == "measured"
+    yield from _observe("broken", "one-process", rows, is_own & (processes < 2), fewest=FEWEST_TIMES)
+    yield from _observe(
+        "not decidable", "two-processes", rows, is_own & (processes == 2), fewest=FEWEST_TIMES
+    )
+    yield from _observe("not decidable", "unknown-processes", rows, ~is_own)
+    yield _kept("intervals", rows=Share(len(rows), len(rows)), processes=int(processes.min()))
+
+
+RULES: tuple[Callable[[Audited], Observations], ...] = (
+    check_accuracy_while_scaling, check_accuracy_reported, check_runs_kept, check_like_hardware, check_whole_epochs,
+    check_input_included, check_time_to_solution, check_same_run, check_sensible_sizes, check_ended_by_epochs,
+    check_strong_or_weak, check_nothing_flattered, check_uncertainty,
+)  # fmt: skip
+"""In the order of T. Hoefler's list; the last is of T. Hoefler and R. Belli."""
+ABOUT_ROWS_ALONE = (check_accuracy_while_scaling, check_accuracy_reported, check_same_run)

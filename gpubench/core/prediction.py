@@ -1,0 +1,88 @@
+"""What jobs would do to each other, worked out from how each ran alone. Codes and figures, no English."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpubench.core.claims import Word
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What makes a prediction, or a row that it rests on, less than sure, or why there is none."""
+
+    code: str
+    """A key of `render.prediction.NOTES`."""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PredictedJob:
+    """One job of a group."""
+
+    name: str
+    alone_s: float | None
+    """Epoch time of its trial alone."""
+    slowdown: float
+    """Times as long as alone; never below 1."""
+    measured: float | None = None
+    """The slowdown where the group has run; over all its processes."""
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def error_pct(self) -> float | None:
+        """Above 0: more slowdown is predicted than came. None where the group has not run."""
+        return 100 * (self.slowdown / self.measured - 1) if self.measured else None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GroupPrediction:
+    """What jobs that run together will do to each other."""
+
+    name: str
+    jobs: tuple[PredictedJob, ...]
+    overlap_gain: float
+    """1: no loss at all, 0: as if one after the other."""
+    overlap: str
+    """none, some or full."""
+    word: Word
+    """likely; unknown where a time alone is of one process or has doubts."""
+    waits_for: tuple[str, ...] = ()
+    """`cpu`, `gpu`: what some job will wait for."""
+    least_s: Mapping[str, float] = field(default_factory=dict)
+    """Shared resource (`gpu 0`, `cpu`, `cpu 1`) -> the least s that it takes for one epoch of each job that uses it;
+    left out where the need of a job is not known."""
+    is_upper_bound: bool = False
+    """Whether it may well be too much: ranks keep a GPU busy while they wait for each other's gradients, that wait
+    costs their neighbours on the GPU little, and how long it is was not measured."""
+    kind: str = ""
+    """The kind of time of all rows alone that it rests on."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoPrediction:
+    """A group that can't be predicted."""
+
+    name: str
+    why: tuple[Note, ...]
+    options: tuple[tuple[str, ...], ...] = ()
+    """Options of the `gpubench sweep`s that measure what is lacking; empty where none helps."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Predictions:
+    """Answers by the stored rows of one machine."""
+
+    machine: str
+    gpus: int
+    cpus: int | None
+    is_here: bool
+    """Whether that is this machine."""
+    other_machines: tuple[str, ...]
+    """Those whose rows are left out."""
+    filled: Mapping[str, str]
+    """Fields that nobody gave and that are those of the rows."""
+    groups: tuple[GroupPrediction | NoPrediction, ...]
+    """Those that were asked about; without any, those that ran, as predicted before."""
