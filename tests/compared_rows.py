@@ -34,11 +34,8 @@ def row(
     times: Sequence[float] = (1.0,), *, rounds: Sequence[int] | None = None, **given: Any
 ) -> dict[str, Any]:
     """A configuration of so many processes, which asked for what it has. `rounds`: one each; else none is shared."""
-    asked = {
-        **ASKED,
-        **{name: given[name] for name in given if name in ("lr", "optimizer", *ASKED)},
-        "workers": None,
-    }
+    asked = {name: given.get(name, value) for name, value in ASKED.items()} | {"workers": None, "cpus": None}
+    asked |= {name: given[name] for name in ("lr", "optimizer") if name in given}
     facts = {**FACTS, "epoch_time_s": list(times) or None, "asked": asked, **given}
     return {**facts, "round": list(rounds) if rounds else None}
 
