@@ -325,7 +325,7 @@ def _describe_side(rows: pd.DataFrame, name: str, value: Any) -> Side:
         trials=len(rows),
         machines=tuple(dict.fromkeys(describe_machine(row) for _, row in list_rows(places))),
         kinds=tuple(timed["kind"].unique()),
-        epochs=plain(timed["epochs"].max()) if timed["epochs"].notna().any() else None,
+        epochs=int(timed["epochs"].max()) if timed["epochs"].notna().any() else None,
     )
 
 

@@ -122,6 +122,9 @@ def test_all_times_and_energies_are_one_family() -> None:
     b = [row(times(1.06), batch_size=size) for size in range(16, 56)]
     assert answer(only(a[0], b[0])) == ("more", "sure")
     assert {answer(trial.changes["time"]) for trial in compare(a, b).trials} == {("more", "likely")}
+    more = [{**each, "epoch_time_s": times(1.15)} for each in a]
+    assert compare(a[:1], more[:1], 0.05).regressions
+    assert not compare(a, more, 0.05).regressions, "that any is beyond the threshold is corrected for all"
 
 
 def test_a_regression_is_one_where_the_two_sided_interval_lies_beyond_the_threshold() -> None:
