@@ -170,8 +170,8 @@ def format_significant(value: float, count: int = 3) -> str:
         return UNKNOWN
     if value == 0:
         return "0"
-    digits = max(0, count - 1 - math.floor(math.log10(abs(value))))
-    return format_number(value, digits)
+    exponent = int(f"{value:.{count - 1}e}".partition("e")[2])  # of the rounded value: 0.99999 reads 1.00
+    return format_number(value, max(0, count - 1 - exponent))
 
 
 def format_ratio(value: float) -> str:
