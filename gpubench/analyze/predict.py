@@ -232,7 +232,7 @@ def find_gradient_wait(row: Row, others: Summary) -> tuple[float, bool]:
     images = float((own["batch_size"] / own["gpus"]).iloc[0])
     larger = (images / single["batch_size"].astype("float64")).clip(lower=1.0)
     need, busy = (find_busy_step_s(single) * larger).min(), float(find_busy_step_s(own).iloc[0])
-    return (1 - need / busy if need < busy else 0.0), False
+    return (float(1 - need / busy) if need < busy else 0.0), False
 
 
 def is_alike(rows: Summary, row: Row, fields: Iterable[str]) -> pd.Series[bool]:

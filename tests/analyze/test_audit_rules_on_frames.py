@@ -23,7 +23,11 @@ from gpubench.core.audit import Observation, RuleFinding
 from gpubench.schema.row import Row
 
 IMAGES = {"files": "full", "train_images": 10240, "val_images": 5000, "num_classes": 10, "size": None}
-SMALL = {"data": "procedural:512x96", "images": IMAGES | {"size": 96, "train_images": 512}, "images_per_epoch": 512}
+SMALL = {
+    "data": "procedural:512x96",
+    "images": IMAGES | {"size": 96, "train_images": 512},
+    "images_per_epoch": 512,
+}
 """The images that a sweep on a CPU makes."""
 COUNTER = itertools.count()
 
@@ -64,12 +68,17 @@ def group(*alone: Row, **of_jobs: Any) -> list[Row]:
     return [*alone, *jobs]
 
 
-def make_folder(rows: Sequence[Row], axes: Sequence[Sequence[str]] = (), path: Path = Path("nowhere")) -> Folder:
+def make_folder(
+    rows: Sequence[Row], axes: Sequence[Sequence[str]] = (), path: Path = Path("nowhere")
+) -> Folder:
     runs = runs_of(rows).assign(superseded=False, elsewhere=False, further_rounds=0)
     names = dict.fromkeys(row.experiment for row in rows)
     planned = _Planned(axes={name: [tuple(axis) for axis in axes] for name in names})
     tables, summary, members = _build_tables(runs, planned)
-    plans = [SimpleNamespace(plan=SimpleNamespace(experiment=SimpleNamespace(name=name)), parts=()) for name in names]
+    plans = [
+        SimpleNamespace(plan=SimpleNamespace(experiment=SimpleNamespace(name=name)), parts=())
+        for name in names
+    ]
     return Folder(
         name="made up", path=path, runs=runs, summary=summary, members=members, tables=tuple(tables), problems=(),
         records=(), plans=tuple(plans), attempts=(),  # type: ignore[arg-type]
@@ -198,7 +207,9 @@ def test_a_rule_finds_this(number: int, verdict: str, rows: list[Row], code: str
 
 
 def test_a_fall_is_told_with_its_interval_and_both_rows() -> None:
-    finding = judge(1, [*seeds(64, 60.0, 60.3, 60.6), *seeds(128, 57.6, 57.9, 58.2), *seeds(256, 57.6, 57.9, 58.2)])
+    finding = judge(
+        1, [*seeds(64, 60.0, 60.3, 60.6), *seeds(128, 57.6, 57.9, 58.2), *seeds(256, 57.6, 57.9, 58.2)]
+    )
     told = figures(finding, "top1-falls")
     assert share(finding, "top1-falls") == (1, 2)
     assert (told["fall"], told["before_pct"], told["after_pct"]) == pytest.approx((2.4, 60.3, 57.9))
@@ -241,7 +252,9 @@ def test_sizes_on_an_axis_are_compared_though_jobs_need_them_too() -> None:
 def test_a_row_that_stands_in_two_tables_is_counted_once() -> None:
     folder = make_folder([row(64, doubts="spread"), row(128)])
     (table,) = folder.tables
-    twice = Folder(**{name: getattr(folder, name) for name in Folder.__dataclass_fields__} | {"tables": (table, table)})
+    twice = Folder(
+        **{name: getattr(folder, name) for name in Folder.__dataclass_fields__} | {"tables": (table, table)}
+    )
     audited = audit.read_audited(twice)
     assert len(audited.rows) == 2
     (told,) = [each for each in audit.check_nothing_flattered(audited) if each.code == "doubts"]

@@ -45,8 +45,9 @@ def test_on_a_terminal_lines_wrap_under_their_words() -> None:
 
 
 def test_markdown_escapes_and_json_is_data() -> None:
-    assert "| 12 | no flattering comparison | not decidable | what was planned is not on record for a\\|b. |" in (
-        audit.write_markdown("x", FINDINGS)
+    assert (
+        "| 12 | no flattering comparison | not decidable | what was planned is not on record for a\\|b. |"
+        in (audit.write_markdown("x", FINDINGS))
     )
     first, *_ = map(json.loads, audit.write_json(FINDINGS).splitlines())
     assert [first[key] for key in ("number", "rule", "way", "verdict")] == [1, *audit.RULES[1], "broken"]
