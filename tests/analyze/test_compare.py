@@ -68,8 +68,11 @@ def test_rows_of_one_folder_are_compared_by_their_rounds_and_on_one_node() -> No
 def test_memory_is_exact() -> None:
     def of(mib: float, source: str = "nvml-process", **how: Any) -> Change:
         return only(
-            row(gpu_mem_mib=1000, gpu_mem_source="nvml-process"), row(gpu_mem_mib=mib, gpu_mem_source=source), "memory", **how
-        )  # fmt: skip
+            row(gpu_mem_mib=1000, gpu_mem_source="nvml-process"),
+            row(gpu_mem_mib=mib, gpu_mem_source=source),
+            "memory",
+            **how,
+        )
 
     words = [answer(of(mib)) for mib in (980, 990, 1010, 1030)]
     assert words == [("less", "sure"), ("same", "sure"), ("same", "sure"), ("more", "sure")]
@@ -166,7 +169,7 @@ def test_the_exit_code_tells_of_a_regression_and_strictly_of_what_is_not_exclude
     assert compare(a[:1], a[:1] + b[1:], 0.05).find_exit_code(is_strict=True) == 0, (
         "what is new can't be worse"
     )
-    gone = compare(a[:1] + [row(STEADY, batch_size=8)], a[:1], 0.05)
+    gone = compare([*a[:1], row(STEADY, batch_size=8)], a[:1], 0.05)
     assert (gone.find_exit_code(), gone.find_exit_code(is_strict=True), gone.only_a) == (0, 3, (11,))
 
 
@@ -254,7 +257,7 @@ def test_two_values_of_a_field_in_one_folder(h200x2: Folder) -> None:
             compare_values(h200x2, "strategy", wrong)
 
 
-def test_folders_that_have_half_of_their_trials_in_common(h200x2: Folder) -> None:
+def test_folders_that_have_half_of_their_trials_in_common() -> None:
     copies, rounds = (
         read_folder(committed.folder(f"h200-copies-{name}2026"), pytest.fail) for name in ("", "rounds-")
     )

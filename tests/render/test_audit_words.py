@@ -26,9 +26,11 @@ FINDINGS = [
 def test_a_line_a_rule_and_a_summary() -> None:
     first, second, third, blank, summary = audit.write("results/x", FINDINGS).splitlines()
     assert first == (
-        " 1  broken         accuracy holds while scaling: with a larger batch or more devices top-1 falls in 1 of 2 rows, "
+        " 1  broken         accuracy holds while scaling: with a larger batch or more devices top-1 falls in 1 "
+        "of 2 rows, "
         "most from 60.3 % (batch 64) to 57.9 % (batch 128 on 2 GPUs (ddp)), by 2.4 points (95 %: 1.0 to 3.8), so these "
-        "are times of unlike trainings (--until-top1 N times training to equal accuracy); some rows have learned no more "
+        "are times of unlike trainings (--until-top1 N times training to equal accuracy); some rows have "
+        "learned no more "
         "than chance yet (more --epochs)."
     )
     assert second.endswith("a top-1 on 1,024 held-out images in all 24 rows that ran alone.")
