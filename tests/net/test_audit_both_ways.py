@@ -1,4 +1,4 @@
-"""The audit built anew comes to the verdicts of the old one, on committed and synthetic folders, while both are here."""
+"""The audit built anew comes to the verdicts of the old one, on committed and synthetic folders."""
 
 from __future__ import annotations
 
