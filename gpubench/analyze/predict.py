@@ -28,7 +28,7 @@ from gpubench.analyze.folder import Folder
 from gpubench.analyze.frames import Runs, Summary, summarize
 from gpubench.analyze.grid import list_rows, plain, split_codes
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
-from gpubench.core.prediction import GroupPrediction, NoPrediction, Note, PredictedJob, Predictions
+from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob, Predictions
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Gpu, Machine, machine_key
 from gpubench.plan.command_line import read_experiment
@@ -106,7 +106,7 @@ class Demand:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slowdowns:
-    """What jobs do to each other; the figures are those of `core.prediction.GroupPrediction`."""
+    """What jobs do to each other; the figures are those of `core.prediction.PredictedGroup`."""
 
     slowdowns: tuple[float, ...]
     waits_for: tuple[str, ...]
@@ -516,7 +516,7 @@ def list_measured(folders: Sequence[Folder], here: Machine) -> Predictions:
     """The groups that ran on one machine, with what was predicted of them before."""
     stored = choose_machine(folders, here)
     groups = [
-        GroupPrediction(
+        PredictedGroup(
             name=name_group(
                 str(rows["group"].iloc[0]), [row for _, row in list_rows(rows)], rows["varied"].iloc[0]
             ),
@@ -538,7 +538,7 @@ def list_measured(folders: Sequence[Folder], here: Machine) -> Predictions:
 
 
 def _wrap(
-    stored: StoredRuns, groups: Sequence[GroupPrediction | NoPrediction], filled: Mapping[str, str]
+    stored: StoredRuns, groups: Sequence[PredictedGroup | NoPrediction], filled: Mapping[str, str]
 ) -> Predictions:
     return Predictions(
         machine=stored.key, gpus=len(stored.machine.gpus), cpus=stored.cpus, is_here=stored.is_here,
@@ -583,7 +583,7 @@ def predict_unit(
     measured: Mapping[tuple[Any, ...], tuple[float, ...]],
     experiment: Experiment,
     usual: Experiment,
-) -> GroupPrediction | NoPrediction:
+) -> PredictedGroup | NoPrediction:
     """What the jobs of one group would do to each other, by rows alone of one kind of time; or why nobody knows."""
     name = name_unit(unit, experiment)
     machine = stored.machine
@@ -626,7 +626,7 @@ def predict_unit(
         return NoPrediction(name=name, why=(Note("unknown-needs", {"resources": predicted.unknown}),))
     key = (unit.jobs[0].trial.cpu_sharing, *(row["config_id"] for row, _ in standing))
     came: Sequence[float | None] = measured.get(key, (None,) * len(standing))
-    return GroupPrediction(
+    return PredictedGroup(
         name=name,
         jobs=tuple(
             PredictedJob(

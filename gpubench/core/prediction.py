@@ -42,7 +42,7 @@ class PredictedJob:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GroupPrediction:
+class PredictedGroup:
     """What jobs that run together will do to each other."""
 
     name: str
@@ -96,5 +96,5 @@ class Predictions:
     """Those whose rows are left out."""
     filled: Mapping[str, str]
     """Fields that nobody gave and that are those of the rows."""
-    groups: tuple[GroupPrediction | NoPrediction, ...]
+    groups: tuple[PredictedGroup | NoPrediction, ...]
     """Those that were asked about; without any, those that ran, as predicted before."""

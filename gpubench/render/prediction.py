@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from gpubench.basics.quoted import clean
 from gpubench.basics.words import machine_name
-from gpubench.core.prediction import GroupPrediction, NoPrediction, Note, PredictedJob, Predictions
+from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob, Predictions
 from gpubench.render.markdown import escape
 from gpubench.render.words import STATUSES, UNKNOWN, count_things, format_number, join_words
 from gpubench.schema.cell import cell
@@ -71,7 +71,7 @@ def write_json(predictions: Predictions) -> str:
     """All answers as one JSON document, ending in a newline; errors of measured jobs beside them, in per cent."""
     document = asdict(predictions)
     for group, entry in zip(predictions.groups, document["groups"], strict=True):
-        if isinstance(group, GroupPrediction):
+        if isinstance(group, PredictedGroup):
             entry |= {"overlap_gain": group.overlap_gain, "overlap": group.overlap}
             for job, item in zip(group.jobs, entry["jobs"], strict=True):
                 item["error_pct"] = job.error_pct
@@ -106,7 +106,7 @@ def write_command(group: NoPrediction, command: str) -> str:
     return " && ".join(f"{command} {shlex.join(options)}" for options in group.options)
 
 
-def describe_group(group: GroupPrediction) -> list[str]:
+def describe_group(group: PredictedGroup) -> list[str]:
     """The answer in a sentence, what speaks for it, and what weakens it."""
     overlap = f"{OVERLAPS[group.overlap]} ({group.word or 'predicted'}, gain {format_number(group.overlap_gain, 2)})"
     if group.word is None:
@@ -164,7 +164,7 @@ def _list_cells(job: PredictedJob) -> tuple[str, ...]:
     return (clean(job.name), *figures, form(job.error_pct, 0))
 
 
-def _write_table(group: GroupPrediction, is_markdown: bool) -> str:
+def _write_table(group: PredictedGroup, is_markdown: bool) -> str:
     count = len(HEADINGS) if any(job.measured for job in group.jobs) else len(HEADINGS) - 2
     rows = [row[:count] for row in (HEADINGS, *map(_list_cells, group.jobs))]
     if is_markdown:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from whole_rows import changed, row_with
 
 from gpubench.analyze import audit
-from gpubench.analyze.folder import Folder, _build_tables, _Planned, read_folder
+from gpubench.analyze.derive import build_summary
+from gpubench.analyze.folder import Folder, Table, read_folder
 from gpubench.analyze.frames import runs_of
 from gpubench.analyze.series import Fields
 from gpubench.core.audit import Observation, RuleFinding
@@ -68,20 +69,19 @@ def group(*alone: Row, **of_jobs: Any) -> list[Row]:
     return [*alone, *jobs]
 
 
-def make_folder(
-    rows: Sequence[Row], axes: Sequence[Sequence[str]] = (), path: Path = Path("nowhere")
-) -> Folder:
+def make_folder(rows: Sequence[Row], axes: Sequence[Sequence[str]] = ()) -> Folder:
+    """A folder with one table, of one plan."""
     runs = runs_of(rows).assign(superseded=False, elsewhere=False, further_rounds=0)
-    names = dict.fromkeys(row.experiment for row in rows)
-    planned = _Planned(axes={name: [tuple(axis) for axis in axes] for name in names})
-    tables, summary, members = _build_tables(runs, planned)
-    plans = [
-        SimpleNamespace(plan=SimpleNamespace(experiment=SimpleNamespace(name=name)), parts=())
-        for name in names
-    ]
+    built = build_summary(runs, axes)
+    table = Table(
+        name="sizes", experiment="sizes", kind=runs["kind"].iloc[0], question="", axes=axes, axis=built.axis,
+        tied=built.tied, varied=built.varied, fixed=built.fixed, rows=tuple(built.summary.index),
+        runs=tuple(runs.index),
+    )  # fmt: skip
+    plan = SimpleNamespace(plan=SimpleNamespace(experiment=SimpleNamespace(name="sizes")), parts=())
     return Folder(
-        name="made up", path=path, runs=runs, summary=summary, members=members, tables=tuple(tables), problems=(),
-        records=(), plans=tuple(plans), attempts=(),  # type: ignore[arg-type]
+        name="made up", path=Path("nowhere"), runs=runs, summary=built.summary, members=built.members, tables=(table,),
+        problems=(), records=(), plans=(plan,), attempts=(),  # type: ignore[arg-type]
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from gpubench.analyze import predict
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.grid import plain
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.core.prediction import GroupPrediction, NoPrediction, Predictions
+from gpubench.core.prediction import NoPrediction, PredictedGroup, Predictions
 from gpubench.plan.options import Options
 from gpubench.schema.record import Record, ResultColumns
 
@@ -136,9 +136,9 @@ def ask(*folders: Path, here: Any = FAR, **options: Any) -> Predictions:
     )
 
 
-def answer(*folders: Path, jobs: Any = TWO, **options: Any) -> GroupPrediction:
+def answer(*folders: Path, jobs: Any = TWO, **options: Any) -> PredictedGroup:
     (group,) = ask(*folders, jobs=jobs, **options).groups
-    assert isinstance(group, GroupPrediction)
+    assert isinstance(group, PredictedGroup)
     return group
 
 
@@ -250,7 +250,7 @@ def test_without_jobs_there_is_nothing_to_predict(tmp_path: Path) -> None:
 def test_errors_stand_beside_measured_groups(tmp_path: Path) -> None:
     path = made_up_rows.folder(tmp_path, alone(16), together(16, [2.0, 1.6], [1.5, 2.0], "10:00"))
     (group,) = predict.list_measured([read_folder(path, str)], FAR).groups
-    assert isinstance(group, GroupPrediction)
+    assert isinstance(group, PredictedGroup)
     assert [(job.slowdown, job.measured) for job in group.jobs] == [(1.5, 2.0), (2.0, 1.6)]
     assert [job.error_pct for job in group.jobs] == pytest.approx([-25.0, 25.0])
     assert group.word is None
@@ -260,7 +260,7 @@ def test_a_group_of_a_committed_folder_and_its_errors() -> None:
     folder = read_folder(committed.folder("h200-copies-rounds-2026"), str)
     options = Options(fields={"copies": "2", "batch_size": "128"})
     (group,) = predict.predict_experiment([folder], options, NOWHERE).groups
-    assert isinstance(group, GroupPrediction)
+    assert isinstance(group, PredictedGroup)
     assert [round(job.slowdown, 3) for job in group.jobs] == [2.003, 2.003]
     assert [round(job.measured or 0, 2) for job in group.jobs] == [2.0, 2.0]
     assert (group.overlap, group.word) == ("none", "likely")

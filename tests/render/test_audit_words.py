@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from gpubench.analyze import audit as rules
-from gpubench.core.audit import Observation, RuleFinding, Share
+from gpubench.core.audit import Observation, RowShare, RuleFinding
 from gpubench.render import audit
 
 FALL = {
-    "rows": Share(1, 2), "fall": 2.4, "low": 0.96, "high": 3.84, "before_pct": 60.3, "after_pct": 57.9,
+    "rows": RowShare(1, 2), "fall": 2.4, "low": 0.96, "high": 3.84, "before_pct": 60.3, "after_pct": 57.9,
     "before": {"batch_size": 64}, "after": {"batch_size": 128, "gpus": 2, "strategy": "ddp"},
 }  # fmt: skip
 FINDINGS = [
     RuleFinding(1, "broken", (Observation("broken", "top1-falls", FALL), Observation("broken", "unlearned"))),
-    RuleFinding(2, "kept", (Observation("kept", "top1", {"rows": Share(24, 24), "images": (1024,)}),)),
+    RuleFinding(2, "kept", (Observation("kept", "top1", {"rows": RowShare(24, 24), "images": (1024,)}),)),
     RuleFinding(12, "not decidable", (Observation("not decidable", "unplanned", {"tables": ("a|b",)}),)),
 ]
 
@@ -26,12 +26,10 @@ FINDINGS = [
 def test_a_line_a_rule_and_a_summary() -> None:
     first, second, third, blank, summary = audit.write("results/x", FINDINGS).splitlines()
     assert first == (
-        " 1  broken         accuracy holds while scaling: with a larger batch or more devices top-1 falls in 1 "
-        "of 2 rows, "
-        "most from 60.3 % (batch 64) to 57.9 % (batch 128 on 2 GPUs (ddp)), by 2.4 points (95 %: 1.0 to 3.8), so these "
-        "are times of unlike trainings (--until-top1 N times training to equal accuracy); some rows have "
-        "learned no more "
-        "than chance yet (more --epochs)."
+        " 1  broken         accuracy holds while scaling: with a larger batch or more devices top-1 falls in 1 of 2 "
+        "rows, most from 60.3 % (batch 64) to 57.9 % (batch 128 on 2 GPUs (ddp)), by 2.4 points (95 %: 1.0 to 3.8), so "
+        "these are times of unlike trainings (--until-top1 N times training to equal accuracy); some rows have learned "
+        "no more than chance yet (more --epochs)."
     )
     assert second.endswith("a top-1 on 1,024 held-out images in all 24 rows that ran alone.")
     assert third.startswith("12  not decidable  no flattering comparison: ")
@@ -60,10 +58,10 @@ def test_markdown_escapes_and_json_is_data() -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (Share(3, 24), "3 of 24 rows"),
-        (Share(1, 1), "the only row"),
-        (Share(2, 2), "both rows"),
-        (Share(1200, 1200), "all 1,200 rows"),
+        (RowShare(3, 24), "3 of 24 rows"),
+        (RowShare(1, 1), "the only row"),
+        (RowShare(2, 2), "both rows"),
+        (RowShare(1200, 1200), "all 1,200 rows"),
         ((), "–"),
         (("a", "b", "c"), "a, b and c"),
         (("a", "b", "c", "d", "e"), "a, b, c and 2 more"),

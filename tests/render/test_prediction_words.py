@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 from gpubench.analyze import predict
-from gpubench.core.prediction import GroupPrediction, NoPrediction, Note, PredictedJob, Predictions
+from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob, Predictions
 from gpubench.render import prediction
 
 DOUBTS = Note("doubts", {"codes": ("spread", "gaps")})
-GROUP = GroupPrediction(
+GROUP = PredictedGroup(
     name="two | jobs",
     jobs=(
         PredictedJob(name="1 of 2: a 16", alone_s=4.0, slowdown=1.6949, measured=1.7, notes=(DOUBTS,)),
@@ -70,7 +70,7 @@ def test_json_has_errors_and_the_gain() -> None:
 
 def test_what_was_predicted_before_has_a_gain_alone() -> None:
     jobs = tuple(PredictedJob(name=name, alone_s=1.0, slowdown=2.0, measured=2.5) for name in "ab")
-    assert prediction.describe_group(GroupPrediction(name="", jobs=jobs)) == [
+    assert prediction.describe_group(PredictedGroup(name="", jobs=jobs)) == [
         "No overlap (predicted, gain 0.00)."
     ]
 
