@@ -34,7 +34,7 @@ from gpubench.analyze.series import (
 )
 from gpubench.analyze.table_rows import collect_rows
 from gpubench.analyze.top1 import MARGIN, find_seeds
-from gpubench.core.audit import Observation, RuleFinding, RuleVerdict, Share
+from gpubench.core.audit import Observation, RowShare, RuleFinding, RuleVerdict
 from gpubench.core.claims import Claim, Design
 from gpubench.plan.groups import MOST_JOBS
 from gpubench.results.file_names import numbered
@@ -193,7 +193,7 @@ def _kept(code: str, **figures: Any) -> Observation:
 def _observe(verdict: RuleVerdict, code: str, rows: pd.DataFrame, is_so: Any, **figures: Any) -> Observations:
     """An observation of those of the rows of which it is so, if there are any."""
     if count := int(np.count_nonzero(is_so)):
-        yield Observation(verdict, code, {"rows": Share(count, len(rows)), **figures})
+        yield Observation(verdict, code, {"rows": RowShare(count, len(rows)), **figures})
 
 
 def _values(column: Iterable[Any]) -> tuple[Any, ...]:
@@ -260,7 +260,7 @@ def check_accuracy_while_scaling(audited: Audited) -> Observations:
     if lost:
         fall, step, verdict = max(lost, key=lambda each: each[0])
         yield _broken(
-            "top1-falls", rows=Share(len(lost), compared), fall=fall, low=-(verdict.high or 0),
+            "top1-falls", rows=RowShare(len(lost), compared), fall=fall, low=-(verdict.high or 0),
             high=-(verdict.low or 0), before_pct=mean(step.smaller), after_pct=mean(step.larger),
             before=step.table.describe(step.before), after=step.table.describe(step.row),
         )  # fmt: skip
@@ -271,10 +271,10 @@ def check_accuracy_while_scaling(audited: Audited) -> Observations:
     }
     for code, count in open_steps.items():
         if count:
-            yield _unclear(code, rows=Share(count, compared), seeds=FEWEST_SEEDS, margin=MARGIN)
+            yield _unclear(code, rows=RowShare(count, compared), seeds=FEWEST_SEEDS, margin=MARGIN)
     if known and is_unlearned:
         yield _unclear("unlearned")
-    yield _kept("top1-holds", rows=Share(compared, compared), margin=MARGIN)
+    yield _kept("top1-holds", rows=RowShare(compared, compared), margin=MARGIN)
 
 
 def list_steps(audited: Audited) -> tuple[list[ScaledStep], int, bool]:
@@ -538,7 +538,7 @@ def _check_doubts(audited: Audited) -> Observations:
         table = audited.tables[place]
         compared = pd.concat([each.beside for each in audited.tables if len(each.beside) > 1])
         doubtful = compared.index.isin([label for *_, label in doubts])
-        rows = Share(len(set(number_trials(compared)[doubtful])), len(set(number_trials(compared))))
+        rows = RowShare(len(set(number_trials(compared)[doubtful])), len(set(number_trials(compared))))
         yield _unclear("doubts", rows=rows, worst=worst, table=table.name, row=table.describe(row))
 
 
@@ -635,7 +635,7 @@ def check_uncertainty(audited: Audited) -> Observations:
         "not decidable", "two-processes", rows, is_own & (processes == 2), fewest=FEWEST_TIMES
     )
     yield from _observe("not decidable", "unknown-processes", rows, ~is_own)
-    yield _kept("intervals", rows=Share(len(rows), len(rows)), processes=int(processes.min()))
+    yield _kept("intervals", rows=RowShare(len(rows), len(rows)), processes=int(processes.min()))
 
 
 RULES: tuple[Callable[[Audited], Observations], ...] = (

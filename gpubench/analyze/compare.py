@@ -149,11 +149,16 @@ def _collect_figures(rows: TableRows) -> dict[FigureName, Figures]:
 def _measure_memory(rows: TableRows, candidate: int, baseline: int) -> Evidence:
     """Memory is taken for exact."""
     more, less = (float(rows.get(row, "gpu_mem_mib")) for row in (candidate, baseline))
-    center = round(math.log(more / less), 9)  # 1,050 are 5 % more than 1,000, not a last digit above it
+    center = _round(math.log(more / less))
     processes = tuple(int(rows.get(row, "repeats")) for row in (candidate, baseline))
     return Evidence(
         center=center, processes=processes, pairs=StudentEstimate(center=center, error=0.0, degrees=1.0)
     )
+
+
+def _round(logarithm: float) -> float:
+    """Without its last digits: 1,050 are 5 % more than 1,000, and not a trifle above it."""
+    return round(logarithm, 9)
 
 
 def _shift(evidence: Evidence, by: float) -> Evidence:
@@ -181,10 +186,10 @@ def _make_claims(
     )  # fmt: skip
     claims = [difference, replace(difference, design="equal", limit=limit)]
     if threshold is not None and name in COSTS:
-        far = math.log1p(max(threshold, MEMORY_SPREAD) if is_exact else threshold)
+        far = _round(math.log1p(max(threshold, MEMORY_SPREAD) if is_exact else threshold))
         claims += [
             replace(difference, evidence=_shift(evidence, far), family=REGRESSION),
-            replace(difference, design="below", limit=math.log1p(threshold)),
+            replace(difference, design="below", limit=_round(math.log1p(threshold))),
         ]
     return claims
 
@@ -320,7 +325,7 @@ def _describe_side(rows: pd.DataFrame, name: str, value: Any) -> Side:
         trials=len(rows),
         machines=tuple(dict.fromkeys(describe_machine(row) for _, row in list_rows(places))),
         kinds=tuple(timed["kind"].unique()),
-        epochs=plain(timed["epochs"].max()) if timed["epochs"].notna().any() else None,
+        epochs=int(timed["epochs"].max()) if timed["epochs"].notna().any() else None,
     )
 
 

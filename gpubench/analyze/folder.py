@@ -137,7 +137,7 @@ def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
 
 
 @dataclass(kw_only=True, slots=True)
-class _PlannedRows:
+class PlannedRows:
     """What the stored plans say of a folder's trials."""
 
     rows: list[Row] = field(default_factory=list)
@@ -162,22 +162,10 @@ def analyze_records(
         tell(line)
     planned = _read_plans(plans, records, list(chosen.values()))
     rows = [row_of(record, key[-1]) for key, record in chosen.items()]
-    runs = runs_of([*rows, *planned.rows])
-    runs["superseded"] = runs["trial_id"].isin(planned.superseded)
-    runs["elsewhere"] = runs["trial_id"].isin(planned.elsewhere)
-    firstless = without_first_round(records)
-    further = runs["trial_id"].map(firstless).where(runs["status"].isin(["missing", "skipped"]))
-    runs["further_rounds"] = further.fillna(0).astype("int64")
-    _add_cpu_speed(runs, records)
-    _add_group_facts(runs)
-    tables, summary, members = _build_tables(runs, planned)
-    return Folder(
-        name=clean(results.folder.resolve().name),
-        path=results.folder,
-        runs=runs,
-        summary=summary,
-        members=members,
-        tables=tuple(tables),
+    return build_folder(
+        results.folder,
+        [*rows, *planned.rows],
+        planned,
         problems=tuple(problems),
         records=tuple(chosen.values()),
         plans=tuple(plans),
@@ -185,11 +173,46 @@ def analyze_records(
     )
 
 
+def build_folder(
+    path: Path,
+    rows: Sequence[Row],
+    planned: PlannedRows | None = None,
+    *,
+    problems: tuple[str, ...] = (),
+    records: tuple[Record, ...] = (),
+    plans: tuple[StoredPlan, ...] = (),
+    attempts: tuple[Record, ...] = (),
+) -> Folder:
+    """The folder of these rows, a process or a planned trial each. `planned`: what plans say of them."""
+    planned = planned or PlannedRows()
+    runs = runs_of(rows)
+    runs["superseded"] = runs["trial_id"].isin(planned.superseded)
+    runs["elsewhere"] = runs["trial_id"].isin(planned.elsewhere)
+    firstless = without_first_round(attempts)
+    further = runs["trial_id"].map(firstless).where(runs["status"].isin(["missing", "skipped"]))
+    runs["further_rounds"] = further.fillna(0).astype("int64")
+    _add_cpu_speed(runs, attempts)
+    _add_group_facts(runs)
+    tables, summary, members = _build_tables(runs, planned)
+    return Folder(
+        name=clean(path.resolve().name),
+        path=path,
+        runs=runs,
+        summary=summary,
+        members=members,
+        tables=tuple(tables),
+        problems=problems,
+        records=records,
+        plans=plans,
+        attempts=attempts,
+    )
+
+
 def _read_plans(
     plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record]
-) -> _PlannedRows:
+) -> PlannedRows:
     """What the plans say. `chosen`: the records that count."""
-    planned = _PlannedRows()
+    planned = PlannedRows()
     known_ids = {record.trial_id for record in chosen}
     ran_out = any(record.status == "oom" for record in records)
     oom = out_of_memory(newest(records).values() if ran_out else ())
@@ -301,7 +324,7 @@ def name_full(facts: GroupFacts) -> str | None:
 # ---- tables ----
 
 
-def _build_tables(runs: Runs, planned: _PlannedRows) -> tuple[list[Table], Summary, Members]:
+def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summary, Members]:
     current = runs[~runs["superseded"]]
     tables: list[Table] = []
     summaries: list[Summary] = []
@@ -350,7 +373,7 @@ def _listed_runs(runs: Runs, ids: Sequence[str]) -> Runs:
     return listed_runs.iloc[np.argsort(listed_runs["trial_id"].map(places).to_numpy(), kind="stable")]
 
 
-def _unlisted_runs(runs: Runs, name: str, planned: _PlannedRows) -> Runs:
+def _unlisted_runs(runs: Runs, name: str, planned: PlannedRows) -> Runs:
     """Those of this experiment that no plan lists, sorted by what varies: records come in no useful order."""
     every = {trial for ids in planned.members.values() for trial in ids}
     mine = runs[(runs["experiment"] == name) & ~runs["trial_id"].isin(every)]

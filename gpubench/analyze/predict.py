@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -26,10 +26,9 @@ import pandas as pd
 
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.frames import Runs, Summary, summarize
-from gpubench.analyze.grid import plain, split_codes
-from gpubench.analyze.sharing import FULL, FULL_OVERLAP, NO_OVERLAP, NONE, SOME
+from gpubench.analyze.grid import list_rows, plain, split_codes
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
-from gpubench.core.prediction import GroupPrediction, NoPrediction, Note, PredictedJob, Predictions
+from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob, Predictions
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Gpu, Machine, machine_key
 from gpubench.plan.command_line import read_experiment
@@ -107,7 +106,7 @@ class Demand:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Slowdowns:
-    """What jobs do to each other; the figures are those of `core.prediction.GroupPrediction`."""
+    """What jobs do to each other; the figures are those of `core.prediction.PredictedGroup`."""
 
     slowdowns: tuple[float, ...]
     waits_for: tuple[str, ...]
@@ -115,11 +114,6 @@ class Slowdowns:
     is_upper_bound: bool
     unknown: tuple[str, ...]
     """`cpu`, `gpu`: what jobs share while the need of one of them is not known. It counts as nothing here."""
-
-    @property
-    def overlap_gain(self) -> float:
-        """1: no loss at all, 0: as if one after the other."""
-        return (math.fsum(1 / each for each in self.slowdowns) - 1) / (len(self.slowdowns) - 1)
 
 
 def predict_slowdowns(demands: Sequence[Demand], slicing: float = SLICING) -> Slowdowns:
@@ -238,15 +232,15 @@ def find_gradient_wait(row: Row, others: Summary) -> tuple[float, bool]:
     images = float((own["batch_size"] / own["gpus"]).iloc[0])
     larger = (images / single["batch_size"].astype("float64")).clip(lower=1.0)
     need, busy = (find_busy_step_s(single) * larger).min(), float(find_busy_step_s(own).iloc[0])
-    return (1 - need / busy if need < busy else 0.0), False
+    return (float(1 - need / busy) if need < busy else 0.0), False
 
 
 def is_alike(rows: Summary, row: Row, fields: Iterable[str]) -> pd.Series[bool]:
-    """Whether rows agree with this one in these fields, a missing value being one, and in their variant's definition."""
-    same = pd.Series(True, index=rows.index)
+    """Whether rows agree with this one in these fields, missing values among them, and in their variant."""
+    same: pd.Series[bool] = pd.Series(True, index=rows.index)
     for name in (*fields, "variant_definition"):
         same &= rows[name].isna() if row[name] is None else (rows[name] == row[name]).fillna(False)
-    return same.astype(bool)
+    return same
 
 
 def find_busy_step_s(rows: pd.DataFrame) -> pd.Series[float]:
@@ -440,7 +434,8 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
 
 
 def _differs(rows: Summary, name: str, wanted: Any) -> pd.Series[bool]:
-    return rows[name].notna() & (rows[name] != wanted).fillna(False)
+    differs: pd.Series[bool] = rows[name].notna() & (rows[name] != wanted).fillna(False)
+    return differs
 
 
 def _describe_nearest(rows: Summary, differs: pd.DataFrame) -> Note:
@@ -520,40 +515,30 @@ def predict_experiment(
 def list_measured(folders: Sequence[Folder], here: Machine) -> Predictions:
     """The groups that ran on one machine, with what was predicted of them before."""
     stored = choose_machine(folders, here)
-    keys = set(stored.runs["machine"])
-    groups: list[GroupPrediction | NoPrediction] = []
-    for folder in folders:
-        jobs = folder.summary[folder.summary["unit"].notna() & folder.summary["machine"].isin(keys)]
-        for _, rows in jobs.groupby(["table", "unit"], sort=False):
-            slowdowns = rows["predicted_slowdown"].astype("float64")
-            if len(rows) < 2 or slowdowns.isna().any() or rows["slowdown"].isna().any():
-                continue
-            varied = folder.tables[int(rows["table"].iloc[0])].varied
-            same = {name: plain(rows[name].iloc[0]) for name in varied if rows[name].map(repr).nunique() == 1}
-            told = ", ".join(
-                f"{name}={as_text(v)}" for name, v in same.items() if v is not None and name != "copies"
-            )
-            gain = (float((1 / slowdowns).sum()) - 1) / (len(rows) - 1)
-            groups.append(
-                GroupPrediction(
-                    name=f"{rows['group'].iloc[0]}{f' ({told})' if told else ''}",
-                    overlap_gain=gain,
-                    overlap=name_gain(gain),
-                    word="likely",
-                    kind=str(rows["kind"].iloc[0]),
-                    jobs=tuple(
-                        PredictedJob(name=str(job), alone_s=plain(alone), slowdown=by, measured=float(slowed))
-                        for job, alone, by, slowed in zip(
-                            rows["job"], rows["solo_epoch_time_s"], slowdowns, rows["slowdown"], strict=True
-                        )
-                    ),
-                )  # fmt: skip
-            )
+    groups = [
+        PredictedGroup(
+            name=name_group(
+                str(rows["group"].iloc[0]), [row for _, row in list_rows(rows)], rows["varied"].iloc[0]
+            ),
+            jobs=tuple(
+                PredictedJob(
+                    name=str(job), alone_s=plain(alone_s), slowdown=float(slowdown), measured=float(measured)
+                )
+                for job, alone_s, slowdown, measured in zip(
+                    *(rows[name] for name in ("job", "solo_epoch_time_s", "predicted_slowdown", "slowdown")),
+                    strict=True,
+                )
+            ),
+            kind=str(rows["kind"].iloc[0]),
+        )
+        for rows in list_groups(folders, stored)
+        if len(rows) > 1 and rows[["predicted_slowdown", "slowdown"]].notna().all(axis=None)
+    ]
     return _wrap(stored, groups, {})
 
 
 def _wrap(
-    stored: StoredRuns, groups: Sequence[GroupPrediction | NoPrediction], filled: Mapping[str, str]
+    stored: StoredRuns, groups: Sequence[PredictedGroup | NoPrediction], filled: Mapping[str, str]
 ) -> Predictions:
     return Predictions(
         machine=stored.key, gpus=len(stored.machine.gpus), cpus=stored.cpus, is_here=stored.is_here,
@@ -595,10 +580,10 @@ def predict_unit(
     stored: StoredRuns,
     sources: RememberedSources,
     alone: Mapping[str, Summary],
-    measured: Mapping[tuple[str, str], float],
+    measured: Mapping[tuple[Any, ...], tuple[float, ...]],
     experiment: Experiment,
     usual: Experiment,
-) -> GroupPrediction | NoPrediction:
+) -> PredictedGroup | NoPrediction:
     """What the jobs of one group would do to each other, by rows alone of one kind of time; or why nobody knows."""
     name = name_unit(unit, experiment)
     machine = stored.machine
@@ -639,33 +624,31 @@ def predict_unit(
     predicted = predict_slowdowns(known, SLICING if any(row["mps"] != "on" for row, _ in standing) else 0.0)
     if predicted.unknown:  # the rest of it would be taken for nothing
         return NoPrediction(name=name, why=(Note("unknown-needs", {"resources": predicted.unknown}),))
-    return GroupPrediction(
+    key = (unit.jobs[0].trial.cpu_sharing, *(row["config_id"] for row, _ in standing))
+    came: Sequence[float | None] = measured.get(key, (None,) * len(standing))
+    return PredictedGroup(
         name=name,
         jobs=tuple(
             PredictedJob(
-                name=name_of_job, alone_s=row["epoch_time_s"], slowdown=slowdown, notes=tuple(notes),
-                measured=measured.get((unit.unit_id, job.membership.name if job.membership else "")),
+                name=f"{job.membership.name}: {name_of_job}" if job.membership else name_of_job,
+                alone_s=row["epoch_time_s"],
+                slowdown=slowdown,
+                notes=tuple(notes),
+                measured=seen,
             )
-            for job, name_of_job, (row, notes), slowdown in zip(
-                unit.jobs, names, standing, predicted.slowdowns, strict=True
+            for job, name_of_job, (row, notes), slowdown, seen in zip(
+                unit.jobs, names, standing, predicted.slowdowns, came, strict=True
             )
         ),
-        overlap_gain=predicted.overlap_gain,
-        overlap=name_gain(predicted.overlap_gain),
         word="likely" if all(_is_reliable(row) for row, _ in standing) else "unknown",
         waits_for=predicted.waits_for,
         least_s=predicted.least_s,
         is_upper_bound=predicted.is_upper_bound,
         kind=kind,
-    )  # fmt: skip
+    )
 
 
 KINDS = ("steady rate", "whole epochs", "published log")
-
-
-def name_gain(gain: float) -> str:
-    """none, some or full overlap."""
-    return NONE if gain <= NO_OVERLAP else FULL if gain >= FULL_OVERLAP else SOME
 
 
 def _is_reliable(row: Row) -> bool:
@@ -675,26 +658,42 @@ def _is_reliable(row: Row) -> bool:
     )
 
 
-def find_measured(folders: Sequence[Folder], stored: StoredRuns) -> dict[tuple[str, str], float]:
-    """(id of a group, name of a job) -> its slowdown, of groups that ran on this machine."""
-    keys = set(stored.runs["machine"])
-    measured: dict[tuple[str, str], float] = {}
-    for folder in folders:
-        jobs = folder.summary.dropna(subset=["group_id", "slowdown"])
-        jobs = jobs[jobs["machine"].isin(keys)]
-        measured |= dict(
-            zip(zip(jobs["group_id"], jobs["job"], strict=True), map(float, jobs["slowdown"]), strict=True)
+def find_measured(folders: Sequence[Folder], stored: StoredRuns) -> dict[tuple[Any, ...], tuple[float, ...]]:
+    """How CPUs were shared, and the configurations alone of a group's jobs -> their slowdowns, where it ran."""
+    configurations = dict(zip(stored.runs["trial_id"], stored.runs["config_id"], strict=True))
+    return {
+        (rows["cpu_sharing"].iloc[0], *rows["solo_id"].map(configurations)): tuple(
+            rows["slowdown"].astype("float64")
         )
-    return measured
+        for rows in list_groups(folders, stored)
+        if rows["slowdown"].notna().all()
+    }
+
+
+def list_groups(folders: Sequence[Folder], stored: StoredRuns) -> Iterator[Summary]:
+    """The jobs of each group that ran on this machine, in their order; `varied`: what differs in their table."""
+    keys = set(stored.runs["machine"])
+    for folder in folders:
+        jobs = folder.summary[folder.summary["unit"].notna() & folder.summary["machine"].isin(keys)]
+        for _, rows in jobs.groupby(["table", "unit"], sort=False):
+            yield rows.assign(varied=[folder.tables[table].varied for table in rows["table"]])
 
 
 def name_unit(unit: Unit, experiment: Experiment) -> str:
     """The group's name, with the axes that tell it from others of that name."""
-    trials = [vars(job.trial) for job in unit.jobs]
-    axes = [name for axis in experiment.varied for name in axis if name != "copies"]
-    same = [name for name in axes if name in trials[0] and all(t[name] == trials[0][name] for t in trials)]
-    told = ", ".join(f"{name}={as_text(trials[0][name])}" for name in same)
-    return f"{unit.group} ({told})" if told else unit.group
+    axes = [name for axis in experiment.varied for name in axis]
+    return name_group(unit.group, [vars(job.trial) for job in unit.jobs], axes)
+
+
+def name_group(group: str, jobs: Sequence[Row], fields: Iterable[str]) -> str:
+    """A group's name, with those of the fields that all of its jobs agree in."""
+    same = {name: jobs[0][name] for name in fields if name in jobs[0] and name != "copies"}
+    told = [
+        f"{name}={as_text(value)}"
+        for name, value in same.items()
+        if value is not None and all(job[name] == value for job in jobs)
+    ]
+    return f"{group} ({', '.join(told)})" if told else group
 
 
 def name_jobs(jobs: Sequence[Job]) -> list[str]:

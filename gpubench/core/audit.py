@@ -11,7 +11,7 @@ VERDICTS: tuple[RuleVerdict, ...] = ("kept", "broken", "not decidable")
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class RowShare:
     """So many rows of so many."""
 
     count: int
@@ -27,7 +27,7 @@ class Observation:
     code: str
     """A key of `render.audit.SENTENCES`."""
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """What the sentence names: counts, shares of rows (`Share`), values (tuples), rows by their fields (mappings)."""
+    """What its sentence names: counts, shares of rows (`RowShare`), tuples of values, rows by their fields."""
 
 
 @dataclass(frozen=True, slots=True)

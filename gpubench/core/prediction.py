@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.core.claims import Word
+
+NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
+"""Overlap gains up to which jobs run as if one after the other, and from which on they lose nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,17 +42,14 @@ class PredictedJob:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GroupPrediction:
+class PredictedGroup:
     """What jobs that run together will do to each other."""
 
     name: str
     jobs: tuple[PredictedJob, ...]
-    overlap_gain: float
-    """1: no loss at all, 0: as if one after the other."""
-    overlap: str
-    """none, some or full."""
-    word: Word
-    """likely; unknown where a time alone is of one process or has doubts."""
+    word: Word | None = None
+    """likely; unknown where a time alone is of one process or has doubts; None for what was predicted before a group
+    ran: of that the slowdowns alone are known."""
     waits_for: tuple[str, ...] = ()
     """`cpu`, `gpu`: what some job will wait for."""
     least_s: Mapping[str, float] = field(default_factory=dict)
@@ -59,6 +60,17 @@ class GroupPrediction:
     costs their neighbours on the GPU little, and how long it is was not measured."""
     kind: str = ""
     """The kind of time of all rows alone that it rests on."""
+
+    @property
+    def overlap_gain(self) -> float:
+        """1: no loss at all, 0: as if one after the other."""
+        return (math.fsum(1 / job.slowdown for job in self.jobs) - 1) / (len(self.jobs) - 1)
+
+    @property
+    def overlap(self) -> str:
+        """none, some or full."""
+        gain = self.overlap_gain
+        return "none" if gain <= NO_OVERLAP else "full" if gain >= FULL_OVERLAP else "some"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,5 +96,5 @@ class Predictions:
     """Those whose rows are left out."""
     filled: Mapping[str, str]
     """Fields that nobody gave and that are those of the rows."""
-    groups: tuple[GroupPrediction | NoPrediction, ...]
+    groups: tuple[PredictedGroup | NoPrediction, ...]
     """Those that were asked about; without any, those that ran, as predicted before."""

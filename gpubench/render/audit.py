@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gpubench.basics.quoted import clean
-from gpubench.core.audit import VERDICTS, Observation, RuleFinding, Share
+from gpubench.core.audit import VERDICTS, Observation, RowShare, RuleFinding
 from gpubench.render.markdown import escape
 from gpubench.render.words import UNKNOWN, format_number, join_words, name_row
 
@@ -183,7 +183,7 @@ def format_figure(value: Any) -> str:
     match value:
         case None:
             return UNKNOWN
-        case Share(count=count, whole=whole):
+        case RowShare(count=count, whole=whole):
             if count < whole:
                 return f"{count:,} of {whole:,} rows"
             return {1: "the only row", 2: "both rows"}.get(whole, f"all {whole:,} rows")

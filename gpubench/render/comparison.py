@@ -100,6 +100,7 @@ def write_json(comparison: Comparison) -> str:
         + [{"b": b, "figure": "status"} for _, b in comparison.broken],
         "is_excluded": comparison.is_excluded if comparison.threshold is not None else None,
         "obstacle": comparison.obstacle,
+        "exit_code": comparison.find_exit_code(),
         "text": [line.text for line in words.write_comparison(comparison)],
     }
     return json.dumps(finite(data), ensure_ascii=False, indent=1) + "\n"

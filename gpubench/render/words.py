@@ -152,7 +152,7 @@ class Sentence:
     kind: Literal["answer", "finding", "warning", "note"]
     """answer: the first finding's first line."""
     text: str
-    rank: int
+    rank: int = 0
     """Where room is short, those of a higher rank go first: the answer, then what weakens all answers, then findings'
     first lines, then warnings of rows, then what findings say further."""
 
@@ -171,8 +171,8 @@ def format_significant(value: float, count: int = 3) -> str:
         return UNKNOWN
     if value == 0:
         return "0"
-    digits = max(0, count - 1 - math.floor(math.log10(abs(value))))
-    return format_number(value, digits)
+    exponent = int(f"{value:.{count - 1}e}".partition("e")[2])  # of the rounded value: 0.99999 reads 1.00
+    return format_number(value, max(0, count - 1 - exponent))
 
 
 def format_ratio(value: float) -> str:
@@ -1054,48 +1054,52 @@ def write_change(change: Change) -> tuple[str, ...]:
     return (a, b, word, f"{size}{unit}")
 
 
-def write_comparison(comparison: Comparison) -> list[Line]:
+def write_comparison(comparison: Comparison) -> list[Sentence]:
     """What two sides come to: whether B regressed, then a line a figure, then what weakens the answers."""
-    lines = [Line("answer", write_obstacle(comparison))] if comparison.obstacle else []
+    lines = [Sentence("answer", write_obstacle(comparison))] if comparison.obstacle else []
     if comparison.is_senseless:
         return lines
     if comparison.threshold is not None and not comparison.obstacle:
-        lines.append(Line("answer", _judge_regression(comparison, format_percent(comparison.threshold))))
+        lines.append(Sentence("answer", _judge_regression(comparison, format_percent(comparison.threshold))))
     by_title: dict[str, list[Change]] = {}
     for _, change in comparison.changes:
         by_title.setdefault(title_change(change), []).append(change)
     for changes in sorted(by_title.values(), key=lambda changes: FIGURES.index(changes[0].figure)):
-        lines.append(Line("finding" if lines else "answer", _count_changes(changes)))
+        lines.append(Sentence("finding" if lines else "answer", _count_changes(changes)))
     lacking = [
         name for name in comparison.figures if all(name not in trial.changes for trial in comparison.trials)
     ]
     if comparison.trials and len(comparison.figures) < len(FIGURES) and lacking:
         names = join_words(CHANGES[name][0] for name in lacking)
-        lines.append(Line("note", f"{names}: no trial has it on both sides."))
+        lines.append(Sentence("note", f"{names}: no trial has it on both sides."))
     few = [
         change.claim for _, change in comparison.changes if change.claim and change.claim.decided.p is None
     ]
     if few:
-        lines.append(Line("warning", "Figures of one process on a side (top-1: under three seeds) are never sure: "
+        lines.append(Sentence("warning", "Figures of one process on a side (top-1: under three seeds) are never sure: "
                                      "--rounds 3 on both sides."))  # fmt: skip
     if comparison.remedy:
-        lines.append(Line("note", f"{_advise(comparison.remedy).strip(' .')} more of times, on both sides."))
+        lines.append(
+            Sentence("note", f"{_advise(comparison.remedy).strip(' .')} more of times, on both sides.")
+        )
     if comparison.threshold is not None and comparison.threshold < MEMORY_SPREAD:
         spread = format_percent(MEMORY_SPREAD)
         lines.append(
-            Line("note", f"Memory of equal trials was seen to differ by up to {spread}: no regression.")
+            Sentence("note", f"Memory of equal trials was seen to differ by up to {spread}: no regression.")
         )
     if comparison.shared:
         count = count_things(comparison.shared, "trial")
         lines.append(
-            Line("warning", f"{count}: some processes are the same on both sides, and tell of no difference.")
+            Sentence(
+                "warning", f"{count}: some processes are the same on both sides, and tell of no difference."
+            )
         )
     warned = sum(
         any(comparison.rows[row].is_warned for row in (trial.a, trial.b)) for trial in comparison.trials
     )
     if warned:
         lines.append(
-            Line("warning", f"{count_things(warned, 'trial')}: warnings on a side, see gpubench table.")
+            Sentence("warning", f"{count_things(warned, 'trial')}: warnings on a side, see gpubench table.")
         )
     return lines
 

@@ -1,0 +1,352 @@
+"""The thirteen rules over frames: kept, broken and not decidable, a case a fact."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import committed
+import made_up_rows
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from whole_rows import changed, row_with
+
+from gpubench.analyze import audit
+from gpubench.analyze.derive import build_summary
+from gpubench.analyze.folder import Folder, Table, read_folder
+from gpubench.analyze.frames import runs_of
+from gpubench.analyze.series import Fields
+from gpubench.core.audit import Observation, RuleFinding
+from gpubench.schema.row import Row
+
+IMAGES = {"files": "full", "train_images": 10240, "val_images": 5000, "num_classes": 10, "size": None}
+SMALL = {
+    "data": "procedural:512x96",
+    "images": IMAGES | {"size": 96, "train_images": 512},
+    "images_per_epoch": 512,
+}
+"""The images that a sweep on a CPU makes."""
+COUNTER = itertools.count()
+
+
+def row(batch: int = 64, gpus: int = 1, **values: Any) -> Row:
+    base = {
+        "trial_id": f"t{next(COUNTER)}", "config_id": f"c{batch}-{gpus}-{sorted(values.items(), key=str)}",
+        "status": "ok", "model": "resnet34", "variant": "crop-resize", "batch_size": batch, "gpus": gpus,
+        "strategy": "ddp" if gpus > 1 else "single", "device": "cuda", "precision": "fp32", "input_size": 224,
+        "num_classes": 10, "train_images": 10240, "epochs": 3, "gpu_name": "NVIDIA H200", "torch": "2.11.0",
+        "epoch_time_s": 10.0, "epoch_time_source": "measured", "images_per_epoch": 10240, "images_per_s": 1024.0,
+        "top1_pct": 60.0, "source": "measured", "images": IMAGES, "missing": {}, "experiment": "sizes", "data": "x",
+    }  # fmt: skip
+    return row_with(**(base | values))
+
+
+def seeds(batch: int, *top1: float) -> list[Row]:
+    """A run of one configuration for each top-1."""
+    return [row(batch, config_id=f"seeds-{batch}", repeat=n, seed=n, top1_pct=t) for n, t in enumerate(top1)]
+
+
+def three_seeds(*args: int, **values: Any) -> list[Row]:
+    return [row(*args, config_id=f"three-{args}", repeat=n, seed=n, **values) for n in range(3)]
+
+
+def timed(gpus: int, cost_pct: float | None) -> Row:
+    """A row of weak scaling whose steps were timed in parts."""
+    return row(64 * gpus, gpus, breakdown=True, breakdown_cost_pct=cost_pct)
+
+
+def group(*alone: Row, **of_jobs: Any) -> list[Row]:
+    """Rows of trials alone, and of the same trials as jobs of one group."""
+    jobs = [
+        changed(one, trial_id=f"j-{one.trial_id}", config_id=f"j-{one.config_id}", group="jobs", group_id="g1",
+                job=f"{place} of {len(alone)}", solo_id=one.trial_id, top1_pct=None, epoch_time_s=20.0, **of_jobs)
+        for place, one in enumerate(alone, start=1)
+    ]  # fmt: skip
+    return [*alone, *jobs]
+
+
+def make_folder(rows: Sequence[Row], axes: Sequence[Sequence[str]] = ()) -> Folder:
+    """A folder with one table, of one plan."""
+    runs = runs_of(rows).assign(superseded=False, elsewhere=False, further_rounds=0)
+    built = build_summary(runs, axes)
+    table = Table(
+        name="sizes", experiment="sizes", kind=runs["kind"].iloc[0], question="", axes=axes, axis=built.axis,
+        tied=built.tied, varied=built.varied, fixed=built.fixed, rows=tuple(built.summary.index),
+        runs=tuple(runs.index),
+    )  # fmt: skip
+    plan = SimpleNamespace(plan=SimpleNamespace(experiment=SimpleNamespace(name="sizes")), parts=())
+    return Folder(
+        name="made up", path=Path("nowhere"), runs=runs, summary=built.summary, members=built.members, tables=(table,),
+        problems=(), records=(), plans=(plan,), attempts=(),  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def no_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is lacking of further rounds."""
+    monkeypatch.setattr(audit, "status_by", lambda *_: SimpleNamespace(rounds=[]))
+
+
+def judge(number: int, rows: Sequence[Row], axes: Sequence[Sequence[str]] = ()) -> RuleFinding:
+    return audit.audit_folder(make_folder(rows, axes))[number - 1]
+
+
+def figures(finding: RuleFinding, code: str) -> dict[str, Any]:
+    (observation,) = (each for each in finding.observations if each.code == code)
+    return dict(observation.figures)
+
+
+def share(finding: RuleFinding, code: str) -> tuple[int, int]:
+    rows = figures(finding, code)["rows"]
+    return rows.count, rows.whole
+
+
+K, B, N = "kept", "broken", "not decidable"
+TARGET = {"until_top1": 50.0}
+REACHED = TARGET | {"time_to_top1_s": 20.0}
+CASES: list[tuple[int, str, list[Row], str]] = [
+    (1, K, [*three_seeds(64), *three_seeds(128, top1_pct=59.5)], "top1-holds"),
+    (1, K, [row()], "nothing-scaled"),
+    (1, B, [*three_seeds(64), *three_seeds(256, top1_pct=50.0)], "top1-falls"),
+    (1, N, [row(64), row(256, top1_pct=50.0)], "few-seeds"),
+    (1, N, [*seeds(64, 60, 60.1), *seeds(256, 40, 40.1, 40.2)], "few-seeds"),
+    (1, N, [*seeds(64, 60, 62, 64), *seeds(128, 58, 62, 63)], "seeds-differ"),
+    (1, K, [*seeds(64, 60.0, 60.1, 60.2), *seeds(128, 69.9, 70.0, 70.3)], "top1-holds"),
+    (1, N, [row(top1_pct=None), row(128, top1_pct=None)], "no-top1-to-compare"),
+    (1, N, [*three_seeds(64, top1_pct=10.1), *three_seeds(128, top1_pct=10.0)], "unlearned"),
+    (1, K, [row(64, **REACHED), row(256, **REACHED, top1_pct=55.0)], "top1-holds"),
+    (1, N, [row(64, lr=0.1), row(256, lr=0.2)], "scaled-with-others"),
+    (1, B, [*seeds(64, 60.0, 60.3, 60.6), *seeds(128, 58.6, 58.9, 59.2)], "top1-falls"),
+    (1, K, [*seeds(64, 60.0, 60.01, 60.02), *seeds(128, 59.5, 59.51, 59.52)], "top1-holds"),
+    (1, N, [row(group="g", top1_pct=None)], "none-alone"),
+    (2, K, [row(), row(128)], "top1"),
+    (2, B, [row(), row(128, top1_pct=None, missing={"top1_pct": "why"})], "no-top1"),
+    (2, N, [row(group="g", top1_pct=None)], "none-alone"),
+    (2, N, [row(status="oom")], "nothing-ok"),
+    (2, N, [row(epoch_time_source="steady", top1_pct=None)], "rates-alone"),
+    (4, K, [row(), row(128)], "like-hardware"),
+    (4, B, [row(), row(gpu_name="Tesla K80")], "unlike-hardware"),
+    (4, B, [row(), row(device="cpu", gpus=0, cpu_name="Xeon")], "unlike-hardware"),
+    (4, N, [row(gpu_name=None)], "unknown-hardware"),
+    (5, K, [row()], "whole-epochs"),
+    (5, B, [row(), row(128, epoch_time_source="extrapolated")], "extrapolated"),
+    (5, B, [row(train_images=64)], "subset"),
+    (5, N, [row(images_per_epoch=None)], "unknown-images"),
+    (6, K, [row(), row(variant="synthetic", images={"files": "none"})], "input-included"),
+    (6, B, [row(), row(128, variant="synthetic", images={"files": "none"})], "resident-alone"),
+    (6, N, [row(images={})], "unknown-feeding"),
+    (6, N, [row(doubt_texts={"inferred": "the log states no variant"})], "unknown-feeding"),
+    (7, K, [row(**REACHED), row(128, **REACHED)], "times-to-accuracy"),
+    (7, N, [row(**REACHED), row(128, **TARGET)], "some-reached"),
+    (7, N, [row(**REACHED), row(128)], "some-reached"),
+    (7, B, [row(epoch_time_s=None)], "rate-without-time"),
+    (7, N, [row()], "epoch-times-only"),
+    (7, N, [row(**TARGET)], "none-reached"),
+    (8, K, [row()], "one-run"),
+    (8, B, [row(top1_pct=None), row(epoch_time_s=None)], "apart"),
+    (8, N, [row(), row(128, top1_pct=None)], "time-without-top1"),
+    (8, N, [row(epoch_time_s=None)], "untimed"),
+    (9, K, [row()], "sensible-sizes"),
+    (9, B, [row(images=IMAGES | {"size": 112})], "blown-up"),
+    (9, K, [row(images=IMAGES | {"size": 113})], "sensible-sizes"),
+    (9, B, [row(513)], "few-steps"),
+    (9, K, [row(512)], "sensible-sizes"),
+    (9, N, [row(images_per_epoch=None)], "unknown-steps"),
+    (9, N, [row(input_size=512)], "unknown-size"),
+    (9, B, [row(**SMALL)], "few-steps"),  # an epoch of a training that was timed as a whole
+    (9, B, [row(8, **SMALL, input_size=288)], "blown-up"),
+    (10, K, [row(), row(128, status="timeout")], "ended-as-fixed"),
+    (10, K, [row(**REACHED, epochs=50), row(epochs=3)], "ended-as-fixed"),
+    (10, B, [row(epochs=3), row(128, epochs=9)], "unlike-lengths"),
+    (10, K, group(row(epochs=3), row(epochs=5)), "ended-as-fixed"),
+    (10, N, [row(epochs=None)], "unknown-length"),
+    (11, K, [row()], "devices-compared"),
+    (11, K, [row(64), row(64, 4), row(256, 4)], "strong-or-weak"),
+    (11, B, [row(64), row(100, 4)], "neither-strong-nor-weak"),
+    (11, K, group(row(32), row(100, 2)), "devices-compared"),
+    (12, K, [row(64), row(64, 4), row(2048, status="oom")], "all-shown"),
+    *[(12, B, [row(64), row(128, status=status)], "unended") for status in audit.UNENDED],
+    (12, B, [row(64), row(64, 4, strategy="dp")], "dp-alone"),
+    (12, K, [row(64), row(64, 4, strategy="dp"), row(64, 4)], "all-shown"),
+    (12, N, [row(64), row(64, 4, strategy="dp", doubt_texts={"inferred": "strategy"})], "dp-inferred"),
+    (12, B, [row(64, 2), row(64, 4)], "no-single"),
+    (12, N, [row(64, 4), row(128, 4)], "no-single"),
+    (12, B, [row(64, gpu_name="Tesla K80"), row(64, 2), row(64, 4)], "no-single"),
+    (12, B, [row(64), row(128, torch="2.15.0")], "unlike-versions"),
+    (12, N, [row(64, doubts="throttled"), row(64, 4)], "doubts"),
+    (12, K, [row(64, doubts="breakdown+short-window"), row(128, doubts="short-window")], "all-shown"),
+    (12, K, [row(doubts="stranger")], "all-shown"),  # beside no other
+    (12, B, [row(64), row(128, breakdown=True)], "unlike-breakdowns"),
+    (12, K, [row(32), row(64), row(64, breakdown=True)], "all-shown"),
+    (12, B, [timed(1, 7.1), timed(2, 6.9), timed(4, 3.0)], "unlike-costs"),
+    (12, K, [timed(1, 5.0), timed(2, 7.0), timed(4, 3.0)], "all-shown"),
+    (12, N, [timed(1, None), timed(2, 5.7)], "unknown-costs"),
+    (12, B, [row(64, input_size=32), row(64, 2), row(64, 4)], "no-single"),
+    (12, K, [row(64, workers=4, lr=0.1, asked={"workers": None}),
+             row(128, 2, workers=8, lr=0.2, asked={"workers": None})], "all-shown"),
+    (12, B, [row(64, workers=4, asked={"workers": 4}), row(128, 2, workers=8, asked={"workers": 8})], "no-single"),
+    (12, K, group(row(32, 4), row(64, 4)), "all-shown"),
+    (12, N, group(row(), doubts="stranger"), "doubts"),
+    (13, K, [*three_seeds(64), *three_seeds(128)], "intervals"),
+    (13, B, [row(64), *three_seeds(128)], "one-process"),
+    (13, N, three_seeds(64)[:2], "two-processes"),
+    (13, N, [row(64, source="published-log"), *three_seeds(128)], "unknown-processes"),
+    (13, N, [row(status="oom")], "nothing-ok"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("number", "verdict", "rows", "code"), CASES)
+def test_a_rule_finds_this(number: int, verdict: str, rows: list[Row], code: str) -> None:
+    finding = judge(number, rows)
+    assert finding.verdict == verdict
+    assert code in {observation.code for observation in finding.observations}
+
+
+def test_a_fall_is_told_with_its_interval_and_both_rows() -> None:
+    finding = judge(
+        1, [*seeds(64, 60.0, 60.3, 60.6), *seeds(128, 57.6, 57.9, 58.2), *seeds(256, 57.6, 57.9, 58.2)]
+    )
+    told = figures(finding, "top1-falls")
+    assert share(finding, "top1-falls") == (1, 2)
+    assert (told["fall"], told["before_pct"], told["after_pct"]) == pytest.approx((2.4, 60.3, 57.9))
+    assert (told["low"] + told["high"]) / 2 == pytest.approx(2.4)
+    assert 0 < told["low"] < 2.4
+    assert (told["before"]["batch_size"], told["after"]["batch_size"]) == (64, 128)
+
+
+def test_of_several_falls_each_must_pass_a_stricter_test() -> None:
+    fall = [*seeds(1, 60, 60.4, 60.8), *seeds(2, 58.0, 58.2, 58.4)]
+    assert judge(1, fall).verdict == "broken"
+    none = [one for n in range(2, 11) for one in seeds(2**n, 58.0, 58.2, 58.4)]
+    assert judge(1, [*fall, *none]).verdict == "not decidable"
+
+
+def test_counts_are_of_rows() -> None:
+    rows = [row(64), row(128, doubts="gaps"), row(256, doubts="gaps+stranger")]
+    told = judge(12, rows)
+    assert share(told, "doubts") == (2, 3)
+    assert figures(told, "doubts")["worst"] == "stranger"
+    assert figures(told, "doubts")["row"]["batch_size"] == 256
+    costs = figures(judge(12, [timed(1, 0.04), timed(2, 5.7), timed(4, 5.3)]), "unlike-costs")
+    assert (costs["cost"], costs["baseline_cost"], costs["row"]["gpus"]) == (5.7, 0.04, 2)
+    assert share(judge(13, [row(64), *three_seeds(128)]), "one-process") == (1, 2)
+
+
+def test_epochs_that_grow_with_the_devices_are_no_fixed_training() -> None:
+    rows = [row(64, 1, epochs=3), row(64, 4, epochs=12)]
+    assert judge(10, rows, [["gpus", "epochs"]]).verdict == "broken"
+    assert judge(10, rows, [["gpus"], ["epochs"]]).verdict == "kept"
+
+
+def test_sizes_on_an_axis_are_compared_though_jobs_need_them_too() -> None:
+    rows = group(row(32), row(100, 2, top1_pct=40.0))
+    assert judge(1, rows).verdict == "kept"
+    assert judge(1, rows, [["batch_size"]]).verdict == "not decidable"
+    assert judge(11, rows, [["gpus"]]).verdict == "broken"
+
+
+def test_a_row_that_stands_in_two_tables_is_counted_once() -> None:
+    folder = make_folder([row(64, doubts="spread"), row(128)])
+    (table,) = folder.tables
+    twice = Folder(
+        **{name: getattr(folder, name) for name in Folder.__dataclass_fields__} | {"tables": (table, table)}
+    )
+    audited = audit.read_audited(twice)
+    assert len(audited.rows) == 2
+    (told,) = [each for each in audit.check_nothing_flattered(audited) if each.code == "doubts"]
+    assert told.figures["rows"].whole == 2
+
+
+def test_rates_over_the_tools_own_images_have_no_epoch_that_could_be_short() -> None:
+    rate = {"epoch_time_source": "steady", "input_size": 96}
+    assert judge(9, [row(64, **SMALL, **rate)]).verdict == "kept"
+    assert judge(9, [row(64, **SMALL | {"data": "mine"}, **rate)]).verdict == "broken"
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(1, 4), st.integers(1, 4), st.sampled_from(["single", "dp", "ddp"])),
+        min_size=1,
+        max_size=10,
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_the_next_smaller_row_is_that_of_the_definition(sizes: list[tuple[int, int, str]]) -> None:
+    rows = [row(batch, gpus, strategy=strategy) for gpus, batch, strategy in sizes]
+    next_smaller = audit.find_next_smaller(Fields.of(runs_of(rows)))
+    for place, (gpus, batch, strategy) in enumerate(sizes):
+        before = [
+            (g, b, s == strategy, -other)
+            for other, (g, b, s) in enumerate(sizes)
+            if s in (strategy, "single") and (g, b) != (gpus, batch) and g <= gpus and b <= batch
+        ]
+        assert next_smaller.get(place) == (-max(before)[-1] if before else None)
+
+
+# ---- attempts ----
+
+
+def attempt(number: int, batch: int = 16) -> Any:
+    return made_up_rows.alone(batch).model_copy(update={"attempt": number})
+
+
+def observe_attempts(path: Path, numbers: Sequence[int], logs: Sequence[int] = ()) -> dict[str, Observation]:
+    """What rule 3 says of stored records with these numbers, and logs without a record."""
+    made_up_rows.folder(path, *([attempt(number)] for number in numbers))
+    trial = attempt(1).trial_id
+    for number in logs:
+        log = path / "logs" / trial[1:3] / f"{trial}-{number}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+    finding = audit.audit_folder(read_folder(path, lambda _: None))[2]
+    return {observation.code: observation for observation in finding.observations}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "logs", "code"),
+    [
+        ([1], [], "runs-kept"),
+        ([1, 2], [], "runs-kept"),
+        ([1, 3], [], "attempts-gone"),
+        ([2], [], "attempts-gone"),
+        ([1], [2], "no-record"),
+        ([1], [999], "no-record"),  # somebody's own file proves no record taken away
+        ([1, 1000], [999], "no-record"),  # the record after it took its number from it
+        ([1, 1000], [], "attempts-gone"),
+    ],
+)
+def test_numbers_of_attempts_tell_what_was_taken_away(
+    tmp_path: Path, numbers: list[int], logs: list[int], code: str
+) -> None:
+    observed = observe_attempts(tmp_path, numbers, logs)
+    assert set(observed) == {code}
+    missing = {"attempts-gone": max(numbers) - 1, "no-record": max(logs, default=0)}.get(code)
+    if missing is not None:
+        assert observed[code].figures["attempts"] == (f"{attempt(1).trial_id}-{missing}",)
+
+
+def test_a_damaged_record_leaves_it_open_and_is_no_gap(tmp_path: Path) -> None:
+    made_up_rows.folder(tmp_path, [attempt(1)], [attempt(2)])
+    (first,) = tmp_path.glob("records/*/*-1.json")
+    first.write_text("{")
+    finding = audit.audit_folder(read_folder(tmp_path, lambda _: None))[2]
+    assert (finding.verdict, [each.code for each in finding.observations]) == ("not decidable", ["no-record"])
+
+
+def test_verdicts_on_committed_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+
+    def judge_all(name: str) -> dict[str, set[int]]:
+        findings = audit.audit_folder(read_folder(committed.folder(name), lambda _: None))
+        return {verdict: {f.number for f in findings if f.verdict == verdict} for verdict in (K, B, N)}
+
+    log = judge_all("titan-xp-2021")
+    assert (log[K], log[B]) == ({4, 11}, {2})
+    sizes = judge_all("h200x4-2026")
+    assert (sizes[B], sizes[N]) == ({9, 13}, {1, 7, 12})
+    scaling = judge_all("h200x4-scaling-2026")
+    assert (scaling[B], scaling[N]) == ({2, 6, 12, 13}, {1, 7, 8})

@@ -1,0 +1,286 @@
+"""What changed between two sides: figures, verdicts, regressions, exit codes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import committed
+import pytest
+from compared_rows import STEADY, compare, make_sides, only, row
+from made_up_tables import scatter
+
+from gpubench.analyze.compare import collect_folders, compare_folders, compare_values
+from gpubench.analyze.folder import Folder, read_folder
+from gpubench.basics.errors import UsageError
+from gpubench.core.comparison import Change
+
+
+def answer(change: Change) -> tuple[str, str]:
+    return change.direction, "" if change.verdict is None else change.verdict.word
+
+
+def times(by: float) -> list[float]:
+    return [by * time for time in STEADY]
+
+
+def test_what_takes_longer_in_every_process_is_slower_and_the_other_way_round_faster() -> None:
+    slower = only(row(STEADY), row(times(1.3)))
+    assert (answer(slower), slower.b / slower.a) == (("more", "sure"), pytest.approx(1.3))
+    assert slower.verdict is not None
+    assert slower.verdict.low == pytest.approx(1 / only(row(times(1.3)), row(STEADY)).verdict.high)  # type: ignore[union-attr,operator]
+    assert answer(only(row(times(1.3)), row(STEADY))) == ("less", "sure")
+
+
+def test_the_same_is_what_lies_inside_the_margin_for_sure() -> None:
+    near = row([1.002, 1.001, 1.0])
+    assert answer(only(row([1.0, 1.001, 0.999]), near)) == ("same", "sure")
+    assert answer(only(row(STEADY), row(times(1.015)))) == ("unknown", "unknown")
+    differing = only(row(scatter(1, 0, 1e-5, -1e-5)), row(scatter(1.01, 0, 1e-5, -1e-5)))
+    assert answer(differing) == ("same", "sure"), (
+        "what differs for sure, by less than the margin, is the same"
+    )
+
+
+def test_of_one_process_nothing_is_sure() -> None:
+    assert answer(only(row([1.0]), row([5.0, 5.0, 5.0]))) == ("more", "likely")
+    assert answer(only(row([1.0]), row([1.3, 1.3, 1.3]))) == ("unknown", "unknown")
+    change = only(row([1.0]), row([5.0]), threshold=0.05)
+    assert (change.is_regression, change.is_excluded) == (False, False)
+
+
+def test_time_is_told_per_image_and_per_epoch_where_no_side_knows_its_images() -> None:
+    assert answer(only(row([1.0] * 3), row([2.0] * 3, images_per_epoch=2000))) == ("same", "sure")
+    change = only(row([1.0] * 3, images_per_epoch=None), row([2.0] * 3, images_per_epoch=None))
+    assert (change.is_per_epoch, change.a, change.b) == (True, pytest.approx(1), pytest.approx(2))
+    change = only(row([1.0] * 3), row([2.0] * 3, images_per_epoch=None))
+    assert (change.reason, change.claims, answer(change)) == ("unlike-images", (), ("unknown", ""))
+
+
+def test_rows_of_one_folder_are_compared_by_their_rounds_and_on_one_node() -> None:
+    """Each round is slower than the one before: pair by pair that cancels, which two folders don't allow."""
+    grown, more = [1.0, 2.0, 3.0], [1.1, 2.2, 3.3]
+    assert answer(only(row(grown, rounds=(1, 2, 3)), row(more, rounds=(1, 2, 3)))) == ("more", "sure")
+    assert answer(only(row(grown), row(more))) == ("unknown", "unknown")
+    assert answer(only(row(STEADY, host="x"), row(times(1.3), host="y"))) == ("unknown", "unknown")
+
+
+def test_memory_is_exact() -> None:
+    def of(mib: float, source: str = "nvml-process", **how: Any) -> Change:
+        return only(
+            row(gpu_mem_mib=1000, gpu_mem_source="nvml-process"),
+            row(gpu_mem_mib=mib, gpu_mem_source=source),
+            "memory",
+            **how,
+        )
+
+    words = [answer(of(mib)) for mib in (980, 990, 1010, 1030)]
+    assert words == [("less", "sure"), ("same", "sure"), ("same", "sure"), ("more", "sure")]
+    assert of(2000, "torch-reserved").reason == "unlike-sources"
+    low = [of(mib, threshold=0.0005) for mib in (1000, 1003, 1004)]
+    assert [change.is_regression for change in low] == [False, False, True]
+    assert [change.is_excluded for change in low] == [True, False, False]
+    assert [of(mib, threshold=0.05).is_regression for mib in (1050, 1051)] == [False, True]
+
+
+def test_energy_is_of_the_processes_that_measured_all_figures() -> None:
+    a, b = (row([1.0] * 3, energy_j=times(joules)) for joules in (100, 120))
+    change = only(a, b, "energy")
+    assert (answer(change), change.a) == (("more", "sure"), pytest.approx(0.1, rel=1e-3))
+    first = [{**each, "has_all_figures": [True, False, False]} for each in (a, b)]
+    assert only(*first, "energy").claims[0].evidence.processes == (1, 1)
+    assert only({**a, "energy_source": "x"}, {**b, "energy_source": "y"}, "energy").reason == "unlike-sources"
+
+
+def test_cpu_time_is_a_question_of_its_own_and_no_regression() -> None:
+    change = only(
+        row(STEADY, cpu_s_per_epoch=times(3)), row(STEADY, cpu_s_per_epoch=times(6)), "cpu", threshold=0.05
+    )
+    assert (answer(change), change.is_regression) == (("more", "sure"), False)
+    assert {claim.family for claim in change.claims} == {"compare:cpu"}
+
+
+def test_top1_needs_three_seeds_and_is_the_same_inside_a_point() -> None:
+    def of(a: list[float], b: list[float], **facts: Any) -> Change:
+        seeds = {"repeat": [0, 1, 2][: len(a)]}
+        return only(
+            row([1.0] * len(a), top1_pct=a, **seeds),
+            row([1.0] * len(b), top1_pct=b, **seeds, **facts),
+            "top1",
+        )
+
+    low, high = [50.0, 50.1, 49.9], [60.0, 60.1, 59.9]
+    assert (answer(of(low, high)), of(low, high).b) == (("more", "sure"), pytest.approx(60))
+    assert answer(of(low[:2], high[:2])) == ("unknown", "unknown")
+    assert answer(of(low, [50.1, 50.2, 50.0])) == ("same", "sure")
+    a, b = (row([1.0] * 3, val_images=images, top1_pct=low) for images in (100, 200))
+    assert only(a, b, "top1").reason == "unlike-images"
+    assert compare([row(top1_pct=50.0, until_top1=60.0)], [row(top1_pct=50.0, until_top1=60.0)]).trials[
+        0
+    ].changes.keys() == {"time"}
+
+
+def test_all_times_and_energies_are_one_family() -> None:
+    a = [row(STEADY, batch_size=size) for size in range(16, 56)]
+    b = [row(times(1.06), batch_size=size) for size in range(16, 56)]
+    assert answer(only(a[0], b[0])) == ("more", "sure")
+    assert {answer(trial.changes["time"]) for trial in compare(a, b).trials} == {("more", "likely")}
+    more = [{**each, "epoch_time_s": times(1.15)} for each in a]
+    assert compare(a[:1], more[:1], 0.05).regressions
+    assert not compare(a, more, 0.05).regressions, "that any is beyond the threshold is corrected for all"
+
+
+def test_a_regression_is_one_where_the_two_sided_interval_lies_beyond_the_threshold() -> None:
+    """One-sided, this difference would be beyond 5 % (p = 0.028), and its printed interval begins below that."""
+    a, b = row([1.0] * 3), row(scatter(1.09, 0.016, 0.0, -0.016))
+    change = only(a, b, threshold=0.05)
+    beyond = next(claim for claim in change.claims if claim.family == "compare:regression")
+    assert beyond.decided.p is not None
+    assert 0.05 < beyond.decided.p < 0.1
+    assert change.verdict is not None
+    assert change.verdict.low is not None
+    assert 1.0 < change.verdict.low < 1.05
+    assert (answer(change), change.is_regression) == (("more", "sure"), False)
+    assert only(a, b, threshold=0.03).is_regression
+
+
+def test_a_regression_lies_beyond_the_threshold_and_an_excluded_one_below_it() -> None:
+    a, b = row(STEADY), row(times(1.1))
+    assert [only(a, b, threshold=limit).is_regression for limit in (0.05, 0.09, 0.2)] == [True, False, False]
+    assert [only(a, b, threshold=limit).is_excluded for limit in (0.05, 0.09, 0.2)] == [False, False, True]
+    assert not only(b, a, threshold=0.05).is_regression
+    assert only(b, a, threshold=0.05).is_excluded
+
+
+# ---- what both sides come to ----
+
+
+def test_the_exit_code_tells_of_a_regression_and_strictly_of_what_is_not_excluded() -> None:
+    a = [row(STEADY), row([1.0, 1.5, 0.7], batch_size=64)]
+    b = [row(times(1.3)), row([0.7, 1.5, 1.0], batch_size=64)]
+    worse, better = compare(a, b, 0.05), compare(b, a, 0.05)
+    assert [(trial.a, change.figure) for trial, change in worse.regressions] == [(10, "time")]
+    assert [worse.find_exit_code(), better.find_exit_code(), better.find_exit_code(is_strict=True)] == [
+        3,
+        0,
+        3,
+    ]
+    assert compare(a, b).find_exit_code(is_strict=True) == 0
+    assert compare(a[:1], a[:1] + b[1:], 0.05).find_exit_code(is_strict=True) == 0, (
+        "what is new can't be worse"
+    )
+    gone = compare([*a[:1], row(STEADY, batch_size=8)], a[:1], 0.05)
+    assert (gone.find_exit_code(), gone.find_exit_code(is_strict=True), gone.only_a) == (0, 3, (11,))
+
+
+@pytest.mark.parametrize(("status", "code"), [("oom", 3), ("failed", 3), ("timeout", 3), ("missing", 4)])
+def test_a_trial_that_broke_is_a_regression(status: str, code: int) -> None:
+    broken = row((), status=status)
+    comparison = compare([row(STEADY)], [broken], 0.05)
+    assert comparison.not_ok == ((10, 11),)
+    assert (comparison.find_exit_code(), comparison.obstacle) == (code, None if code == 3 else "none-ok")
+    assert compare([broken], [row(STEADY)], 0.05).obstacle == "none-ok"
+    assert compare([row(STEADY)], [broken]).find_exit_code() == 4, "nothing was compared"
+
+
+def test_pairs_that_are_a_guess_are_compared_and_held_against_no_threshold() -> None:
+    a = [row(STEADY), row(batch_size=32)]
+    b = [row(times(2), precision="bf16"), row((), status="oom", batch_size=32, precision="bf16")]
+    guess = compare(a, b, 0.05)
+    assert (guess.is_guess, guess.obstacle, guess.find_exit_code()) == (True, "guess", 4)
+    assert (guess.regressions, guess.broken, answer(guess.trials[0].changes["time"])) == (
+        [],
+        [],
+        ("more", "sure"),
+    )
+    assert compare(a, b).find_exit_code() == 0
+    assert dict(guess.unlike) == {"precision": (("fp32",), ("bf16",))}
+    sure = compare(a, [{**each, "precision": "fp32"} for each in b], 0.05)
+    assert (len(sure.regressions), sure.broken, sure.find_exit_code()) == (1, [(11, 13)], 3)
+
+
+def test_where_nothing_can_be_compared_it_says_why() -> None:
+    epochs = row(STEADY, kind="whole epochs", epochs=3)
+    unlike = compare([epochs], [row(STEADY)])
+    assert (unlike.obstacle, unlike.is_senseless, unlike.a.kinds, unlike.b.kinds) == (
+        "unlike-kinds", True, ("whole epochs",), ("steady rate",)
+    )  # fmt: skip
+    other = compare([row(STEADY)], [row(STEADY, model="resnet50")])
+    assert (other.obstacle, other.find_exit_code(), other.apart) == ("no-match", 4, ("model",))
+    costless = compare([row(STEADY)], [row(STEADY)], 0.05, ("top1", "cpu"))
+    assert (costless.obstacle, costless.find_exit_code()) == ("none-ok", 4)
+    cpu = [row(STEADY, cpu_s_per_epoch=3.0)]
+    assert compare(cpu, cpu, 0.05, ("cpu",)).obstacle == "unchecked"
+    assert compare(cpu, cpu, None, ("cpu",)).obstacle is None
+
+
+# ---- folders ----
+
+
+@pytest.fixture(scope="module")
+def h200x2() -> Folder:
+    return read_folder(committed.folder("h200x2-2026"), pytest.fail)
+
+
+def test_a_folder_against_itself_holds_the_same_processes(h200x2: Folder) -> None:
+    comparison = compare_folders(h200x2, h200x2, threshold=0.05)
+    assert (comparison.obstacle, comparison.find_exit_code()) == ("same-processes", 4)
+    assert (len(comparison.trials), comparison.shared) == (18, 18)
+
+
+def test_rounds_of_two_folders_have_nothing_in_common_and_nobody_asks_for_their_nodes(h200x2: Folder) -> None:
+    rows = collect_folders([h200x2, h200x2])
+    sides = [
+        rows.runs[rows.runs["row"].isin(rows.summary.index[rows.summary["is_b"] == is_b])]
+        for is_b in (False, True)
+    ]
+    assert [set(side["round"]) for side in sides] == [{1, 2, 3}, {4, 5, 6}]
+    assert rows.runs["host"].isna().all()
+    assert rows.summary.index.is_unique
+    assert set(collect_folders([h200x2]).runs["round"]) == {1, 2, 3}
+
+
+def test_two_values_of_a_field_in_one_folder(h200x2: Folder) -> None:
+    comparison = compare_values(h200x2, "strategy", ("ddp", "dp"), threshold=0.05)
+    assert (comparison.find_exit_code(), len(comparison.trials), comparison.varied) == (3, 6, ("batch_size",))
+    assert (comparison.a.value, comparison.b.value, comparison.a.trials) == ("ddp", "dp", 6)
+    by_size = {comparison.rows[trial.b].fields["batch_size"]: trial.changes for trial in comparison.trials}
+    time = by_size[16]["time"]
+    assert time.verdict is not None
+    assert [time.b / time.a, time.verdict.low, time.verdict.high] == pytest.approx(
+        [4.451, 3.471, 5.707], rel=1e-3
+    )
+    assert {answer(changes["time"]) for changes in by_size.values()} == {("more", "sure")}
+    assert answer(by_size[64]["memory"]) == ("less", "sure")
+    for wrong in (("ddp", "fsdp"), ("fsdp", "dp")):
+        with pytest.raises(UsageError, match=r"has strategy=fsdp; there are: ddp, dp, single$"):
+            compare_values(h200x2, "strategy", wrong)
+
+
+def test_folders_that_have_half_of_their_trials_in_common() -> None:
+    copies, rounds = (
+        read_folder(committed.folder(f"h200-copies-{name}2026"), pytest.fail) for name in ("", "rounds-")
+    )
+    comparison = compare_folders(copies, rounds)
+    assert (comparison.is_guess, comparison.apart, len(comparison.trials), len(comparison.only_a)) == (
+        True, ("epochs",), 12, 3
+    )  # fmt: skip
+    assert dict(comparison.unlike) == {"epochs": ((4,), (2,))}
+    assert comparison.varied == ("group", "job", "batch_size")
+    variants = read_folder(committed.folder("h200-cpus-2026"), pytest.fail)
+    two = compare_values(variants, "variant", ("crop-resize", "pre-resized"), threshold=0.05)
+    assert (two.is_guess, len(two.trials), dict(two.unlike)) == (False, 4, {})
+    assert answer(two.trials[1].changes["time"]) == ("less", "likely")
+
+
+def test_of_several_answers_the_same_ones_come_whatever_the_order_of_rows() -> None:
+    a = [row(STEADY, batch_size=size) for size in (16, 32, 64)]
+    b = [row(times(by), batch_size=size) for size, by in ((64, 1.0), (16, 1.3), (32, 0.7))]
+    comparison = compare(a, b)
+    words = {
+        comparison.rows[trial.b].fields["batch_size"]: trial.changes["time"].direction
+        for trial in comparison.trials
+    }
+    assert words == {16: "more", 32: "less", 64: "same"}
+    assert comparison.remedy is None
+    assert math.isclose(make_sides(a, b).round_minutes or 0, 0.1)

@@ -1,0 +1,269 @@
+"""What rows alone say of jobs together: the model by hand, and which rows stand for a job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import committed
+import made_up_rows
+import pytest
+import scripted
+from made_up_rows import FAR, READS, TWO, alone, together
+
+from gpubench.analyze import predict
+from gpubench.analyze.folder import Folder, read_folder
+from gpubench.analyze.grid import plain
+from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.core.prediction import NoPrediction, PredictedGroup, Predictions
+from gpubench.plan.options import Options
+from gpubench.schema.record import Record, ResultColumns
+
+ALL = frozenset(range(8))
+NOWHERE = scripted.computer(gpus=0, cpus=2)
+
+
+def demand(**changes: Any) -> predict.Demand:
+    """Half of the CPUs and three quarters of GPU 0."""
+    usual = {"epoch_time_s": 4.0, "cpu_s": 16.0, "gpu_s": 3.0, "gpus": (0,), "cpus": 8.0, "cpu_ids": ALL}
+    return predict.Demand(**usual | changes)
+
+
+# ---- the model ----
+
+
+def test_a_shared_gpu_is_divided_less_what_switching_costs() -> None:
+    found = predict.predict_slowdowns([demand(cpu_s=1.0), demand(cpu_s=1.0)])
+    assert found.slowdowns == pytest.approx([0.75 / (0.885 / 2)] * 2)
+    assert found.waits_for == ("gpu",)
+    assert found.least_s == pytest.approx({"cpu": 0.25, "gpu 0": 6.0})
+    under_mps = predict.predict_slowdowns([demand(cpu_s=1.0), demand(cpu_s=1.0)], slicing=0.0)
+    assert under_mps.slowdowns == pytest.approx([1.5, 1.5])
+
+
+def test_what_a_job_leaves_over_is_shared_again() -> None:
+    found = predict.predict_slowdowns(
+        [demand(gpu_s=0.4, cpu_s=0.0), demand(gpu_s=4.0, cpu_s=0.0)], slicing=0.0
+    )
+    assert found.slowdowns == pytest.approx([1.0, 1 / 0.9])
+    assert predict.find_fair_share([0.1, 0.2, 0.9]) == pytest.approx(0.7)
+    assert predict.find_fair_share([0.5, 0.5]) == float("inf")
+
+
+def test_full_cpus_slow_all_jobs_down_alike_and_the_fullest_resource_sets_the_pace() -> None:
+    found = predict.predict_slowdowns([demand(cpu_s=32.0, gpus=(0,)), demand(cpu_s=16.0, gpus=(1,))])
+    assert found.slowdowns == pytest.approx([1.5, 1.5])
+    assert found.waits_for == ("cpu",)
+    assert found.least_s == pytest.approx({"cpu": 6.0})
+    both = predict.predict_slowdowns([demand(cpu_s=32.0), demand(cpu_s=16.0)])
+    assert both.slowdowns == pytest.approx([0.75 / (0.885 / 2)] * 2)
+
+
+def test_jobs_on_cpus_of_their_own_share_nothing_and_those_inside_a_set_count_there() -> None:
+    halves = frozenset(range(4)), frozenset(range(4, 8))
+    apart = [demand(cpu_s=16.0, cpus=4.0, cpu_ids=ids, gpus=(), gpu_s=None) for ids in halves]
+    assert predict.predict_slowdowns(apart).slowdowns == (1.0, 1.0)
+    assert predict.predict_slowdowns(apart).least_s == {}
+    inside = predict.predict_slowdowns([apart[0], demand(cpu_s=32.0, gpus=(), gpu_s=None)])
+    assert inside.slowdowns == pytest.approx([1.5, 1.5])
+
+
+def test_what_is_not_known_of_a_shared_resource_is_told() -> None:
+    found = predict.predict_slowdowns([demand(cpu_s=None), demand()])
+    assert found.unknown == ("cpu",)
+    assert "cpu" not in found.least_s
+    assert predict.predict_slowdowns([demand(gpus=(0,)), demand(gpus=(1,))]).unknown == ()
+
+
+def test_unmeasured_waits_on_a_full_gpu_make_it_an_upper_bound() -> None:
+    ranks = demand(gpus=(0, 1), has_unmeasured_wait=True)
+    assert predict.predict_slowdowns([ranks, demand()]).is_upper_bound
+    assert not predict.predict_slowdowns([ranks, demand(gpus=(2,))]).is_upper_bound
+    assert not predict.predict_slowdowns([demand(), demand()]).is_upper_bound
+
+
+def with_result(record: Record, **figures: Any) -> Record:
+    """The record with these figures."""
+    known = {name: value for name, value in vars(record.result).items() if value is not None}
+    return record.model_copy(update={"result": ResultColumns(known | figures)})
+
+
+# ---- waiting for gradients ----
+
+
+def row_alone(batch: int, gpus: int, busy: float, **more: Any) -> Record:
+    record = alone(batch, busy=busy, gpus=gpus, strategy="ddp" if gpus > 1 else "single", **more)
+    resolved = record.resolved | {"gpus": gpus, "gpu_ids": list(range(gpus))}
+    return with_result(record.model_copy(update={"resolved": resolved}), images_per_epoch=4800)
+
+
+def find_wait(folder: Folder, gpus: int) -> tuple[float, bool]:
+    (rows,) = predict.summarize_alone(folder.runs).values()
+    label = rows.index[rows["gpus"] == gpus][0]
+    return predict.find_gradient_wait({str(k): plain(v) for k, v in rows.loc[label].items()}, rows)
+
+
+def test_a_rank_is_busy_no_longer_than_rows_on_one_gpu_allow(tmp_path: Path) -> None:
+    """Batch 32 on 2 GPUs is 16 a rank, 150 steps. 16 alone takes 300 steps of 10 ms: 1.5 of the 3 s are the rank's."""
+    path = made_up_rows.folder(tmp_path, row_alone(32, 2, 6.0), row_alone(16, 1, 3.0))
+    assert find_wait(read_folder(path, str), 2) == pytest.approx((0.5, False))
+
+
+def test_the_kernels_of_a_smaller_batch_take_no_longer(tmp_path: Path) -> None:
+    """64 alone takes 75 steps of 10 ms, and 16 no longer than 64; 8 alone 600 steps of 6 ms, and 16 at most twice."""
+    path = made_up_rows.folder(tmp_path, row_alone(32, 2, 6.0), row_alone(64, 1, 0.75), row_alone(8, 1, 3.6))
+    assert find_wait(read_folder(path, str), 2) == pytest.approx((0.5, False))
+
+
+def test_a_row_alone_that_does_not_tell_leaves_no_wait(tmp_path: Path) -> None:
+    path = made_up_rows.folder(tmp_path, row_alone(32, 2, 6.0), row_alone(16, 1, 3.0, precision="fp32"))
+    assert find_wait(read_folder(path, str), 2) == (0.0, False)
+
+
+def test_the_breakdown_measures_it(tmp_path: Path) -> None:
+    timed = with_result(row_alone(32, 2, 6.0), comm_ms=5.0)
+    path = made_up_rows.folder(tmp_path, timed, row_alone(16, 1, 3.0))
+    assert find_wait(read_folder(path, str), 2) == pytest.approx((0.25, True))
+
+
+# ---- answers ----
+
+
+def ask(*folders: Path, here: Any = FAR, **options: Any) -> Predictions:
+    jobs, fields = tuple(options.pop("jobs", ())), READS | options
+    return predict.predict_experiment(
+        [read_folder(path, str) for path in folders], Options(fields=fields, jobs=jobs), here
+    )
+
+
+def answer(*folders: Path, jobs: Any = TWO, **options: Any) -> PredictedGroup:
+    (group,) = ask(*folders, jobs=jobs, **options).groups
+    assert isinstance(group, PredictedGroup)
+    return group
+
+
+def refusal(*folders: Path, jobs: Any = TWO, **options: Any) -> NoPrediction:
+    (group,) = ask(*folders, jobs=jobs, **options).groups
+    assert isinstance(group, NoPrediction)
+    return group
+
+
+def test_two_jobs_on_one_gpu(tmp_path: Path) -> None:
+    """Each needs 0.75 of the GPU, of which 0.885 is left to two: 1.69 times as long."""
+    group = answer(made_up_rows.folder(tmp_path, alone(16), alone(32)))
+    assert group.name == "16 workers=4 & 32 workers=4"
+    assert [job.name for job in group.jobs] == [
+        "1 of 2: resnet34 crop-resize 16",
+        "2 of 2: resnet34 crop-resize 32",
+    ]
+    assert [job.slowdown for job in group.jobs] == pytest.approx([1.6949] * 2, abs=1e-4)
+    assert [job.alone_s for job in group.jobs] == [4.0, 4.0]
+    assert (group.overlap, round(group.overlap_gain, 2)) == ("some", 0.18)
+    assert (group.word, group.kind, group.waits_for) == ("unknown", "steady rate", ("gpu",))
+
+
+def test_several_processes_without_doubts_are_likely(tmp_path: Path) -> None:
+    runs = [alone(batch, epoch=epoch, attempt=n).model_copy(update={"round": n}) for batch in (16, 32)
+            for n, epoch in ((1, 4.0), (2, 4.0))]  # fmt: skip
+    path = made_up_rows.folder(tmp_path, *([run] for run in runs))
+    assert answer(path).word == "likely"
+    doubted = made_up_rows.folder(
+        tmp_path / "doubted", *([run.model_copy(update={"doubts": {"throttled": "why"}})] for run in runs)
+    )
+    group = answer(doubted)
+    assert group.word == "unknown"
+    assert {note.code for job in group.jobs for note in job.notes} == {"doubts"}
+
+
+def test_unlike_kinds_of_time_are_never_mixed(tmp_path: Path) -> None:
+    """One job was measured as a rate, the other as whole epochs: no row stands beside one of another kind."""
+    epochs = with_result(alone(32, epoch=9.0), epoch_time_source="measured")
+    path = made_up_rows.folder(tmp_path / "one", alone(16), epochs)
+    lacking = refusal(path)
+    assert [note.code for note in lacking.why] == ["not-measured"]
+    both = made_up_rows.folder(tmp_path / "both", alone(16), epochs, alone(32, epoch=3.0))
+    assert [job.alone_s for job in answer(both).jobs] == [4.0, 3.0]
+
+
+def test_what_is_lacking_is_told_with_its_command(tmp_path: Path) -> None:
+    path = made_up_rows.folder(tmp_path, alone(16, precision="fp32"), alone(32, precision="bf16"))
+    lacking = refusal(path, precision="fp32")
+    (note,) = lacking.why
+    assert (note.code, note.figures) == (
+        "nearest", {"fields": {"precision": "bf16"}, "job": "resnet34 crop-resize 32"},
+    )  # fmt: skip
+    (options,) = lacking.options
+    assert {"model=resnet34", "batch_size=32", "precision=fp32", "workers=4"} <= set(options)
+    ended = refusal(made_up_rows.folder(tmp_path / "ended", alone(16), alone(32, status="failed")))
+    assert (ended.why[0].code, ended.why[0].figures["status"]) == ("ended", "failed")
+
+
+def test_unknown_needs_and_times_are_refused(tmp_path: Path) -> None:
+    no_cpu = refusal(made_up_rows.folder(tmp_path / "a", alone(16, cpu=None), alone(32)))
+    assert (no_cpu.why[0].code, no_cpu.why[0].figures["resources"]) == ("unknown-needs", ("cpu",))
+    assert (
+        refusal(made_up_rows.folder(tmp_path / "c", alone(16), alone(32)), gpus="4").why[0].code == "skipped"
+    )
+
+
+def test_another_allowance_is_noted_and_the_same_one_preferred(tmp_path: Path) -> None:
+    few = alone(16, resolved={"cpus": 4}, started_at="2026-11-22 09:00:00", epoch=5.0)
+    group = answer(made_up_rows.folder(tmp_path / "few", few, alone(32)))
+    (note,) = group.jobs[0].notes
+    assert (note.code, note.figures) == ("another-allowance", {"field": "cpus", "wanted": 8, "value": 4})
+    both = made_up_rows.folder(tmp_path / "both", few, alone(16), alone(32))
+    assert answer(both).jobs[0].alone_s == 4.0
+
+
+def test_rows_of_one_machine_count_and_this_one_goes_first(tmp_path: Path) -> None:
+    mine = made_up_rows.folder(tmp_path / "one", alone(16), alone(32))
+    other = made_up_rows.folder(tmp_path / "two", alone(16, epoch=9.0, machine_key="Titan, 12196 MiB"))
+    found = ask(mine, other, here=NOWHERE, jobs=TWO)
+    assert (found.machine, found.gpus, found.cpus, found.is_here) == (made_up_rows.GPU, 2, 8, False)
+    assert found.other_machines == ("Titan, 12196 MiB",)
+    with pytest.raises(UnusableError, match="ended ok"):
+        ask(made_up_rows.folder(tmp_path / "three", alone(16, status="failed")), jobs=TWO)
+
+
+def test_the_same_attempt_in_two_folders_counts_once(tmp_path: Path) -> None:
+    one = made_up_rows.folder(tmp_path / "one", alone(16), alone(32))
+    again = made_up_rows.folder(tmp_path / "two", alone(16), alone(32))
+    folders = [read_folder(path, str) for path in (one, again)]
+    assert len(predict.choose_machine(folders, FAR).runs) == 2
+
+
+def test_fields_that_nobody_gave_are_those_of_the_rows(tmp_path: Path) -> None:
+    path = made_up_rows.folder(tmp_path, alone(16), alone(32))
+    found = predict.predict_experiment([read_folder(path, str)], Options(fields={"copies": "2"}), FAR)
+    assert found.filled == {"variant": "crop-resize", "data": "procedural:5120", "batch_size": "16,32"}
+    assert [group.name for group in found.groups] == ["2 copies (batch_size=16)", "2 copies (batch_size=32)"]
+
+
+def test_without_jobs_there_is_nothing_to_predict(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no jobs"):
+        ask(made_up_rows.folder(tmp_path, alone(16)))
+
+
+# ---- beside what was measured ----
+
+
+def test_errors_stand_beside_measured_groups(tmp_path: Path) -> None:
+    path = made_up_rows.folder(tmp_path, alone(16), together(16, [2.0, 1.6], [1.5, 2.0], "10:00"))
+    (group,) = predict.list_measured([read_folder(path, str)], FAR).groups
+    assert isinstance(group, PredictedGroup)
+    assert [(job.slowdown, job.measured) for job in group.jobs] == [(1.5, 2.0), (2.0, 1.6)]
+    assert [job.error_pct for job in group.jobs] == pytest.approx([-25.0, 25.0])
+    assert group.word is None
+
+
+def test_a_group_of_a_committed_folder_and_its_errors() -> None:
+    folder = read_folder(committed.folder("h200-copies-rounds-2026"), str)
+    options = Options(fields={"copies": "2", "batch_size": "128"})
+    (group,) = predict.predict_experiment([folder], options, NOWHERE).groups
+    assert isinstance(group, PredictedGroup)
+    assert [round(job.slowdown, 3) for job in group.jobs] == [2.003, 2.003]
+    assert [round(job.measured or 0, 2) for job in group.jobs] == [2.0, 2.0]
+    assert (group.overlap, group.word) == ("none", "likely")
+    measured = predict.list_measured([folder], NOWHERE).groups
+    worst = max(abs(job.error_pct or 0) for group in measured for job in group.jobs)  # type: ignore[union-attr]
+    assert (len(measured), round(worst)) == (4, 5)

@@ -1,0 +1,224 @@
+"""Two sides, compared, as text, Markdown and data: a sentence of each template, and every figure once."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import Any
+
+import pytest
+from compared_rows import STEADY, compare, row
+from rich.console import Console
+
+from gpubench.core.comparison import Comparison
+from gpubench.render import words
+from gpubench.render.comparison import make_grid, show, write_json, write_markdown, write_text
+
+
+def times(by: float) -> list[float]:
+    return [by * time for time in STEADY]
+
+
+def memory(mib: float) -> dict[str, Any]:
+    return {"gpu_mem_mib": mib, "gpu_mem_source": "nvml-process"}
+
+
+EVEN = [1.0, 1.001, 0.999]
+
+
+def three(threshold: float | None = None) -> Comparison:
+    """Of batches 16, 32 and 64 the first is slower in B, the second the same, the third unknown."""
+    a = [
+        row(EVEN, torch="2.11.0", **memory(1000)),
+        row(EVEN, batch_size=32),
+        row([1.0, 1.5, 0.7], batch_size=64),
+    ]
+    b = [
+        row([1.1 * time for time in EVEN], torch="2.12.0", doubts="throttled", **memory(1200)),
+        row(EVEN[::-1], batch_size=32, torch="2.12.0"),
+        row([0.7, 1.5, 1.0], batch_size=64, torch="2.12.0"),
+    ]
+    return compare(a, b, threshold)
+
+
+def texts(comparison: Comparison) -> list[str]:
+    return [line.text for line in words.write_comparison(comparison)]
+
+
+def test_each_figure_has_a_line_that_counts_its_answers() -> None:
+    comparison = three()
+    assert words.describe_sides(comparison) == [
+        "A: a; 3 trials; 1 × H200",
+        "B: b; 3 trials; 1 × H200",
+        "Not alike: torch 2.11.0 against 2.12.0.",
+    ]
+    assert texts(comparison) == [
+        "Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 1 (sure), "
+        "unknown in 1 (0.0 %).",
+        "GPU memory of B: more in 1 of 1 trial (+20.0 %, sure).",
+        "1 trial: warnings on a side, see gpubench table.",
+    ]
+    grid = [[cell.text for cell in line.cells] for line in make_grid(comparison).groups[0].rows]
+    assert grid == [
+        ["batch 16", "1.000", "1.100", "slower", "+10.0 (+9.6 to +10.4) %"],
+        ["batch 32", "1.000", "1.000", "the same", "0.0 (−0.2 to +0.2) %"],
+        ["batch 64", "1.016", "1.016", "unknown", "0.0 (−73.8 to +282) %"],
+    ]
+    (memory_group,) = make_grid(comparison).groups[1:]
+    assert memory_group.head == "GPU memory (MiB)"
+    assert [cell.text for cell in memory_group.rows[0].cells] == [
+        "batch 16",
+        "1,000",
+        "1,200",
+        "more",
+        "+20.0 %",
+    ]
+
+
+def test_with_a_threshold_the_first_line_says_whether_b_regressed() -> None:
+    comparison = three(0.05)
+    assert (
+        texts(comparison)[0]
+        == "Regression beyond 5 %: Time per image: batch 16 +10.0 %; GPU memory: batch 16 +20.0 %."
+    )
+    assert make_grid(comparison).rows[0].cells[3].text == "slower, regression"
+    assert texts(three(0.25))[0] == "No regression beyond 25 % is shown, and it is not excluded everywhere."
+    even = compare([row(EVEN)], [row(EVEN[::-1])], 0.05)
+    assert texts(even)[0] == "No regression beyond 5 %: it is excluded everywhere."
+    broken = compare([row(EVEN)], [row((), status="oom", endings="oom")], 0.05)
+    assert texts(broken) == ["Regression beyond 5 %: out of memory in B: batch 16."]
+    assert words.list_unmatched(broken) == [
+        ["Not both ended ok: 1 trial", "batch 16 (ok in A, out of memory in B)"]
+    ]
+    low = compare([row(EVEN, **memory(1000))], [row(EVEN, **memory(1002))], 0.001)
+    assert "Memory of equal trials was seen to differ by up to 0.3 %: no regression." in texts(low)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "line"),
+    [
+        (
+            {"kind": "whole epochs", "epochs": 3}, {},
+            "A holds times of whole epochs, B of steady rate, which are never compared: --epochs 3 measures as then.",
+        ),
+        (
+            {"kind": "published log"}, {},
+            "A holds times of published log, B of steady rate, which are never compared: measure both sides.",
+        ),
+        (
+            {}, {"model": "resnet50"},
+            "No trial of A is one of B (model lenet against resnet50): sweep the same experiment into both.",
+        ),
+    ],
+)  # fmt: skip
+def test_where_nothing_can_be_compared_one_line_says_why_and_what_to_do(
+    a: dict[str, Any], b: dict[str, Any], line: str
+) -> None:
+    comparison = compare([row(EVEN, **a)], [row(EVEN, **b)])
+    assert " ".join(write_text(comparison).split()) == line
+    assert words.write_obstacle(comparison) == line
+    assert write_markdown(comparison).count("\n") == 1
+    assert json.loads(write_json(comparison))["text"] == [line]
+
+
+def test_pairs_that_are_a_guess_are_said_to_be() -> None:
+    guess = compare([row(EVEN)], [row(EVEN, precision="bf16")], 0.05)
+    assert words.describe_sides(guess)[2:] == [
+        "Not alike: precision fp32 against bf16.",
+        "No trial of A is one of B in all its fields, so the pairs are a guess.",
+    ]
+    assert texts(guess)[0].startswith("Nothing was checked for a regression: no trial of A is one of B")
+    other = compare([row(EVEN)], [row(EVEN, variant_definition={"files": "full", "cpu": ["Flip"]})])
+    assert words.describe_sides(other)[2] == "Not alike: what the variant does."
+
+
+def test_one_process_likely_answers_and_missing_figures_are_told() -> None:
+    single = compare([row([1.0])], [row([5.0])], figures=("time", "energy"))
+    assert texts(single) == [
+        "Time per image of B: slower in 1 of 1 trial (+400 %, likely).",
+        "Energy per image: no trial has it on both sides.",
+        "Figures of one process on a side (top-1: under three seeds) are never sure: --rounds 3 on both sides.",
+    ]
+    assert make_grid(single).rows[0].cells[3].text == "slower, likely"
+    seeds = {"top1_pct": 50.0, "repeat": [0, 1, 2]}
+    equal = compare([row([1.0] * 3, **seeds)], [row([1.0] * 3, **seeds)], figures=("top1",))
+    assert texts(equal)[0] == "Top-1 of B: the same within 1 point in 1 of 1 trial (sure)."
+    unlike = compare([row(EVEN)], [row(EVEN, images_per_epoch=None)])
+    assert make_grid(unlike).rows[0].cells[3].text == "other images"
+    epochs = compare([row(EVEN, images_per_epoch=None)], [row(EVEN, images_per_epoch=None)])
+    assert (make_grid(epochs).groups[0].head, make_grid(epochs).rows[0].cells[1].text) == (
+        "Time per epoch (s)",
+        "1.000",
+    )
+
+
+def test_what_would_settle_open_times() -> None:
+    a, b = row([1.0, 1.03, 0.97]), row([1.05, 1.08, 1.02])
+    assert "--rounds 8 (about 1 min more) tells more of times, on both sides." in texts(compare([a], [b]))
+
+
+def test_only_the_first_of_many_that_stand_alone_are_named() -> None:
+    a = [row(EVEN, batch_size=size) for size in (1, 2)]
+    comparison = compare(a, [a[0], *(row(EVEN, batch_size=size, precision="bf16") for size in range(3, 13))])
+    only_a, only_b = words.list_unmatched(comparison)
+    assert only_a == ["Only in A: 1 trial", "batch 2, fp32"]
+    assert (len(only_b), only_b[-1]) == (10, "and 2 more, which --json lists")
+    several = compare([row(EVEN, machine="G"), row(EVEN, machine="H")], [row(EVEN, machine="I")])
+    assert words.list_unmatched(several) == [["Several match: 1 trial", "batch 16 (2 in A, 1 in B)"]]
+
+
+def test_jobs_are_named_behind_what_they_are() -> None:
+    jobs = [row(EVEN, batch_size=size, group="x", job=f"{n} of 2", unit=1) for n, size in ((1, 16), (2, 32))]
+    comparison = compare(jobs, jobs)
+    assert words.name_compared(comparison, 10) == "batch 16 (1 of 2, x)"
+
+
+def test_the_worst_comes_first_where_that_is_asked() -> None:
+    comparison = compare(
+        [row(times(1), batch_size=size) for size in (1, 2, 3)],
+        [row(times(by), batch_size=size) for size, by in ((1, 1.0), (2, 1.5), (3, 0.5))],
+    )
+
+    def order(sort: str | None) -> list[str]:
+        return [line.cells[0].text for line in make_grid(comparison, sort).rows]
+
+    assert order(None) == ["batch 1", "batch 2", "batch 3"]
+    assert order("time") == ["batch 2", "batch 1", "batch 3"]
+    assert order("top1") == order("energy") == order("batch_size") == order("model") == order(None)
+
+
+def test_text_is_ascii_in_80_columns_markdown_has_a_table_a_figure_and_a_terminal_the_same_words() -> None:
+    comparison = three(0.05)
+    lines = write_text(comparison).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert write_text(comparison).isascii()
+    marked = write_markdown(comparison)
+    assert "**Time per image (ms)**" in marked
+    assert "| batch 16 ! | 1.000 | 1.100 | slower, regression | +10.0 (+9.6 to +10.4) % |" in marked
+    assert marked.count(":---") == 2 * 2
+    assert "- **Regression beyond 5 %" in marked
+    screen = io.StringIO()
+    show(comparison, Console(file=screen, force_terminal=True, width=100, color_system="standard"))
+    assert "\x1b[1m" in screen.getvalue()
+    assert "slower, regression" in screen.getvalue()
+    piped = io.StringIO()
+    show(comparison, Console(file=piped))
+    assert piped.getvalue() == write_text(comparison)
+
+
+def test_data_has_every_figure_with_its_verdict() -> None:
+    data = json.loads(write_json(three(0.05)))
+    (first, *_) = data["trials"]
+    time = first["time"]
+    assert (time["answer"], time["verdict"], time["is_regression"], time["is_excluded"]) == (
+        "slower",
+        "sure",
+        True,
+        False,
+    )
+    assert (time["a"], time["b"], time["change"]) == pytest.approx((0.001, 0.0011, 10.0), rel=1e-3)
+    assert [claim["test"] for claim in time["claims"]] == ["paired", "equal", "paired", "below"]
+    assert data["rows"][str(first["b"])]["fields"]["batch_size"] == 16
+    assert data["regressions"] == [{"b": first["b"], "figure": "time"}, {"b": first["b"], "figure": "memory"}]
+    assert (data["is_excluded"], data["obstacle"], data["exit_code"]) == (False, None, 3)
+    assert data["unlike"] == {"torch": [["2.11.0"], ["2.12.0"]]}

@@ -1,0 +1,80 @@
+"""What is said of predictions: a sentence a template."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from gpubench.analyze import predict
+from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob, Predictions
+from gpubench.render import prediction
+
+DOUBTS = Note("doubts", {"codes": ("spread", "gaps")})
+GROUP = PredictedGroup(
+    name="two | jobs",
+    jobs=(
+        PredictedJob(name="1 of 2: a 16", alone_s=4.0, slowdown=1.6949, measured=1.7, notes=(DOUBTS,)),
+        PredictedJob(name="2 of 2: a 32", alone_s=None, slowdown=1.0, notes=(DOUBTS, Note("cpu-load"))),
+    ),
+    word="likely", waits_for=("cpu", "gpu"), least_s={"cpu": 2.0, "gpu 0": 6.0, "cpu 1": 1.0}, is_upper_bound=True,
+)  # fmt: skip
+LACKING = NoPrediction(
+    name="others", why=(Note("nearest", {"job": "a 64", "fields": {"precision": "bf16", "images": None}}),),
+    options=(("--set", "model=a b"), ("--set", "batch_size=64")),
+)  # fmt: skip
+FOUND = Predictions(
+    machine="NVIDIA H200, 143771 MiB", gpus=1, cpus=8, is_here=False, other_machines=("Titan",),
+    filled={"model": "a"}, groups=(GROUP, LACKING),
+)  # fmt: skip
+
+
+def test_a_block_a_group() -> None:
+    assert prediction.write(FOUND, command="gpubench sweep --out x") == (
+        "By results of NVIDIA H200, 143,771 MiB (1 GPU, 8 CPUs), which is not this machine. Results of Titan are left "
+        "out. What was not asked for is as in these rows: model=a.\n"
+        "\n"
+        "two | jobs\n"
+        "\n"
+        "job           alone s  predicted s  times as long  measured  error %\n"
+        "1 of 2: a 16     4.00         6.78           1.69      1.70        0\n"
+        "2 of 2: a 32        –            –           1.00         –        –\n"
+        "\n"
+        "Some overlap (likely, gain 0.59): the jobs would wait for the CPUs and GPU time.\n"
+        "One epoch of each job takes at least 6.00 s of GPU 0, 2.00 s of the CPUs and 1.00 s of CPU set 1.\n"
+        f"{prediction.UPPER_BOUND}\n"
+        "All jobs: the row alone has doubts (spread and gaps).\n"
+        "2 of 2: a 32: CPU seconds are worked out from the load of all CPUs.\n"
+        "\n"
+        "others\n"
+        "\n"
+        "Not predicted: a 64 was not measured alone; the nearest row has precision=bf16 and images. To measure:\n"
+        "\n"
+        "gpubench sweep --out x --set 'model=a b' && gpubench sweep --out x --set batch_size=64\n"
+    )
+
+
+def test_markdown_escapes() -> None:
+    text = prediction.write(FOUND, is_markdown=True)
+    assert "**two \\| jobs**" in text
+    assert "| 1 of 2: a 16 | 4.00 | 6.78 | 1.69 | 1.70 | 0 |" in text
+    assert "    gpubench sweep --set 'model=a b'" in text
+
+
+def test_json_has_errors_and_the_gain() -> None:
+    group, lacking = json.loads(prediction.write_json(FOUND))["groups"]
+    assert (group["overlap"], round(group["overlap_gain"], 2)) == ("some", 0.59)
+    assert [job["error_pct"] and round(job["error_pct"], 1) for job in group["jobs"]] == [-0.3, None]
+    assert lacking["options"] == [["--set", "model=a b"], ["--set", "batch_size=64"]]
+
+
+def test_what_was_predicted_before_has_a_gain_alone() -> None:
+    jobs = tuple(PredictedJob(name=name, alone_s=1.0, slowdown=2.0, measured=2.5) for name in "ab")
+    assert prediction.describe_group(PredictedGroup(name="", jobs=jobs)) == [
+        "No overlap (predicted, gain 0.00)."
+    ]
+
+
+def test_every_note_has_words() -> None:
+    codes = set(re.findall(r'Note\(\s*"([^"]+)"', Path(predict.__file__).read_text()))
+    assert codes == set(prediction.NOTES)
