@@ -233,29 +233,39 @@ def describe_network_columns(summary: pd.DataFrame, finding: NetworkSizeFinding)
 
 
 def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tuple[RowGroup, ...]:
-    """A line a group of jobs: their times together, by how much each was slowed down, how much work they got done."""
+    """A line a group of jobs: their times together, by how much each was slowed down, how much work they got done.
+
+    Of a group none of whose jobs has a time it tells how it ended.
+    """
     lines = []
     for group in finding.groups:
         jobs = summary.loc[list(group.rows)]
-        figures = [tuple(map(plain, jobs[name])) for name in ("epoch_time_s", "slowdown")]
+        is_ended = bool((jobs["repeats"] > 0).any())
+        figures: list[Any] = [tuple(map(plain, jobs[name])) for name in ("epoch_time_s", "slowdown")]
         work = Cell(
             value=group.work,
             low=group.bound if group.is_lower_bound else None,
             high=None if group.is_lower_bound else group.bound,
             word=group.word,
         )
+        cells = [*(Cell(value=value) for value in figures), work, Cell(value=group.overlaps)]
+        status, reason = ("ok", None) if is_ended else find_ending(jobs)
         lines.append(
             ReportRow(
                 labels=group.rows,
-                cells=(
-                    Cell(value=group.name),
-                    *(Cell(value=value) for value in figures),
-                    work,
-                    Cell(value=group.overlaps),
-                ),
+                cells=(Cell(value=group.name), *(cells if is_ended else [Cell(value=None)] * len(cells))),
+                status=status,
+                reason=reason,
             )
         )
     return (RowGroup(head={}, rows=tuple(lines)),)
+
+
+def find_ending(jobs: pd.DataFrame) -> tuple[str, str | None]:
+    """How a group ended: its status and reason are those of the job that ended the others (`oom`, then `skipped`)."""
+    order = jobs["status"].isin(NEVER_RAN).sort_values(kind="stable").index
+    first = jobs.loc[order[0]]
+    return str(first["status"]), plain(first["reason"])
 
 
 def describe_columns(

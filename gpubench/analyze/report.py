@@ -81,7 +81,9 @@ def build_table(
         return columns, build_sharing_groups(rows.summary, first)
     if isinstance(first, NetworkSizeFinding) and not wanted:
         return describe_network_columns(rows.summary, first), build_network_groups(rows.summary, first)
-    alone = rows.summary[rows.summary["group"].isna()] if not wanted else rows.summary
+    alone = rows.summary[rows.summary["group"].isna()]
+    if wanted or alone.empty:
+        alone = rows.summary
     layout = lay_out(table.varied, table.axis, table.tied)
     names = choose_columns(alone, question, tuple(wanted))
     columns = describe_columns(alone, layout.labels, names)
@@ -165,17 +167,16 @@ def warn_of_evidence(table: Table, rows: TableRows) -> list[Warned]:
     if not len(ended):
         return warnings
     labels = tuple(int(label) for label in ended.index)
+    single = tuple(int(label) for label in ended.index[ended["repeats"] == 1])
     is_target = bool(ended["until_top1"].notna().any())
     if table.kind == "published log":
         warnings.append(Warned(code="published-log", rows=labels))
-    elif rows.seeds == 1 if is_target else (ended["repeats"] == 1).all():
-        warnings.append(
-            Warned(
-                code="one-seed" if is_target else "one-process",
-                rows=labels,
-                figures={} if is_target else {"noise": math.expm1(rows.find_noise(*labels) or 0.0)},
-            )
-        )
+    elif is_target:
+        warnings += [Warned(code="one-seed", rows=labels)] if rows.seeds == 1 else []
+    elif single and not table.is_of_tries:  # memory, of which tries tell, is the same in each process
+        noise = math.expm1(rows.find_noise(*single) or 0.0)
+        code = "one-process" if single == labels else "single-process"
+        warnings.append(Warned(code=code, rows=single, figures={"noise": noise}))
     if table.kind == "whole epochs":
         share = 100 * ended["first_batch_s"].astype("float64") / ended["epoch_time_s"].astype("float64")
         large = share[share > FIRST_BATCH_PCT]

@@ -47,6 +47,8 @@ def make_claims(rows: TableRows) -> list[Claim]:
     Claims of work have the group's first job as candidate and as baseline, and the border in `limit`; those of
     `slowdown` the job and its trial alone.
     """
+    if rows.is_of_tries:
+        return []
     times, alone = find_times(rows), find_alone(rows)
     baselines = find_baselines(rows, times, alone)
     claims = []
@@ -92,7 +94,9 @@ def make_claims(rows: TableRows) -> list[Claim]:
 def make_findings(
     rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
 ) -> list[SharingFinding]:
-    """What the decided claims come to; none without a group."""
+    """What the decided claims come to; none without a group, nor of tries, which have no times."""
+    if rows.is_of_tries:
+        return []
     about: dict[int, list[Claim]] = {}
     for claim in claims:
         if claim.metric == WORK:

@@ -18,6 +18,8 @@ CHANGES = ("gpu_mem_growth_pct", "epoch_time_growth_pct")
 """Columns of signed changes in per cent."""
 RATIOS = ("speedup", "slowdown", "work", "strong_efficiency_pct", "weak_efficiency_pct", "overlap_gain")
 """Columns whose intervals are told by their ends, not as ± per cent: a reader looks which side of 1 they are on."""
+WIDE, WIDER = 1.0, "±100+%"
+"""Half an interval from which on nothing is known but that it is as wide, and what stands there."""
 CLOSE = 1.1
 """Values of one cell that lie as close together as this (the largest over the least) are told as a span."""
 
@@ -160,8 +162,8 @@ def _format_interval(column: ReportColumn, cell: Cell) -> str:
     if cell.low is not None and cell.high is not None and column.name not in (*RATIOS, *CHANGES):
         if cell.low <= 0 or cell.high <= 0:
             return f"({words.format_interval(cell.low, cell.high, words.format_significant)})"
-        # On the log scale, as it was worked out.
-        return f"±{words.format_percent((cell.high / cell.low) ** 0.5 - 1).replace(' ', '')}"
+        half = (cell.high / cell.low) ** 0.5 - 1  # on the log scale, as it was worked out
+        return f"±{words.format_percent(half).replace(' ', '')}" if half <= WIDE else WIDER
     return f"({words.format_interval(cell.low, cell.high, lambda value: format_value(column, value))})"
 
 

@@ -26,7 +26,7 @@ SIGNS = {
     "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": "$<$", ">": "$>$", "|": "$|$", '"': "''",
     "−": "$-$", "±": r"$\pm$", "×": r"$\times$", "·": r"$\cdot$", "–": "--", "—": "---", "…": r"\ldots{}",
     "°": r"$^\circ$", "µ": r"$\mu$", "μ": r"$\mu$", "≤": r"$\le$", "≥": r"$\ge$", "→": r"$\to$", "²": "$^2$",
-    "³": "$^3$", "\u00a0": "~", "[": "{[}", "]": "{]}", "*": "{*}", "`": r"\textasciigrave{}",
+    "∞": r"$\infty$", "³": "$^3$", "\u00a0": "~", "[": "{[}", "]": "{]}", "*": "{*}", "`": r"\textasciigrave{}",
 }  # fmt: skip
 """What means something else to LaTeX, or is in no font of its oldest kind. A bracket or a star that opens a row would
 be taken for an argument of the line's end before it."""

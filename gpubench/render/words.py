@@ -49,6 +49,8 @@ UNKNOWN = "–"
 """Stands where a figure could not be had."""
 LONGEST_REMEDY_MINUTES = 60.0
 """A remedy that takes longer is not advised."""
+MOST_GAIN = 10.0
+"""A bound above this tells nothing more."""
 WORDS: tuple[Word, ...] = ("sure", "likely", "unknown")
 
 STATUSES: Mapping[str, str] = {
@@ -129,7 +131,9 @@ ROW_WARNINGS: Mapping[str, str] = {
     "compile-cache": "the model was compiled, and the first steps depend on the compiler's cache.",
     "dp-channels-last": "DataParallel with channels_last prepares its kernels anew in every step.",
     "dp": "DataParallel copies the model in every step: prefer ddp.",
-    "first-batch": "the first batch takes {low} to {high} of the epoch, so longer epochs favour larger batches.",
+    "single-process": "there was one process, so nothing is sure: such rows were seen to differ by up to {noise} "
+    "(--rounds 3).",
+    "first-batch": "the first batch takes {span} of the epoch, so longer epochs favour larger batches.",
 }
 """Code -> what is said behind `In 5 of 18 rows`. Those of `schema.doubts.DOUBTS`, and what only a table knows."""
 
@@ -161,7 +165,9 @@ class Sentence:
 
 
 def format_number(value: float, digits: int = 0) -> str:
-    """`1,234.5`, `−0.05`: half up."""
+    """`1,234.5`, `−0.05`: half up; `∞`."""
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
     return half_up_text(value, digits).replace("-", MINUS)
 
 
@@ -184,6 +190,11 @@ def format_percent(share: float) -> str:
     """A share as `12 %`; below 1 % `0.6 %`."""
     percent = 100 * share
     return f"{format_number(percent, 1 if 0 < abs(percent) < 0.95 else 0)} %"
+
+
+def format_gain(share: float) -> str:
+    """How much faster something may be: `up to 45 %`, `over 1,000 %`."""
+    return f"up to {format_percent(share)}" if share <= MOST_GAIN else f"over {format_percent(MOST_GAIN)}"
 
 
 def format_change(percent: float) -> str:
@@ -228,6 +239,8 @@ def name_value(field: str, value: Any) -> str:
     match field:
         case "batch_size":
             return f"batch {text}"
+        case "window":
+            return f"{text} s window"
         case "gpus" if value:
             return count_things(value, "GPU")
         case "gpus":
@@ -432,7 +445,7 @@ def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
         gains = sorted(((gain, row) for row, gain in choice.gains.items() if gain > 0), reverse=True)
         # Who may be much faster is what matters; the first says that it is a bound.
         bounds = [
-            f"{_size(report, row)} {'may be ' if not place else ''}up to {format_percent(gain)}"
+            f"{_size(report, row)} {'may be ' if not place else ''}{format_gain(gain)}"
             + (" faster" if not place else "")
             for place, (gain, row) in enumerate(gains[:3])
         ]
@@ -443,9 +456,9 @@ def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
         text += f" {'; '.join(clauses)}." if clauses else ""
         text += _advise(finding.remedy)
     elif choice.bound is not None:
-        text = (
-            f"Take {name}: {cost}; no other size is more than {format_percent(choice.bound)} faster (95 %)."
-        )
+        bound = format_percent(choice.bound)
+        faster = "faster" if bound == format_percent(0) else f"more than {bound} faster"
+        text = f"Take {name}: {cost}; no other size is {faster} (95 %)."
     else:
         text = f"Take {name}: {cost}."
     if finding.fastest is not None and finding.speed_gain is not None and not _is_open(finding):
@@ -659,7 +672,9 @@ def _write_energy(report: Report, finding: TargetFinding) -> list[str]:
 def _write_top1(_: Report, finding: Top1Finding) -> list[str]:
     if not finding.claims:
         return ["No answer: top-1 was not measured."]
-    name = name_value(finding.field, finding.value)
+    name = (
+        name_value(finding.field, finding.value) if finding.value is not None else _name_other(finding.field)
+    )
     low, high = (choose(claim.evidence.center for claim in finding.claims) for choose in (min, max))
     points = (
         format_points(low)
@@ -672,6 +687,13 @@ def _write_top1(_: Report, finding: Top1Finding) -> list[str]:
     is_same = all(claim.decided.direction == "same" for claim in finding.claims)
     verb = "stays the same" if is_same else "changes"
     return [f"Top-1 {verb} with {name}: {points} points ({seeds}, {finding.word})."]
+
+
+def _name_other(field: str) -> str:
+    """Other values of a field along which rows are compared: `another batch size`, `other GPUs`."""
+    about = ABOUT.get(field)
+    heading = (about.heading if about else "") or field
+    return f"{'other' if heading.endswith('s') else 'another'} {heading}"
 
 
 _WRITERS: Mapping[type[Finding], Callable[[Report, Any], list[str]]] = {
@@ -786,18 +808,18 @@ def _are(rows: Sequence[int]) -> str:
 def write_warning(report: Report, warned: Warned) -> str:
     """One line on a kind of warning: `In 5 of 18 rows …`. A code that is not known is named."""
     shares = {name: format_percent(share) for name, share in warned.figures.items()}
+    if {"low", "high"} <= warned.figures.keys():
+        ends = (warned.figures["low"], warned.figures["high"])
+        shares["span"] = format_span(ends, format_percent, " %")
     if warned.code in TABLE_WARNINGS:
         return TABLE_WARNINGS[warned.code].format(**shares)
     template = ROW_WARNINGS.get(warned.code)
-    text = clean(warned.code, 40)
-    if template:
-        low, high = shares.get("low", ""), shares.get("high", "")
-        text = template.format(**shares).replace(
-            f"{low} to {high}", low if low == high else f"{low[:-2]} to {high}"
-        )
+    text = template.format(**shares) if template else clean(warned.code, 40)
     count, total = len(warned.rows), len(report.labels)
     if total == 1:
         return f"In the only row {text}"
+    if count == total == 2:
+        return f"In both rows {text}"
     return f"In {'all' if count == total else f'{count} of'} {count_things(total, 'row')} {text}"
 
 

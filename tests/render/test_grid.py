@@ -14,6 +14,9 @@ from tests.render.reports import make_column
     ("name", "cell", "text"),
     [
         ("epoch_time_s", Cell(value=4.9, low=4.9 / 1.38, high=4.9 * 1.38), "4.90 ±38%"),
+        ("epoch_time_s", Cell(value=4.0, low=2.0, high=8.0), "4.00 ±100%"),
+        ("epoch_time_s", Cell(value=4.0, low=1.99, high=8.0), "4.00 ±100+%"),
+        ("speedup", Cell(value=1.0, low=0.001, high=float("inf"), word="unknown"), "1.00 (0.00–∞) ?"),
         ("epoch_time_s", Cell(value=2.85, low=2.84, high=2.86), "2.85 ±0.4%"),
         ("epoch_time_s", Cell(value=1.0, low=-0.5, high=2.5), "1.00 (−0.500–2.50)"),
         ("speedup", Cell(value=1.171, low=0.74, high=1.87, word="unknown"), "1.17 (0.74–1.87) ?"),

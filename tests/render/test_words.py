@@ -34,6 +34,7 @@ def write(report, place=0):
         ({"prefetch": 4, "cudnn_benchmark": True}, "prefetch 4, cuDNN benchmark"),
         ({"breakdown": False, "gpu_mem_cap_mib": 12288}, "no breakdown, GPU memory capped at 12,288 MiB"),
         ({"width": 0.5}, "width 0.5"),
+        ({"window": 0.5}, "0.5 s window"),
         ({}, ""),
     ],
 )
@@ -101,6 +102,24 @@ def test_a_choice_that_is_not_firm_says_how_much_faster_others_may_be_and_what_t
         "Not sure: batch 64: 388 images/s. 128 may be up to 45 % faster, 32 up to 7 % (95 %); 8 and 16 are slower. "
         "--rounds 16 (about 4 min more) tells."
     ]
+
+
+@pytest.mark.parametrize(
+    ("bound", "end"),
+    [(0.0, "no other size is faster (95 %)."), (0.004, "no other size is more than 0.4 % faster (95 %).")],
+)
+def test_a_bound_of_nothing_is_not_told_as_a_share(bound, end):
+    report = reports.batch_sizes()
+    choice = replace(report.findings[0].choice, bound=bound)
+    finding = replace(report.findings[0], choice=choice, fastest=None)
+    assert words.write_finding(report, finding)[0].endswith(end)
+
+
+def test_a_bound_that_is_far_off_is_not_told_whole():
+    report = reports.not_sure()
+    choice = replace(report.findings[0].choice, gains={4: float("inf"), 2: 10.0})
+    text = words.write_finding(report, replace(report.findings[0], choice=choice))[0]
+    assert "128 may be over 1,000 % faster, 32 up to 1,000 % (95 %)" in text
 
 
 def test_a_choice_of_one_process_names_who_may_be_as_fast_and_what_ran_out_of_memory():
@@ -293,9 +312,23 @@ def test_whether_top1_stays_the_same():
     ]
 
 
+@pytest.mark.parametrize(("field", "name"), [("batch_size", "another batch size"), ("gpus", "other GPUs")])
+def test_top1_along_numbers_is_told_of_the_field(field, name):
+    report = reports.published()
+    finding = replace(report.findings[1], field=field, value=None, baseline=None)
+    assert words.write_finding(report, finding)[0].startswith(
+        f"Unknown whether top-1 stays the same with {name}:"
+    )
+
+
 @pytest.mark.parametrize(
     ("warned", "text"),
     [
+        (
+            Warned(code="single-process", rows=(2, 3), figures={"noise": 0.4}),
+            "In 2 of 18 rows there was one process, so nothing is sure: such rows were seen to differ by up to 40 % "
+            "(--rounds 3).",
+        ),
         (
             Warned(code="first-batch", rows=(2, 3), figures={"low": 0.11, "high": 0.48}),
             "In 2 of 18 rows the first batch takes 11 to 48 % of the epoch, so longer epochs favour larger batches.",
@@ -319,6 +352,11 @@ def test_a_share_that_is_one_figure_is_no_span_and_one_row_is_not_counted():
     report = reports.batch_sizes()
     warned = Warned(code="first-batch", rows=(2,), figures={"low": 0.2, "high": 0.204})
     assert "the first batch takes 20 % of the epoch" in words.write_warning(report, warned)
+    both = replace(report, labels={2: {}, 3: {}})
+    assert (
+        words.write_warning(both, Warned(code="desktop", rows=(2, 3)))
+        == "In both rows a desktop used the GPU."
+    )
     report = replace(report, labels={2: {}})
     assert (
         words.write_warning(report, Warned(code="desktop", rows=(2,)))

@@ -1,0 +1,75 @@
+"""The report of a table: what weakens its answers, and lines of groups that have no figures."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+from made_up_tables import make_table
+
+from gpubench.analyze.folder import Table
+from gpubench.analyze.grid import build_sharing_groups
+from gpubench.analyze.report import warn_of_evidence
+from gpubench.analyze.sharing import make_claims, make_findings
+from gpubench.core.findings import SharingFinding, SharingGroup
+from gpubench.render import words
+
+SEED = {"until_top1": 60.0, "epoch_time_s": [1.0, 1.1, 1.2]}
+
+
+def describe_table(kind: str = "steady rate", **facts: Any) -> Table:
+    return Table(
+        name="t", experiment="t", kind=kind, question="", axes=(), axis=None, tied=(), varied=(), fixed={}, rows=(),
+        runs=(), **facts,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "code", "warned"),
+    [
+        ([{"epoch_time_s": [1.0]}, {"status": "oom"}], "one-process", (10,)),
+        ([{"epoch_time_s": [1.0]}, {"epoch_time_s": [1.0, 1.1]}], "single-process", (10,)),
+        ([{"epoch_time_s": [1.0, 1.1]}], None, ()),
+        ([{**SEED, "repeat": [0, 0, 0]}], "one-seed", (10,)),
+        ([{**SEED, "repeat": [0, 1, 2]}], None, ()),
+    ],
+)
+def test_rows_of_one_process_or_seed(
+    rows: list[dict[str, Any]], code: str | None, warned: tuple[int, ...]
+) -> None:
+    warnings = warn_of_evidence(describe_table(), make_table(rows, noise=math.log(1.15)))
+    assert [(each.code, each.rows) for each in warnings] == ([(code, warned)] if code else [])
+    for each in warnings:
+        assert each.figures.get("noise", 0.15) == pytest.approx(0.15)
+        assert each.code in {**words.TABLE_WARNINGS, **words.ROW_WARNINGS}
+
+
+def test_tries_of_memory_need_no_further_processes_and_tell_nothing_of_sharing() -> None:
+    table = make_table([{"epoch_time_s": [1.0], "group": "two", "unit": 0}], is_of_tries=True)
+    assert warn_of_evidence(describe_table(is_of_tries=True), table) == []
+    assert (make_claims(table), make_findings(table, [])) == ([], [])
+
+
+def test_a_group_without_a_time_is_told_by_how_it_ended() -> None:
+    jobs = pd.DataFrame(
+        {
+            "status": ["skipped", "oom"], "reason": ["job 2 ran out of memory", "CUDA"], "repeats": [0, 0],
+            "epoch_time_s": math.nan, "slowdown": math.nan,
+        },
+        index=[4, 5],
+    )  # fmt: skip
+    group = SharingGroup(
+        name="two", rows=(4, 5), jobs=2, work=None, bound=None, is_lower_bound=False, overlaps=(), word="unknown",
+        gains=None,
+    )  # fmt: skip
+    finding = SharingFinding(word="unknown", groups=(group,))
+    (lines,) = build_sharing_groups(jobs, finding)
+    (line,) = lines.rows
+    assert (line.status, line.reason) == ("oom", "CUDA")
+    assert [cell.value for cell in line.cells] == ["two", None, None, None, None]
+    (lines,) = build_sharing_groups(
+        jobs.assign(status="ok", repeats=[0, 1], epoch_time_s=[math.nan, 2.0]), finding
+    )
+    assert (lines.rows[0].status, lines.rows[0].cells[1].value) == ("ok", (None, 2.0))
