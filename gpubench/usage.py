@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from gpubench.basics.errors import UsageError
+from gpubench.basics.errors import ELSEWHERE, UsageError
 from gpubench.basics.quiet_pipe import quiet_pipes
 from gpubench.schema.trial_fields import ABOUT
 
@@ -22,6 +22,8 @@ SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 LIST_MARKS = ("VALUES", ",…")
 """How the placeholder of an option ends that takes several values at once, with commas between."""
 
+ASSIGNING = ("--set", "--exclude", "--job")
+"""Options of which each value begins with the name of a field and an equals sign."""
 
 RESULTS = "RESULTS"
 """The placeholder of an argument that is a results folder."""
@@ -134,8 +136,11 @@ def refuse_spaces(params: Sequence[Any], given: Sequence[str]) -> None:
         if name not in lists or not behind:
             continue
         more = list(itertools.takewhile(_is_value, behind[1:]))
+        if more and name in ASSIGNING and "=" not in behind[0]:
+            example = f"{behind[0]}={','.join(more)}"
+            raise UsageError(f"{name} takes FIELD=VALUES with an equals sign between: {name} {example}")
         if more:
-            all_of_them = ",".join(one.strip(",") for one in (behind[0], *more))
+            all_of_them = ",".join(value.strip(",") for value in (behind[0], *more))
             raise UsageError(
                 f"{more[0]!r} behind {name} {behind[0]} is neither an option nor an experiment file; "
                 f"between several values stand commas, no spaces: {name} {all_of_them}"
@@ -197,6 +202,7 @@ def _advice(error: Any, context: Any, gone: Mapping[str, str]) -> str | None:
         return f"{command[0]}; {gone[command[1]]}" if command[1] in gone else None
     option = getattr(error, "option_name", "")
     field = option.lstrip("-").replace("-", "_")
+    field = ELSEWHERE.get(field.replace("_", ""), field)
     options = {
         name for param in getattr(getattr(context, "command", None), "params", ()) for name in param.opts
     }

@@ -16,6 +16,7 @@ class Images:
     fingerprint: str = "images-1"
     train_images: int = 10_240
     val_images: int = 1_024
+    skipped_images: int = 0
     num_classes: int = 16
     size: int | None = None
 

@@ -44,7 +44,9 @@ def make_table(rows: Sequence[Mapping[str, Any]], noise: float | None = NOISE, *
                 name: value[number] if isinstance(value, list) else value for name, value in row.items()
             }
             runs.append({**figures, "row": label, "round": figures["round"] or number + 1})
-        middle = {name: value[0] if isinstance(value, list) else value for name, value in row.items()}
+        middle = {
+            name: (value or [None])[0] if isinstance(value, list) else value for name, value in row.items()
+        }
         rate = (middle["images_per_epoch"] or 1) / middle["epoch_time_s"] if middle["epoch_time_s"] else None
         lines.append({**middle, "label": label, "repeats": processes, "images_per_s": rate})
     summary = pd.DataFrame(lines).set_index("label")

@@ -30,7 +30,6 @@ from gpubench.schema.events import (
     Result,
     Settle,
     Steps,
-    StepTimes,
     StopFilling,
     Warm,
 )  # fmt: skip
@@ -162,7 +161,7 @@ def steps(rank: int, number: int, count: int, seconds: float, *, wait_s: float =
 
 
 RESULT = Result(
-    rank=0, steps_per_epoch=6, step_ms=StepTimes(p50=5.0, p95=9.0), breakdown=None, no_exchange=None, exchange_mib=None,
+    rank=0, steps_per_epoch=6, breakdown=None, no_exchange=None, exchange_mib=None,
     quality=None, memory=None, cpu_probe_ms=2.0, phases={"start": 0.1}, at=1.0, params_m=0.06, gmacs_per_image=0.001,
 )  # fmt: skip
 

@@ -26,7 +26,7 @@ FEWEST_SIZES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Series:
+class BatchSeries:
     """Rows that differ in their batch size alone, and in what may fairly move along with it."""
 
     label: Mapping[str, Any]
@@ -37,7 +37,7 @@ class Series:
     interrupted: tuple[int, ...] = ()
 
 
-def find_series(rows: TableRows) -> list[Series]:
+def find_series(rows: TableRows) -> list[BatchSeries]:
     """The series along the batch size, of what ran alone; none where it does not vary by itself."""
     alone = rows.summary[rows.summary["group"].isna()]
     is_target = bool(alone["until_top1"].notna().any())  # who trains to a target asks for that
@@ -58,7 +58,7 @@ def find_series(rows: TableRows) -> list[Series]:
         members = alone[numbers == number].sort_values("batch_size", kind="stable")
         first = members.iloc[0]
         series.append(
-            Series(
+            BatchSeries(
                 label={name: plain(first[name]) for name in names},
                 rows=tuple(row for row in map(int, members.index) if row in rows.rates),
                 out_of_memory=tuple(map(int, members.index[members["status"] == "oom"])),
@@ -144,7 +144,7 @@ def make_findings(
     ]
 
 
-def find_fastest_series(series: Sequence[Series], rates: Mapping[int, float]) -> Series:
+def find_fastest_series(series: Sequence[BatchSeries], rates: Mapping[int, float]) -> BatchSeries:
     """The series with the best rate, among those of at least FEWEST_SIZES where there are such."""
     large = [members for members in series if len(members.rows) >= FEWEST_SIZES] or series
     return max(large, key=lambda members: max(rates[row] for row in members.rows))
@@ -165,7 +165,9 @@ def sort_by_rate(others: Mapping[int, Evidence], choice: Choice) -> tuple[tuple[
     return tuple(row for row in others if not is_slower(row)), tuple(row for row in others if is_slower(row))
 
 
-def find_least_costs(series: Sequence[Series], costs: Figures, claims: Sequence[Claim]) -> list[LeastCost]:
+def find_least_costs(
+    series: Sequence[BatchSeries], costs: Figures, claims: Sequence[Claim]
+) -> list[LeastCost]:
     """Where memory x time is least, of each series of which every row knows it."""
     least = []
     for number, members in enumerate(series):

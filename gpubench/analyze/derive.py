@@ -1,4 +1,4 @@
-"""What the rows of a table say beside each other: growth, slowdown, overlap gain, speed-up, cost, and how sure each is."""
+"""What the rows of a table say beside each other: growth, slowdown, speed-up, cost, and how sure each of these is."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def sharing_word(gain: pd.Series[Any]) -> pd.Series[Any]:
 
 def keep_memory(runs: Runs) -> Runs:
     """The runs without the figures and the doubts that are not of memory."""
-    runs = runs.assign(**{name: runs[name].where(False) for name in OF_TIME})
+    runs = runs.assign(**{name: runs[name].where(np.zeros(len(runs), dtype=bool)) for name in OF_TIME})
     codes = runs["doubts"].map(
         lambda cell: "+".join(code for code in cell.split("+") if "memory" in doubt_of(code).about) or None,
         na_action="ignore",
@@ -366,7 +366,7 @@ def _fill_gain(rows: Rows, jobs: Places) -> None:
     size = np.nanmax([0, *rows.figure("jobs_of_group")[jobs]])
     if len(jobs) < max(2, size) or np.isnan(rows.figure("slowdown")[jobs]).any():
         return
-    gain = (np.sum(1 / rows.figure("slowdown")[jobs]) - 1) / (len(jobs) - 1)
+    gain = float((np.sum(1 / rows.figure("slowdown")[jobs]) - 1) / (len(jobs) - 1))
     ends = _gain_interval(rows, jobs)
     if ends is not None and len(np.unique(rows.repeats[jobs])) > 1:
         gain = ends[0]  # of the runs that all jobs have, as its interval is
@@ -463,5 +463,5 @@ def _fill_crossings(rows: Rows) -> None:
     rows.put_ends("top1_crossing", "_s", np.arange(rows.size), (low, high))
     times = np.where(all_crossed, np.exp(crossed.mean), np.nan)
     rows.columns["top1_crossing_s"] = np.where(several, times, rows.figure("top1_crossing_s"))
-    kinds = np.where(all_crossed, np.where(confirmed, CONFIRMED, UNCONFIRMED), None)
-    rows.columns["top1_crossing"] = np.where(several, kinds, rows.summary["top1_crossing"].astype(object))
+    kinds = pd.Series(np.where(confirmed, CONFIRMED, UNCONFIRMED), dtype=object).where(all_crossed, None)
+    rows.columns["top1_crossing"] = kinds.where(several, rows.summary["top1_crossing"])

@@ -1,4 +1,4 @@
-"""A results folder, read: its processes as `Runs`, its configurations as `Summary`, and which rows are of which table."""
+"""A results folder, read: processes as `Runs`, configurations as `Summary`, and which rows are of which table."""
 
 from __future__ import annotations
 
@@ -111,8 +111,7 @@ def read_folder(path: Path, tell: Callable[[str], None]) -> Folder:
 
     results = Results(path)
     records = read_records(results, report_problem)
-    # Text as plain objects: of a hundred columns of a few lines, Arrow's would take most of the time.
-    with collector_paused(), pd.option_context("future.infer_string", False):
+    with collector_paused():
         return analyze_records(results, records, problems, report_problem)
 
 
@@ -136,7 +135,7 @@ def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Planned:
+class _PlannedRows:
     """What the stored plans say of a folder's trials."""
 
     rows: list[Row] = field(default_factory=list)
@@ -183,9 +182,11 @@ def analyze_records(
     )
 
 
-def _read_plans(plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record]) -> _Planned:
+def _read_plans(
+    plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record]
+) -> _PlannedRows:
     """What the plans say. `chosen`: the records that count."""
-    planned = _Planned()
+    planned = _PlannedRows()
     known_ids = {record.trial_id for record in chosen}
     ran_out = any(record.status == "oom" for record in records)
     oom = out_of_memory(newest(records).values() if ran_out else ())
@@ -277,9 +278,8 @@ SHARES_OF_SPACE = ("cpu", "gpu memory", "input", "power")
 
 
 def _add_group_facts(runs: Runs) -> None:
-    """Fills what this version says of groups as any version stored them: `sharing`, `full_together`, and the size."""
+    """Fills what this version says of groups as any version stored them: `sharing` and `full_together`."""
     facts = runs["together"]
-    runs["jobs_of_group"] = pd.array([known and known.jobs for known in facts], dtype="Int64")
     gain = runs["overlap_gain"]
     runs["sharing"] = sharing_word(gain)
     has_resources = np.array([bool(known and known.resources) for known in facts], dtype=bool)
@@ -298,7 +298,7 @@ def name_full(facts: GroupFacts) -> str | None:
 # ---- tables ----
 
 
-def _build_tables(runs: Runs, planned: _Planned) -> tuple[list[Table], Summary, Members]:
+def _build_tables(runs: Runs, planned: _PlannedRows) -> tuple[list[Table], Summary, Members]:
     current = runs[~runs["superseded"]]
     tables: list[Table] = []
     summaries: list[Summary] = []
@@ -347,7 +347,7 @@ def _listed_runs(runs: Runs, ids: Sequence[str]) -> Runs:
     return listed_runs.iloc[np.argsort(listed_runs["trial_id"].map(places).to_numpy(), kind="stable")]
 
 
-def _unlisted_runs(runs: Runs, name: str, planned: _Planned) -> Runs:
+def _unlisted_runs(runs: Runs, name: str, planned: _PlannedRows) -> Runs:
     """Those of this experiment that no plan lists, sorted by what varies: records come in no useful order."""
     every = {trial for ids in planned.members.values() for trial in ids}
     mine = runs[(runs["experiment"] == name) & ~runs["trial_id"].isin(every)]
@@ -468,13 +468,12 @@ def place_columns(rows: Summary) -> list[str]:
 
 def frame_csv(frame: pd.DataFrame, names: Sequence[str]) -> str:
     """A CSV with these columns, as `csv_text.csv_cell` writes their values."""
-    columns = [
-        (values.to_numpy(object, na_value=None) if is_masked(values) else values.to_numpy()).tolist()
-        for values in (frame[name] for name in names)
-    ]
+    columns = [list_values(frame[name]) for name in names]
     return csv_text(names, zip(*columns, strict=True) if len(frame) else ())
 
 
-def is_masked(values: pd.Series[Any]) -> bool:
-    """Whether what is missing in a column is no value of numpy's."""
-    return isinstance(values.dtype, pd.api.extensions.ExtensionDtype)
+def list_values(values: pd.Series[Any]) -> list[Any]:
+    """The values as Python's own; what is missing is None or NaN."""
+    if pd.api.types.is_extension_array_dtype(values.dtype):
+        values = values.astype(object).where(values.notna(), None)
+    return values.tolist()

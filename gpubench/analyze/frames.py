@@ -23,7 +23,7 @@ Runs: TypeAlias = pd.DataFrame
 """A line a process: every attempt that counts, then planned trials without one (`status` skipped or missing).
 
 All columns of trials.csv under their names, in their units, with the dtypes of their definition: whole numbers Int64,
-other numbers float64, yes or no boolean, lists as tuples (object), all else text (`started_at`, too). Besides:
+other numbers float64, yes or no boolean, lists as tuples and text as objects (`started_at` is text). Besides:
 
 - `source`, `kind` (epoch_times.Kind), `log` (relative path), `machine` (GPU model, CPU model on a CPU), `allowance`
 - `steady_step_s`, `took_s`, `gpu_total_mib`, `gpu_reserved_mib`, `val_images`, `image_files`
@@ -31,6 +31,7 @@ other numbers float64, yes or no boolean, lists as tuples (object), all else tex
 - `asked`, `doubt_texts`, `missing`, `provenance`, `variant_definition`: mappings
 - `is_asked_known`, `is_gpu_ids_auto`, `is_workers_auto`: whether the record tells what was left to the machine, and
   whether these fields were
+- `jobs_of_group`: how many jobs its group has, as far as the record tells
 - `has_all_figures`: False for further rounds of versions before 0.2, which measured the time alone
 - `superseded`, `elsewhere` (another part of the plan measures it), `further_rounds` (attempts of later rounds that
   don't count, for the first one can't be read)
@@ -89,6 +90,7 @@ def runs_of(rows: Sequence[Row]) -> Runs:
     images = values["images"]
     series["val_images"] = as_dtype([known and known.val_images for known in images], "whole")
     series["image_files"] = as_dtype([known and known.files for known in images], "text")
+    series["jobs_of_group"] = as_dtype([facts and facts.jobs for facts in values["together"]], "whole")
     asked: Sequence[Mapping[str, Any]] = values["asked"]
     series["is_asked_known"] = np.array([bool(fields) for fields in asked], dtype=bool)
     for field in ("gpu_ids", "workers"):
@@ -116,11 +118,11 @@ def as_dtype(values: Sequence[Any], form: str) -> Any:
     return as_objects(values)
 
 
-def as_objects(values: Sequence[Any]) -> npt.NDArray[np.object_]:
-    """One object each, whatever they hold: numpy would make a matrix of tuples of one length."""
+def as_objects(values: Sequence[Any]) -> pd.Series[Any]:
+    """One object each, text, too: of a hundred columns of a few lines, Arrow's would take most of the time."""
     array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
+    array[:] = values  # numpy would make a matrix of tuples of one length
+    return pd.Series(array, dtype=object)
 
 
 # ---- one line a configuration ----
@@ -160,7 +162,7 @@ def number_configurations(runs: Runs) -> pd.DataFrame:
 
 
 def hardware_of(runs: Runs) -> pd.Series[Any]:
-    """The machine of each run; of a job those of all jobs of its group, for one on a CPU may run beside one on a GPU."""
+    """The machine of each run; of a job those of all of its group, for one on a CPU may run beside one on a GPU."""
     machines = runs["machine"].astype(object)
     jobs = runs.loc[runs["group_id"].notna() & runs["machine"].notna(), ["group_id", "allowance", "machine"]]
     if jobs["machine"].nunique() < 2:
@@ -178,8 +180,8 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     """A line a configuration, labelled from 0 in order of first appearance, with what its processes tell together.
 
     `runs`: of one table. Times are geometric means over the processes that ended ok, other figures medians (GEOMETRIC,
-    OF_ALL and `_together` name the rules); where only one did, they are its own. The memory of `growth` and all that
-    compares rows comes later.
+    OF_ALL and `_together` name the rules); where only one did, they are its own. What compares rows
+    comes later.
     """
     order = number_configurations(runs)
     number = order["row"].to_numpy()

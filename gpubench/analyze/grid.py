@@ -198,7 +198,7 @@ def build_network_groups(summary: pd.DataFrame, finding: NetworkSizeFinding) -> 
 def describe_network_columns(summary: pd.DataFrame, finding: NetworkSizeFinding) -> tuple[ReportColumn, ...]:
     """The columns of a table of networks: times on few devices and on more stand side by side."""
     field = "gpus" if summary["gpus"].fillna(0).max() > 0 else "ranks"
-    fewest = min(int(summary.at[claim.baseline, field]) for claim in finding.claims)
+    fewest = int(summary.loc[[claim.baseline for claim in finding.claims], field].min())
     return (
         ReportColumn(name="network", is_number=False),
         ReportColumn(name="gmacs_per_image", is_number=True),
@@ -211,13 +211,11 @@ def describe_network_columns(summary: pd.DataFrame, finding: NetworkSizeFinding)
 
 
 def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tuple[RowGroup, ...]:
-    """A line a group of jobs: their times alone and together, and how much work they got done."""
+    """A line a group of jobs: their times together, by how much each was slowed down, how much work they got done."""
     lines = []
     for group in finding.groups:
         jobs = summary.loc[list(group.rows)]
-        figures = [
-            tuple(map(plain, jobs[name])) for name in ("solo_epoch_time_s", "epoch_time_s", "slowdown")
-        ]
+        figures = [tuple(map(plain, jobs[name])) for name in ("epoch_time_s", "slowdown")]
         work = Cell(
             value=group.work,
             low=group.bound if group.is_lower_bound else None,
@@ -227,10 +225,14 @@ def build_sharing_groups(summary: pd.DataFrame, finding: SharingFinding) -> tupl
         lines.append(
             ReportRow(
                 labels=group.rows,
-                cells=(Cell(value=group.name), *(Cell(value=value) for value in figures), work,
-                       Cell(value=group.overlaps)),
+                cells=(
+                    Cell(value=group.name),
+                    *(Cell(value=value) for value in figures),
+                    work,
+                    Cell(value=group.overlaps),
+                ),
             )
-        )  # fmt: skip
+        )
     return (RowGroup(head={}, rows=tuple(lines)),)
 
 

@@ -129,7 +129,7 @@ def _half_width(variance: Floats, degrees: Any) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class Ratios:
-    """Ratios of geometric means of two rows each, on the log scale: an entry a pair; NaN where a row has one process."""
+    """Ratios of geometric means of two rows each, on the log scale; NaN where a row is of one process."""
 
     log: Floats
     half: Floats
@@ -187,7 +187,7 @@ def compare_rows(
     np.maximum.at(width, processes.row, processes.width)
     is_first = np.zeros(len(over), dtype=bool) if whole_rounds else known & (width[over] != width[under])
 
-    log, variance, common, rounds = (np.full(len(over), np.nan) for _ in range(4))
+    log, variance, common = (np.full(len(over), np.nan) for _ in range(3))
     apart = np.zeros(len(over), dtype=bool)
     is_same_rounds = np.zeros(len(over), dtype=bool)
     for by_first in {*is_first.tolist()}:

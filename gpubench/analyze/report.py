@@ -76,7 +76,7 @@ def build_table(
     """Columns and lines: a line a group of jobs, a network, or a row."""
     first = findings[0] if findings else None
     if isinstance(first, SharingFinding) and not wanted:
-        names: tuple[str, ...] = ("group", "solo_epoch_time_s", "epoch_time_s", "slowdown", "work", "overlap")
+        names: tuple[str, ...] = ("group", "epoch_time_s", "slowdown", "work", "overlap")
         columns = tuple(ReportColumn(name=name, is_number=name not in ("group", "overlap")) for name in names)
         return columns, build_sharing_groups(rows.summary, first)
     if isinstance(first, NetworkSizeFinding) and not wanted:

@@ -297,6 +297,7 @@ class Fields:
         fewer = np.where(some < others, before, after)
         begins = (self.devices[fewer] == 1) & (self.frame["strategy"].to_numpy()[fewer] == "single")
         same_share = same_batch | (per_device[before] == per_device[after])
-        return np.where(
+        fair: Mask = np.where(
             some == others, same_batch | beside, same_share & (begins | (self.way[before] == self.way[after]))
         )
+        return fair

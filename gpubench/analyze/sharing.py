@@ -30,10 +30,12 @@ WORK, SLOWDOWN = "work", "slowdown"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Group:
+class JobGroup:
     """Jobs that ran together, as the summary has them."""
 
     name: str
+    label: Mapping[str, Any]
+    """Fields that tell it from others of its name."""
     rows: tuple[int, ...]
     jobs: int
     """How many they were; a job without a record has no row."""
@@ -48,7 +50,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     times, alone = find_times(rows), find_alone(rows)
     baselines = find_baselines(rows, times, alone)
     claims = []
-    for group in list_groups(rows.summary):
+    for group in list_groups(rows):
         claims += [
             Claim(
                 metric=SLOWDOWN,
@@ -102,7 +104,7 @@ def make_findings(
     }
     alone = find_alone(rows)
     groups = []
-    for group in list_groups(rows.summary):
+    for group in list_groups(rows):
         spoilt_by = next((spoilt[alone[row]] for row in group.rows if alone.get(row) in spoilt), None)
         groups.append(_judge(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
     if not groups:
@@ -143,18 +145,34 @@ def find_borders(jobs: int) -> tuple[float, float]:
     return 1 + NO_OVERLAP * (jobs - 1), 1 + FULL_OVERLAP * (jobs - 1)
 
 
-def list_groups(summary: pd.DataFrame) -> list[Group]:
-    """The groups of jobs of a table, in its order. A name that several share tells nothing, and is left out."""
-    jobs = summary[summary["group"].notna()]
+def list_groups(rows: TableRows) -> list[JobGroup]:
+    """The groups of jobs of a table, in its order.
+
+    Copies are named by what they are copies of. Groups that share a name are told apart by the fields in which all jobs
+    of each are alike.
+    """
+    jobs = rows.summary[rows.summary["group"].notna()]
     shared = jobs.groupby("group")["unit"].nunique()
-    return [
-        Group(
-            name=name if shared[name := str(members["group"].iloc[0])] == 1 else "",
-            rows=tuple(map(int, members.index)),
-            jobs=max(len(members), int(members["jobs_of_group"].fillna(0).max())),
+    groups = []
+    for _, members in jobs.groupby("unit", sort=False):
+        name = str(members["group"].iloc[0])
+        label = {}
+        if shared[name] > 1:
+            namesakes = jobs[jobs["group"] == name]
+            label = {
+                field: members[field].iloc[0]
+                for field in rows.varied
+                if members[field].nunique(dropna=False) == 1 < namesakes[field].nunique(dropna=False)
+            }
+        groups.append(
+            JobGroup(
+                name="" if "copies" in rows.varied else name,
+                label={} if "copies" in rows.varied else label,
+                rows=tuple(map(int, members.index)),
+                jobs=max(len(members), int(members["jobs_of_group"].fillna(0).max())),
+            )
         )
-        for _, members in jobs.groupby("unit", sort=False)
-    ]
+    return groups
 
 
 def find_times(rows: TableRows) -> Figures:
@@ -188,7 +206,7 @@ def find_baselines(
     return baselines | {row: (label, list(times[label].values())) for row, label in known.items()}
 
 
-def list_common_runs(group: Group, times: Figures) -> list[list[float]]:
+def list_common_runs(group: JobGroup, times: Figures) -> list[list[float]]:
     """For each job its times, one for each run of the group that all of its jobs ended, in the same order."""
     samples = [times.get(row, {}) for row in group.rows]
     common = [key for key in samples[0] if all(key in others for others in samples)]
@@ -196,10 +214,11 @@ def list_common_runs(group: Group, times: Figures) -> list[list[float]]:
 
 
 def _judge(
-    group: Group, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
+    group: JobGroup, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
 ) -> SharingGroup:
     facts: dict[str, Any] = {
         "name": group.name,
+        "label": group.label,
         "rows": group.rows,
         "jobs": group.jobs,
         "predicted_work": _predict_work(group, summary),
@@ -241,7 +260,7 @@ def _judge(
     )
 
 
-def _predict_work(group: Group, summary: pd.DataFrame) -> float | None:
+def _predict_work(group: JobGroup, summary: pd.DataFrame) -> float | None:
     """The work that was predicted before the group ran; None where a job has no prediction."""
     slowdowns = summary.loc[list(group.rows), "predicted_slowdown"].astype("float64")
     if slowdowns.isna().any() or len(slowdowns) < group.jobs:

@@ -116,5 +116,5 @@ def _with_seeds(evidence: Evidence, *epochs: float) -> Evidence:
     """The evidence with what seeds may differ by, too; it matters where nothing can be tested."""
     if evidence.noise is None or not all(number > 0 for number in epochs):
         return replace(evidence, noise=None)
-    shares = (math.log1p(EPOCHS_APART / number) for number in epochs)
+    shares = (EPOCHS_APART / number for number in epochs)
     return replace(evidence, noise=math.hypot(evidence.noise, *shares))

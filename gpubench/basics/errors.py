@@ -11,7 +11,8 @@ The message is one line that says what is wrong and what to do.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpubench.basics.quoted import LONGEST_SHOWN, shown
 
@@ -40,6 +41,27 @@ class ResumableError(GpubenchError):
     exit_code = 75
 
 
+ELSEWHERE: Mapping[str, str] = {
+    "learningrate": "lr",
+    "dtype": "precision",
+    "amp": "fp16",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+    "float32": "fp32",
+    "dataparallel": "dp",
+    "distributeddataparallel": "ddp",
+    "fullyshardeddataparallel": "fsdp",
+    "latex": "tex",
+    "vitbasepatch16": "vit_b_16",
+    "vitbasepatch32": "vit_b_32",
+    "vitlargepatch16": "vit_l_16",
+    "vitlargepatch32": "vit_l_32",
+    "vithugepatch14": "vit_h_14",
+}
+"""What PyTorch, timm and others call a name, in small letters and digits alone -> the name here."""
+
+
 def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> UsageError:
     """A UsageError for a name that isn't one of `valid`: names the nearest, or lists them all."""
     names = sorted(valid)
@@ -50,18 +72,31 @@ def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> Usage
         tail = "valid: " + ", ".join(name[:LONGEST_SHOWN] for name in names)
     else:
         tail = f"{len(names)} are known, for example " + ", ".join(names[:5])
+    if kind == "model":
+        tail += f"{'' if near else ';'} gpubench data list shows them all"
     return UsageError(f"unknown {kind} {shown(name)}: {hint or tail}")
 
 
 def nearest(name: str, valid: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The one of `valid` that `name` is nearly; None where none is.
+    """The one of `valid` that `name` is nearly, or is elsewhere called so; None where none is.
 
     Of names that are as few slips away, one of the same length: `dpp` is rather `ddp` than `dp`, for a key is sooner
     hit wrongly than once too often.
     """
     short = name[:LONGEST_SHOWN]
-    near = difflib.get_close_matches(short, sorted(valid), n=5, cutoff=cutoff)
+    names = sorted(valid)
+    by_letters = {_letters(known): known for known in names} | {
+        other: known for other, known in ELSEWHERE.items() if known in names
+    }
+    plain = _letters(short).removesuffix("224")  # timm's names end in the size of the image
+    if plain in by_letters:
+        return by_letters[plain]
+    near = difflib.get_close_matches(short, names, n=5, cutoff=cutoff)
     return min(near, key=lambda one: (_slips(short, one), len(one) != len(short)), default=None)
+
+
+def _letters(name: str) -> str:
+    return re.sub("[^a-z0-9]", "", name.lower())
 
 
 def _slips(one: Sequence[str], other: Sequence[str]) -> int:

@@ -48,7 +48,7 @@ def resize(
 
 
 def show() -> None:
-    """List the variants and the data sets known by name."""
+    """List the variants, data sets and models known by name."""
     from gpubench.commands import data as command
 
     command.show()

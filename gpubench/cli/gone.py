@@ -4,8 +4,14 @@ from __future__ import annotations
 
 GONE: dict[str, str] = {
     "--ahead": "leave it out: trials of further rounds start when their turn has come",
+    "--by": "sort rows with gpubench table --sort NAME",
+    "--efficiency": "the columns strong_efficiency_pct and weak_efficiency_pct have it, row by row",
+    "--explain": "gpubench sweep -n prints the plan, and trials.csv has every field of each trial",
     "--noise": "one process says likely at most; measure several with gpubench sweep --rounds 3",
     "--reference": "leave it out: rows that are compared stay on one node",
+    "--sources": "each record under records/ says where a figure is from (provenance), and why one is missing",
+    "--terminal": "gpubench plot writes files, and gpubench table prints the figures",
+    "--to tensorboard": "write --to mlflow, which has series and pictures of runs, too",
     "--train-images": "measure with gpubench sweep --set train_images=N",
 }
 """Option or command, as it was typed -> what to do instead."""

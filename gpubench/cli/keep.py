@@ -9,6 +9,7 @@ import typer
 
 from gpubench import completion
 from gpubench.basics.errors import UsageError, unknown
+from gpubench.cli.gone import GONE
 from gpubench.cli.options import ResultsFolders, text
 from gpubench.export.formats import FORMATS, PLAINLY, SHEETS, Asked
 from gpubench.export.trackers import TRACKERS
@@ -43,7 +44,7 @@ def export(
         text(
             "--to",
             "TRACKER",
-            "mlflow or tensorboard: a run for each trial; --out is then a folder, or an MLflow address.",
+            "mlflow: a run for each trial; --out is then a folder, or an MLflow address.",
             completion.one_of(TRACKERS),
         ),
     ] = None,
@@ -71,6 +72,8 @@ def export(
     if sheet not in SHEETS:
         raise unknown("sheet", sheet, SHEETS)
     asked = Asked(sheet=sheet, dialect=dialect)
+    if gone := GONE.get(f"--to {to}"):
+        raise UsageError(f"No such tracker: {to}; {gone}")
     if to is not None:
         if form is not None or asked != PLAINLY:
             given = (

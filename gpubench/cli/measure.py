@@ -179,13 +179,6 @@ def sweep(
         Path | None, how("--out", text="Results folder (default: results/NAME)", metavar="FOLDER")
     ] = None,
     dry_run: Annotated[bool, how("--dry-run", "-n", text="Print the plan and run nothing.")] = False,
-    explain: Annotated[
-        bool,
-        how(
-            "--explain",
-            text="With -n: where each field has its value from; with --json a line for each trial.",
-        ),
-    ] = False,
     quiet: Annotated[bool, how("--quiet", "-q", text="Print only the path of the results.")] = False,
     json_: Annotated[bool, how("--json", text="Print a JSON line for each trial.")] = False,
 ) -> None:
@@ -193,8 +186,6 @@ def sweep(
     with _nothing_measured():
         from gpubench.commands import sweep as command
 
-        if explain and not dry_run:
-            raise UsageError("--explain is about the plan: give -n, too")
         options = asked_of(
             fields,
             set_=set_,
@@ -226,7 +217,6 @@ def sweep(
                 agents=agent or (),
                 network=network,
                 out=out,
-                explain=("json" if json_ else "text") if explain else None,
                 mode="plan" if dry_run else "quiet" if quiet else "json" if json_ else "table",
             )
         )

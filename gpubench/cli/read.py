@@ -38,17 +38,6 @@ def table(
         str | None,
         text("--sort", "NAME,-NAME,…", "Show rows by columns; -NAME: largest first.", completion.columns),
     ] = None,
-    by: Annotated[
-        str | None,
-        text("--by", "NAME", "Show rows in parts, one for each value.", completion.column),
-    ] = None,
-    efficiency: Annotated[
-        str | None,
-        text("--efficiency", "90%", "Judge several GPUs by this, in place of 80 %."),
-    ] = None,
-    sources: Annotated[
-        bool, typer.Option("--sources", help="Where the figures come from, and why others are empty.")
-    ] = False,
     *,
     form: str | None,
 ) -> None:
@@ -59,12 +48,9 @@ def table(
         command.table(
             results or (),
             form=form,
-            sources=sources,
             columns=columns,
-            efficiency=efficiency,
             where=where or (),
             sort=sort,
-            by=by,
         )
     )
 
@@ -151,16 +137,11 @@ def plot(
         str | None,
         text("--trial", "ID", "What was sampled of this trial; the id's start will do."),
     ] = None,
-    terminal: Annotated[
-        bool, typer.Option("--terminal", help="Draw the main picture here, as text.")
-    ] = False,
 ) -> None:
     """Draw pictures of results: growth, scaling, variants, slowdowns, energy, a trial's samples."""
     from gpubench.commands import plot as command
 
-    raise typer.Exit(
-        command.plot(results or (), out=out, formats=form, only=only, trial_id=trial, in_terminal=terminal)
-    )
+    raise typer.Exit(command.plot(results or (), out=out, formats=form, only=only, trial_id=trial))
 
 
 def compare(

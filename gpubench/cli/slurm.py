@@ -109,7 +109,7 @@ def slurm(
     behind = list(context.meta[BEHIND])
     if any(word.split("=")[0] == "--out" for word in behind):
         raise UsageError("--out stands before --, for the tables need it, too")
-    if measures_nothing := {"-n", "--dry-run", "--explain"} & set(behind):
+    if measures_nothing := {"-n", "--dry-run"} & set(behind):
         raise UsageError(
             f"with {min(measures_nothing)} the job would measure nothing: ask gpubench sweep itself"
         )

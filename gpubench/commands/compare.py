@@ -20,6 +20,7 @@ from gpubench.plan.values import as_text, parse, percent
 from gpubench.report.comparison.answers import GUESSED
 from gpubench.report.comparison.forms import as_markdown, in_lines
 from gpubench.report.comparison.json_form import as_json
+from gpubench.report.comparison.notes import attempts_of
 from gpubench.report.comparison.side import Side
 from gpubench.report.contents import Contents
 from gpubench.report.forms import AnswerForm
@@ -44,7 +45,7 @@ def compare(
 ) -> int:
     """`gpubench compare`: 0, or REGRESSION where one beyond the threshold is shown.
 
-    `strict`: also where one is not excluded.
+    `strict`: also where one is not excluded. Raises UnusableError where nothing could be compared.
     """
     of = _figures(figures)
     limit = None if threshold is None else percent(threshold, "--threshold") / 100
@@ -74,15 +75,38 @@ def compare(
 
 
 def _exit_code(found: SideBySide, *, strict: bool) -> int:
-    if found.threshold is None:
-        return 0
     if found.regressions or found.broken:
         return REGRESSION
+    if _is_same_measurement(found):
+        raise UnusableError(
+            "A and B are the same measurements, which tell nothing of a difference; name two results folders, or two "
+            "values of a field: --field precision=fp32,bf16"
+        )
+    if found.threshold is None:
+        if not found.beside:
+            raise UnusableError(
+                "nothing could be compared: no trial that ended ok in A matches one of B that did"
+            )
+        return 0
     if found.guessed:
         raise UnusableError(f"no trial of A is one of B: {GUESSED}")
     if not found.checked:
         raise UnusableError("nothing could be compared, so no regression could have been seen")
     return REGRESSION if strict and found.undecided else 0
+
+
+def _is_same_measurement(found: SideBySide) -> bool:
+    """Whether A and B are one folder, or a copy of it: the same attempts with the same figures, and none besides."""
+    return (
+        bool(found.beside)
+        and not (found.matching.only_a or found.matching.only_b)
+        and all(a.status == b.status for a, b in found.not_ok)
+        and all(
+            attempts_of(pair.a) == attempts_of(pair.b)
+            and all(figure.a == figure.b for figure in pair.figures.values())
+            for pair in found.beside
+        )
+    )
 
 
 def _figures(text: str | None) -> tuple[FigureName, ...]:

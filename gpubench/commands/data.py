@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
 from pathlib import Path
 
 from gpubench.basics.errors import UsageError
@@ -80,4 +81,7 @@ def show() -> None:
             f"  {name:<13}  {named.train_images:,} + {named.val_images:,} images of {named.size}×{named.size}"
         ]
     out += ["  PATH           any folder of CLASS/*.jpg, or train/CLASS/*.jpg and val/CLASS/*.jpg"]
+    out += ["", "models (--model):"]
+    out += textwrap.wrap(", ".join(catalog.models()), 78, initial_indent="  ", subsequent_indent="  ")
+    out += ["  FILE.py:FUNCTION  a model of your own"]
     sys.stdout.write("\n".join(out) + "\n")

@@ -1,16 +1,15 @@
-"""What `gpubench plot` does: pictures of results folders, as files or in the terminal."""
+"""What `gpubench plot` does: pictures of results folders, as files."""
 
 from __future__ import annotations
 
-import shutil
-import sys
+import mimetypes
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.basics.words import clean
 from gpubench.commands.opened import readings, warn
-from gpubench.plot import files, terminal, trial
+from gpubench.plot import files, trial
 from gpubench.plot.description import Picture
 from gpubench.plot.draw import need_matplotlib, why_none
 from gpubench.plot.pictures import PICTURES, described
@@ -21,8 +20,6 @@ from gpubench.results.counting import newest
 FORMATS = ("svg", "png", "pdf")
 FOLDER = "plots"
 """In a results folder."""
-OFF_TERMINAL = 100
-"""Columns where nobody knows how wide the output is."""
 
 Found = list[tuple[Reading, Picture]]
 
@@ -34,17 +31,18 @@ def plot(
     formats: str | None,
     only: str | None,
     trial_id: str | None,
-    in_terminal: bool,
 ) -> int:
     """`gpubench plot`. `formats`, `only`: names with commas between them."""
     kinds = _names("picture", only, PICTURES)
     wanted = _names("format", formats, FORMATS) or ["svg"]
-    if in_terminal and (out is not None or formats is not None):
-        raise UsageError("--terminal draws into the terminal: give no --out or --format with it")
+    if out is not None and not out.is_dir() and mimetypes.guess_type(out.name)[0]:
+        raise UsageError(
+            f"--out names a folder, and {clean(str(out))} is the name of a file; the format is given by --format "
+            f"{' or '.join(FORMATS)}"
+        )
     if trial_id is not None and kinds not in ([], ["trial"]):
         raise UsageError("--trial draws that trial's samples alone: give no other picture with --only")
-    if not in_terminal:
-        need_matplotlib()
+    need_matplotlib()
     found = readings(folders)
     pictures = _of_trial(found, trial_id) if trial_id is not None else _all(found, kinds)
     if not pictures:
@@ -52,8 +50,6 @@ def plot(
     for kind in kinds:
         if kind not in {picture.name for _, picture in pictures}:
             warn(f"no picture {kind}: it needs {PICTURES[kind].needs}")
-    if in_terminal:
-        return _show(pictures[0][1])
     return _write(pictures, out, wanted)
 
 
@@ -100,13 +96,6 @@ def _of_trial(found: Sequence[Reading], start: str) -> Found:
             f"--trial: nothing was sampled of {ids[0]}, or its samples are not in the results folder"
         )
     return made[:1]
-
-
-def _show(picture: Picture) -> int:
-    encoding = sys.stdout.encoding or "ascii"
-    columns = shutil.get_terminal_size((OFF_TERMINAL, 24)).columns
-    sys.stdout.write(encodable(terminal.text(picture, columns, terminal.signs_for(encoding)), encoding))
-    return 0
 
 
 def _write(pictures: Found, out: Path | None, formats: Sequence[str]) -> int:

@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 from rich.console import Console
 
@@ -19,7 +18,6 @@ from gpubench.node.node import this_machine
 from gpubench.plan import shards, values
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.options import Options
-from gpubench.plan.origins import given
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
 from gpubench.report import live
@@ -35,7 +33,7 @@ from gpubench.sweep.announcing import (
 )
 from gpubench.sweep.bench import Bench
 from gpubench.sweep.closing import Mode, emit, finish, goes_on, others_words
-from gpubench.sweep.dry_run import print_origins, print_plan
+from gpubench.sweep.dry_run import print_plan
 from gpubench.sweep.job_time import job_time
 from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preflight import announced, check_given_gpus, check_hardware, look_around, other_load
@@ -68,14 +66,13 @@ def sweep(
     agents: Sequence[str] = (),
     network: str | None = None,
     out: Path | None,
-    explain: Literal["text", "json"] | None = None,
     mode: Mode,
 ) -> int:
     """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `find_max_batch`: batch
     sizes at the edge of memory are tried, too. `shard`: `2/8`, the part of the plan that is run here. `join`: whether
     others may work through the plan in the same folder; None: where this process is one of several of a SLURM job, or
     has a part. `spare`: what a SLURM job keeps for its end. `agents`, `network`: how further nodes are reached, and how
-    they reach this one (`node/cluster.py`). `explain`: in mode `plan`, where fields have their values from."""
+    they reach this one (`node/cluster.py`)."""
     own = None if shard is None else shards.Shard.parse(shard)
     spare_s = None if spare is None else values.seconds(spare, "--spare")
     node = this_machine()
@@ -122,10 +119,6 @@ def sweep(
         )
     for line in left_out_lines(sources, results if mode != "plan" else None):
         view.say(line)
-    if explain is not None:
-        where = "built-in" if path is None else path.name
-        print_origins(work, given(experiment, where, has_jobs=bool(options.jobs)), explain)
-        return 0
     if mode == "plan":
         work.load(view.say)
         planned = work.pending()
@@ -134,6 +127,7 @@ def sweep(
         print_plan(work, planned, other_load(node) if runs else "")
         if searched:
             print(max_batch.announcement(searched))
+        check_hardware(planned, node.machine)
         return 0
     is_new = not results.folder.exists()
     planned = work.pending()

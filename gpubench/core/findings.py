@@ -149,6 +149,9 @@ class SharingGroup:
     """Jobs that ran together."""
 
     name: str
+    """Empty for copies, which are named by what they are copies of."""
+    label: Mapping[str, object] = field(default_factory=dict)
+    """Fields that tell it from others of its name."""
     rows: tuple[int, ...]
     """Its jobs'."""
     jobs: int

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpubench.basics.encodable import encodable
 from gpubench.basics.folding import folded
 from gpubench.basics.words import clean
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,12 +23,12 @@ NARROWEST = 30
 """Cells for the text, however narrow the terminal."""
 
 
-def show(findings: Iterable[Finding], console: Console) -> list[Finding]:
+def show(findings: Iterable[CheckResult], console: Console) -> list[CheckResult]:
     """Prints each finding as it comes, under the heading of its group, and a summary. Returns them all.
 
     On a terminal sentences wrap at words under their own column; elsewhere each stands on one line, for grep.
     """
-    told: list[Finding] = []
+    told: list[CheckResult] = []
     for finding in findings:
         if not told or told[-1].group != finding.group:
             _put(console, finding.group, "bold", gap=bool(told))
@@ -38,7 +38,7 @@ def show(findings: Iterable[Finding], console: Console) -> list[Finding]:
     return told
 
 
-def _tell(finding: Finding, console: Console) -> None:
+def _tell(finding: CheckResult, console: Console) -> None:
     from rich.text import Text
 
     width = max(NARROWEST, console.width - len(INDENT)) if console.is_terminal else None
@@ -74,7 +74,7 @@ def _line(console: Console, line: Any) -> None:
         console.file.flush()
 
 
-def summary(findings: Sequence[Finding]) -> str:
+def summary(findings: Sequence[CheckResult]) -> str:
     """One line: how many of each, and whether a sweep can run."""
     count = {verdict: sum(f.verdict == verdict for f in findings) for verdict in STYLES}
     doubts = f"{count['doubt']} doubt{'' if count['doubt'] == 1 else 's'}"
@@ -83,7 +83,7 @@ def summary(findings: Sequence[Finding]) -> str:
     return f"{count['ok']} ok, {doubts}, {count['no']} no: {can}"
 
 
-def as_json(findings: Sequence[Finding]) -> str:
+def as_json(findings: Sequence[CheckResult]) -> str:
     """The findings as one JSON object."""
     answer = {
         "can_sweep": not any(finding.forbids for finding in findings),

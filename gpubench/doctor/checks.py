@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from gpubench.doctor import cpu, folders, gpus, limits, neighbours, readings, slurm, software, torch_works
 from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 
-Check = Callable[[CheckContext], Iterable[Finding]]
+Check = Callable[[CheckContext], Iterable[CheckResult]]
 
 CHECKS: tuple[Check, ...] = (
     software.versions,
@@ -34,13 +34,13 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def examine(context: CheckContext, checks: Sequence[Check] = CHECKS) -> Iterator[Finding]:
+def examine(context: CheckContext, checks: Sequence[Check] = CHECKS) -> Iterator[CheckResult]:
     """All findings, each as soon as it is made. A check that breaks is a finding, and the others go on."""
     for check in checks:
         try:
             yield from check(context)
         except Exception as error:  # noqa: BLE001 - a machine may be broken in ways that no check foresaw
-            yield Finding(
+            yield CheckResult(
                 group="checks that broke",
                 name=check.__name__.replace("_", " "),
                 verdict="no",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpubench.basics.words import many
 from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.node.environment import Machine, cgroup_quota
 from gpubench.node.watch import host
 from gpubench.node.watch.host_load import busy_pct, unbound
@@ -19,13 +19,13 @@ GROUP = "CPU and memory"
 LOOK_S = 0.5
 
 
-def processors(context: CheckContext) -> Iterable[Finding]:
+def processors(context: CheckContext) -> Iterable[CheckResult]:
     """How many CPUs a trial gets, and why not more."""
     machine = context.machine
     in_all = os.cpu_count() or len(machine.cpu_ids)
     found = f"{machine.cpu_count} of {in_all} may be used ({machine.cpu_name}){_limited_by(context, in_all)}"
     if machine.cpu_count == 1:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="CPUs",
             verdict="doubt",
@@ -33,7 +33,7 @@ def processors(context: CheckContext) -> Iterable[Finding]:
             remedy="give it more: srun --cpus-per-task=8, docker run --cpus=8, taskset -c 0-7",
         )
     else:
-        yield Finding(group=GROUP, name="CPUs", verdict="ok", found=found)
+        yield CheckResult(group=GROUP, name="CPUs", verdict="ok", found=found)
 
 
 def _limited_by(context: CheckContext, in_all: int) -> str:
@@ -47,14 +47,14 @@ def _limited_by(context: CheckContext, in_all: int) -> str:
     return f"; {', '.join(limits)}" if limits else ""
 
 
-def cpu_time(context: CheckContext) -> Iterable[Finding]:
+def cpu_time(context: CheckContext) -> Iterable[CheckResult]:
     """Whether the kernel tells how busy these CPUs are, and how busy others keep them just now."""
     machine = context.machine
     try:
         busy = busy_pct(machine, LOOK_S)
     except Unmeasured as reason:
         lost = "other load goes unnoticed" if unbound(machine) else "cpu_util_pct stays empty"
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="CPU time",
             verdict="no",
@@ -70,7 +70,7 @@ def cpu_time(context: CheckContext) -> Iterable[Finding]:
     )
     load = f"{share} just now, load average {os.getloadavg()[0]:.1f}"
     if busy >= OTHER_LOAD_PCT:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="other load",
             verdict="doubt",
@@ -78,10 +78,10 @@ def cpu_time(context: CheckContext) -> Iterable[Finding]:
             remedy="see top, and wait or move; or bind trials to free CPUs (taskset -c, or SLURM)",
         )
     else:
-        yield Finding(group=GROUP, name="other load", verdict="ok", found=load)
+        yield CheckResult(group=GROUP, name="other load", verdict="ok", found=load)
 
 
-def _counted(machine: Machine) -> Finding:
+def _counted(machine: Machine) -> CheckResult:
     """What cpu_util_pct is of."""
     if not unbound(machine):
         found = "/proc/stat over the CPUs that may be used"
@@ -89,7 +89,7 @@ def _counted(machine: Machine) -> Finding:
         found = "the cgroup's CPU time over its quota"
     else:
         in_all = len(machine.cpu_ids)
-        return Finding(
+        return CheckResult(
             group=GROUP,
             name="CPU time",
             verdict="doubt",
@@ -99,14 +99,14 @@ def _counted(machine: Machine) -> Finding:
             ),
             remedy="srun --cpu-bind=cores, or taskset -c, binds it to CPUs of its own",
         )
-    return Finding(group=GROUP, name="CPU time", verdict="ok", found=found)
+    return CheckResult(group=GROUP, name="CPU time", verdict="ok", found=found)
 
 
-def process_tree(_: CheckContext) -> Iterable[Finding]:
+def process_tree(_: CheckContext) -> Iterable[CheckResult]:
     """Whether a trial's processes, their CPU time and their memory can be read."""
     pid = os.getpid()
     listed = Path(f"/proc/self/task/{pid}/children").exists()
-    yield Finding(
+    yield CheckResult(
         group=GROUP,
         name="process tree",
         verdict="ok" if listed else "doubt",
@@ -118,7 +118,7 @@ def process_tree(_: CheckContext) -> Iterable[Finding]:
     try:
         mib = host.Tree(pid).pss_mib()
     except Unmeasured as reason:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="host memory",
             verdict="no",
@@ -126,7 +126,7 @@ def process_tree(_: CheckContext) -> Iterable[Finding]:
             remedy="Linux 4.14 or later; a container must let its processes read /proc/PID/smaps_rollup",
         )
     else:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="host memory",
             verdict="ok",

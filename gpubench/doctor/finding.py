@@ -9,7 +9,7 @@ FindingVerdict = Literal["ok", "doubt", "no"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class CheckResult:
     """One line of the answer."""
 
     group: str

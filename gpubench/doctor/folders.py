@@ -12,7 +12,7 @@ from gpubench.datasets import locate
 from gpubench.datasets.built import amount
 from gpubench.datasets.home import data_home
 from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.plan.resolve import DEFAULT_SIZE
 from gpubench.schema import catalog
 from gpubench.schema.trial_fields import DEFAULTS
@@ -22,12 +22,12 @@ LITTLE = 1_000_000_000
 """Free bytes in the results folder below which it is worth a word; a large sweep takes some 100 MB."""
 
 
-def images(context: CheckContext) -> Iterable[Finding]:
+def images(context: CheckContext) -> Iterable[CheckResult]:
     """The built-in images: made or not, where, and whether they could be made."""
     try:
         place = data_home()
     except GpubenchError as error:
-        yield Finding(group=GROUP, name="images", verdict="no", found=str(error), forbids=True)
+        yield CheckResult(group=GROUP, name="images", verdict="no", found=str(error), forbids=True)
         return
     fixed = context.experiment.fixed
     data = str(fixed.get("data", DEFAULTS["data"]))
@@ -35,24 +35,24 @@ def images(context: CheckContext) -> Iterable[Finding]:
     files = catalog.VARIANTS[variant].files
     if files == "none":
         said = f"the built-in sweep reads none: a resident batch ({variant})"
-        yield Finding(group=GROUP, name="images", verdict="ok", found=said)
+        yield CheckResult(group=GROUP, name="images", verdict="ok", found=said)
         return
     try:
         to_make = locate.plan_of(data, files, int(str(fixed.get("input_size", DEFAULT_SIZE))))
         root = locate.facts_of(data).root or place
     except GpubenchError as error:
-        yield Finding(
+        yield CheckResult(
             group=GROUP, name="images", verdict="no", found=str(error), remedy="as it says", forbids=True
         )
         return
     if not to_make:
-        yield Finding(group=GROUP, name="images", verdict="ok", found=f"the built-in ones lie in {root}")
+        yield CheckResult(group=GROUP, name="images", verdict="ok", found=f"the built-in ones lie in {root}")
         return
     blocked = cannot_write(place)
     free = shutil.disk_usage(nearest(place)).free
     need = sum(step.need_bytes for step in to_make)
     if blocked or free < need:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="images",
             verdict="no",
@@ -61,7 +61,7 @@ def images(context: CheckContext) -> Iterable[Finding]:
             forbids=True,
         )
     else:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="images",
             verdict="ok",
@@ -69,12 +69,12 @@ def images(context: CheckContext) -> Iterable[Finding]:
         )
 
 
-def results(context: CheckContext) -> Iterable[Finding]:
+def results(context: CheckContext) -> Iterable[CheckResult]:
     """The folder of results."""
     place = Path(context.environ.get("GPUBENCH_OUT", "results")).absolute()
     free = shutil.disk_usage(nearest(place)).free
     if blocked := cannot_write(place):
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="results",
             verdict="no",
@@ -84,7 +84,7 @@ def results(context: CheckContext) -> Iterable[Finding]:
         )
     else:
         little = free < LITTLE
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="results",
             verdict="doubt" if little else "ok",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, named
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import COMPUTE_MODE
 from gpubench.schema.missing import Unmeasured
@@ -17,11 +17,11 @@ GROUP = "GPUs"
 ON_CPU = "a sweep runs on the CPU"
 
 
-def driver(context: CheckContext, dev: Path = Path("/dev")) -> Iterable[Finding]:
+def driver(context: CheckContext, dev: Path = Path("/dev")) -> Iterable[CheckResult]:
     """The driver's version, or why there is none; a GPU without a working driver is no machine without a GPU."""
     if isinstance(context.nvml, NoNvml):
         here = sorted(path.name for path in dev.glob("nvidia[0-9]*"))
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="driver",
             verdict="no" if here else "doubt",
@@ -29,13 +29,13 @@ def driver(context: CheckContext, dev: Path = Path("/dev")) -> Iterable[Finding]
             remedy=remedies.remedy(context.nvml.reason, remedies.NVML, "nvidia-smi should say more"),
         )
     else:
-        yield Finding(group=GROUP, name="driver", verdict="ok", found=f"{context.nvml.driver}")
+        yield CheckResult(group=GROUP, name="driver", verdict="ok", found=f"{context.nvml.driver}")
 
 
-def listed(context: CheckContext) -> Iterable[Finding]:
+def listed(context: CheckContext) -> Iterable[CheckResult]:
     """GPUs that may be used, those that are hidden, and those that don't answer."""
     for index, why in context.nvml.unreadable.items():
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name=f"NVML's GPU {index}",
             verdict="no",
@@ -48,7 +48,7 @@ def listed(context: CheckContext) -> Iterable[Finding]:
     gpus, spec = context.machine.gpus, context.environ.get("CUDA_VISIBLE_DEVICES")
     under = "" if spec is None else f" under CUDA_VISIBLE_DEVICES={spec!r}"
     if not gpus:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="visible",
             verdict="doubt",
@@ -60,11 +60,11 @@ def listed(context: CheckContext) -> Iterable[Finding]:
         return
     models = Counter((gpu.name, gpu.memory_mib) for gpu in gpus)
     what = ", ".join(f"{count} × {name}, {mib:,} MiB" for (name, mib), count in models.items())
-    yield Finding(
+    yield CheckResult(
         group=GROUP, name="visible", verdict="ok", found=f"{len(gpus)} of {len(whole)}{under}: {what}"
     )
     if len(models) > 1:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="kinds",
             verdict="doubt",
@@ -73,11 +73,11 @@ def listed(context: CheckContext) -> Iterable[Finding]:
         )
 
 
-def slices(context: CheckContext) -> Iterable[Finding]:
+def slices(context: CheckContext) -> Iterable[CheckResult]:
     """MIG."""
     cut = [uuid for uuid, device in context.devices().items() if device.parent]
     if cut:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="MIG",
             verdict="doubt",
@@ -87,7 +87,7 @@ def slices(context: CheckContext) -> Iterable[Finding]:
         )
 
 
-def compute_modes(context: CheckContext) -> Iterable[Finding]:
+def compute_modes(context: CheckContext) -> Iterable[CheckResult]:
     """Whether processes are let in."""
     found: dict[str, list[str]] = {}
     for gpu in context.machine.gpus:
@@ -99,9 +99,9 @@ def compute_modes(context: CheckContext) -> Iterable[Finding]:
     for mode, uuids in found.items():
         where = named(context.machine.gpus, uuids)
         if mode == "shared":
-            yield Finding(group=GROUP, name="compute mode", verdict="ok", found=f"{where}: shared")
+            yield CheckResult(group=GROUP, name="compute mode", verdict="ok", found=f"{where}: shared")
         elif mode == "prohibited":
-            yield Finding(
+            yield CheckResult(
                 group=GROUP,
                 name="compute mode",
                 verdict="no",
@@ -110,7 +110,7 @@ def compute_modes(context: CheckContext) -> Iterable[Finding]:
                 forbids=len(uuids) == len(context.machine.gpus),
             )
         elif mode == "exclusive":
-            yield Finding(
+            yield CheckResult(
                 group=GROUP,
                 name="compute mode",
                 verdict="doubt",
@@ -118,7 +118,7 @@ def compute_modes(context: CheckContext) -> Iterable[Finding]:
                 remedy="sudo nvidia-smi -c DEFAULT",
             )
         else:
-            yield Finding(
+            yield CheckResult(
                 group=GROUP,
                 name="compute mode",
                 verdict="doubt",

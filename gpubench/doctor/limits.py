@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpubench.datasets.built import amount
 from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.plan.resolve import DEFAULT_SIZE
 from gpubench.plan.shares import default_workers
 
@@ -25,11 +25,11 @@ def queued_bytes(batch_size: int, workers: int) -> int:
     return batch_size * 3 * DEFAULT_SIZE * DEFAULT_SIZE * workers * PREFETCH
 
 
-def shared_memory(context: CheckContext, folder: Path = SHARED) -> Iterable[Finding]:
+def shared_memory(context: CheckContext, folder: Path = SHARED) -> Iterable[CheckResult]:
     """Whether the loaders' batches fit into /dev/shm. Docker gives 64 MiB unless told otherwise."""
     remedy = "docker run --shm-size=16g (or --ipc=host); elsewhere sudo mount -o remount,size=50% /dev/shm"
     if not folder.is_dir():
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="shared memory",
             verdict="no",
@@ -43,7 +43,7 @@ def shared_memory(context: CheckContext, folder: Path = SHARED) -> Iterable[Find
     has = f"{amount(room.free)} of {amount(room.total)} free in {folder}"
     with_workers = f"with {workers} loader worker{'s' if workers > 1 else ''}"
     if room.free < usual:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="shared memory",
             verdict="no",
@@ -52,7 +52,7 @@ def shared_memory(context: CheckContext, folder: Path = SHARED) -> Iterable[Find
             remedy=remedy,
         )
     elif room.free < large:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="shared memory",
             verdict="doubt",
@@ -61,7 +61,7 @@ def shared_memory(context: CheckContext, folder: Path = SHARED) -> Iterable[Find
             remedy=remedy,
         )
     else:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="shared memory",
             verdict="ok",
@@ -69,13 +69,13 @@ def shared_memory(context: CheckContext, folder: Path = SHARED) -> Iterable[Find
         )
 
 
-def open_files(_: CheckContext) -> Iterable[Finding]:
+def open_files(_: CheckContext) -> Iterable[CheckResult]:
     """The limit of open files: each batch under way is one, and each channel to a worker."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     few = soft != resource.RLIM_INFINITY and soft < FEW_FILES
     most = "unlimited" if hard == resource.RLIM_INFINITY else f"{hard:,}"
     raised = hard == resource.RLIM_INFINITY or hard >= FEW_FILES
-    yield Finding(
+    yield CheckResult(
         group=GROUP,
         name="open files",
         verdict="doubt" if few else "ok",

@@ -6,21 +6,21 @@ from collections.abc import Iterable
 
 from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, named
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.node.watch.idle import look_around
 from gpubench.sweep import guard
 
 GROUP = "others on the GPUs"
 
 
-def others(context: CheckContext, seconds: float = 1.0) -> Iterable[Finding]:
+def others(context: CheckContext, seconds: float = 1.0) -> Iterable[CheckResult]:
     """What a sweep would find when it looks around before it starts."""
     if not context.machine.gpus:
         return
     looks = look_around(context.nvml, [gpu.uuid for gpu in context.machine.gpus], seconds)
     ruling = guard.rule(looks, {gpu.uuid: gpu.index for gpu in context.machine.gpus})
     for busy in ruling.busy:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="busy",
             verdict="no",
@@ -29,7 +29,7 @@ def others(context: CheckContext, seconds: float = 1.0) -> Iterable[Finding]:
             forbids=len(ruling.busy) == len(looks),
         )
     for note in ruling.notes:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="processes",
             verdict="doubt",
@@ -37,7 +37,7 @@ def others(context: CheckContext, seconds: float = 1.0) -> Iterable[Finding]:
             remedy="end it, or take other GPUs; rows that it may have touched carry a doubt",
         )
     for line in ruling.unknown:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="busy or not",
             verdict="doubt",
@@ -49,7 +49,7 @@ def others(context: CheckContext, seconds: float = 1.0) -> Iterable[Finding]:
         if look.power_w is None:
             without.setdefault(look.missing.get("power_w", "no sample"), []).append(uuid)
     for reason, uuids in without.items():
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="idle power",
             verdict="doubt",
@@ -59,7 +59,7 @@ def others(context: CheckContext, seconds: float = 1.0) -> Iterable[Finding]:
             ),
         )
     if not ruling.busy and all(look.compute == () and not look.desktop for look in looks.values()):
-        yield Finding(group=GROUP, name="processes", verdict="ok", found="nobody else")
+        yield CheckResult(group=GROUP, name="processes", verdict="ok", found="nobody else")
     if ruling.idle_power_w:
         watts = ", ".join(f"{power:.0f}" for power in ruling.idle_power_w.values())
-        yield Finding(group=GROUP, name="idle power", verdict="ok", found=f"{watts} W")
+        yield CheckResult(group=GROUP, name="idle power", verdict="ok", found=f"{watts} W")

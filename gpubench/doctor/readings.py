@@ -9,7 +9,7 @@ from typing import Any
 
 from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, named
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.node.environment import Gpu
 from gpubench.node.watch.nvml import History, Nvml
 from gpubench.node.watch.nvml_calls import (
@@ -138,7 +138,7 @@ READINGS: tuple[TriedReading, ...] = tuple(_tried())
 """Every call that doctor tells of so, and the driver's buffers, each after its call."""
 
 
-def readings(context: CheckContext) -> Iterable[Finding]:
+def readings(context: CheckContext) -> Iterable[CheckResult]:
     """Every call, on every GPU that may be used."""
     gpus = context.machine.gpus
     if not gpus:
@@ -153,7 +153,7 @@ def readings(context: CheckContext) -> Iterable[Finding]:
             values = [str(told[reading.name][uuid]) for uuid in fine]
             shown = values[0] if len(set(values)) == 1 else " | ".join(values)
             where = "" if len(fine) == len(uuids) else f"{named(gpus, fine)}: "
-            yield Finding(
+            yield CheckResult(
                 group=GROUP,
                 name=reading.name,
                 verdict="ok",
@@ -174,13 +174,13 @@ def _failed(
     reason: str,
     uuids: Sequence[str],
     works: dict[str, set[str]],
-) -> Finding:
+) -> CheckResult:
     stood_in_for = any(set(uuids) <= works[name] for name in reading.stand_ins)
     cut = any(context.devices()[uuid].parent for uuid in uuids)
     otherwise = "nvidia-smi and dmesg should say more"
     if "keeps no buffer" in reason or "it moved by" in reason or "power of 0 W" in reason:
         otherwise = "nothing on this product, unless a newer driver offers it"
-    return Finding(
+    return CheckResult(
         group=GROUP,
         name=reading.name,
         verdict="doubt" if stood_in_for or reading.minor else "no",

@@ -6,35 +6,37 @@ import shutil
 from collections.abc import Iterable
 
 from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.node.allocation import allocation
 
 GROUP = "SLURM"
 
 
-def job(context: CheckContext) -> Iterable[Finding]:
+def job(context: CheckContext) -> Iterable[CheckResult]:
     """The allocation, and what a step is known to lose of it."""
     environ = context.environ
     if "SLURM_JOB_ID" not in environ:
         here = "srun is installed" if shutil.which("srun", path=environ.get("PATH")) else "srun is not here"
-        yield Finding(group=GROUP, name="job", verdict="ok", found=f"not inside one ({here})")
+        yield CheckResult(group=GROUP, name="job", verdict="ok", found=f"not inside one ({here})")
         return
     step = f", step {environ['SLURM_STEP_ID']}" if "SLURM_STEP_ID" in environ else ""
     node = environ.get("SLURMD_NODENAME", "this node")
-    yield Finding(group=GROUP, name="job", verdict="ok", found=f"{environ['SLURM_JOB_ID']}{step} on {node}")
+    yield CheckResult(
+        group=GROUP, name="job", verdict="ok", found=f"{environ['SLURM_JOB_ID']}{step} on {node}"
+    )
     yield from _cpus(context)
     yield from _gpus(context)
 
 
-def _cpus(context: CheckContext) -> Iterable[Finding]:
+def _cpus(context: CheckContext) -> Iterable[CheckResult]:
     environ, cpus = context.environ, context.machine.cpu_count
     asked = environ.get("SLURM_CPUS_PER_TASK", "")
     if asked.isdigit() and int(asked) <= len(context.machine.cpu_ids):
-        yield Finding(
+        yield CheckResult(
             group=GROUP, name="CPUs of the task", verdict="ok", found=f"{asked} asked for, {cpus} got"
         )
     elif asked.isdigit():
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="CPUs of the task",
             verdict="doubt",
@@ -42,7 +44,7 @@ def _cpus(context: CheckContext) -> Iterable[Finding]:
             remedy=f"srun --cpus-per-task={asked}: since 22.05 srun does not take it over from sbatch",
         )
     elif "SLURM_STEP_ID" in environ:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="CPUs of the task",
             verdict="doubt",
@@ -50,18 +52,18 @@ def _cpus(context: CheckContext) -> Iterable[Finding]:
             remedy="srun --cpus-per-task=N: since 22.05 srun does not take it over from sbatch",
         )
     else:
-        yield Finding(
+        yield CheckResult(
             group=GROUP, name="CPUs of the task", verdict="ok", found=f"{cpus} (none asked for by number)"
         )
 
 
-def _gpus(context: CheckContext) -> Iterable[Finding]:
+def _gpus(context: CheckContext) -> Iterable[CheckResult]:
     environ = context.environ
     job = allocation(environ)
     told = job.gpus if job else ""
     seen = len(context.machine.gpus)
     if told and not seen:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="GPUs of the job",
             verdict="doubt",
@@ -70,14 +72,14 @@ def _gpus(context: CheckContext) -> Iterable[Finding]:
             "(--exclude) and tell its administrator",
         )
     elif told or not seen:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="GPUs of the job",
             verdict="ok",
             found=f"{told or 'none asked for'}; {seen} seen",
         )
     elif "CUDA_VISIBLE_DEVICES" not in environ:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="GPUs of the job",
             verdict="doubt",

@@ -7,26 +7,28 @@ import sys
 from collections.abc import Iterable
 
 from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.node import environment
 
 GROUP = "software"
 
 
-def versions(context: CheckContext) -> Iterable[Finding]:
+def versions(context: CheckContext) -> Iterable[CheckResult]:
     """What is installed, by its metadata: whether it works is tried in the last group."""
     facts = environment.environment_facts(context.machine)
-    yield Finding(group=GROUP, name="gpubench", verdict="ok", found=f"{facts['gpubench'] or 'not installed'}")
-    yield Finding(group=GROUP, name="Python", verdict="ok", found=f"{facts['python']}, {sys.executable}")
+    yield CheckResult(
+        group=GROUP, name="gpubench", verdict="ok", found=f"{facts['gpubench'] or 'not installed'}"
+    )
+    yield CheckResult(group=GROUP, name="Python", verdict="ok", found=f"{facts['python']}, {sys.executable}")
     for package in ("torch", "torchvision"):
         found = facts[package]
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name=package,
             verdict="ok" if found else "no",
             found=found or f"no metadata of an installed {package}",
             remedy="" if found else f"pip install {package}, beside gpubench",
         )
-    yield Finding(
+    yield CheckResult(
         group=GROUP, name="system", verdict="ok", found=f"{facts['os']}, Linux {platform.release()}"
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, named
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.node.watch.nvml_calls import PROCESSES
 from gpubench.schema.missing import Unmeasured
 
@@ -14,11 +14,11 @@ GROUP = "torch at work"
 SLOW_IMPORT_S = 30.0
 
 
-def imports(context: CheckContext) -> Iterable[Finding]:
+def imports(context: CheckContext) -> Iterable[CheckResult]:
     """Whether all that a trial needs can be imported."""
     told = context.ask_torch()
     if told.imported is None:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="imports",
             verdict="no",
@@ -32,7 +32,7 @@ def imports(context: CheckContext) -> Iterable[Finding]:
     facts = told.imported
     built = f"CUDA {facts['cuda']}" if facts["cuda"] else "CPU only"
     slow = facts["seconds"] > SLOW_IMPORT_S
-    yield Finding(
+    yield CheckResult(
         group=GROUP,
         name="imports",
         verdict="doubt" if slow else "ok",
@@ -41,14 +41,14 @@ def imports(context: CheckContext) -> Iterable[Finding]:
     )
 
 
-def cuda(context: CheckContext) -> Iterable[Finding]:
+def cuda(context: CheckContext) -> Iterable[CheckResult]:
     """A matrix product on each GPU."""
     told, gpus = context.ask_torch(), context.tried()
     if told.imported is None:
         return
     if not gpus:
         if isinstance(told.numbering, (list, tuple)) and told.numbering:
-            yield Finding(
+            yield CheckResult(
                 group=GROUP,
                 name="CUDA",
                 verdict="doubt",
@@ -57,7 +57,7 @@ def cuda(context: CheckContext) -> Iterable[Finding]:
             )
         return
     if told.imported["cuda"] is None:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="CUDA",
             verdict="no",
@@ -75,14 +75,14 @@ def cuda(context: CheckContext) -> Iterable[Finding]:
     failing = sum(map(len, errors.values()))
     if failing < len(gpus):
         fine = [gpu.uuid for gpu in gpus if all(gpu.uuid not in uuids for uuids in errors.values())]
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="CUDA",
             verdict="ok",
             found=f"{named(gpus, fine)}: a matrix product comes out right",
         )
     for error, uuids in errors.items():
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="CUDA",
             verdict="no",
@@ -92,7 +92,7 @@ def cuda(context: CheckContext) -> Iterable[Finding]:
         )
 
 
-def numbering(context: CheckContext) -> Iterable[Finding]:
+def numbering(context: CheckContext) -> Iterable[CheckResult]:
     """Whether torch numbers the GPUs as gpubench does, so that `--gpu-ids` means what it says."""
     told, gpus = context.ask_torch(), context.machine.gpus
     if not gpus or told.numbering is None:
@@ -101,12 +101,12 @@ def numbering(context: CheckContext) -> Iterable[Finding]:
         return  # torch knows a slice by another uuid than the driver does
     ours = [gpu.uuid.removeprefix("GPU-") for gpu in gpus]
     if list(told.numbering) == ours:
-        yield Finding(
+        yield CheckResult(
             group=GROUP, name="numbering", verdict="ok", found="torch and NVML agree on every GPU's uuid"
         )
         return
     theirs = told.numbering if isinstance(told.numbering, str) else ", ".join(told.numbering) or "no GPU"
-    yield Finding(
+    yield CheckResult(
         group=GROUP,
         name="numbering",
         verdict="doubt",
@@ -116,7 +116,7 @@ def numbering(context: CheckContext) -> Iterable[Finding]:
     )
 
 
-def process_memory(context: CheckContext) -> Iterable[Finding]:
+def process_memory(context: CheckContext) -> Iterable[CheckResult]:
     """Whether the driver tells the memory of our own process: looked up while the child holds its GPUs."""
     told, gpus = context.ask_torch(), context.tried()
     working = [gpu for gpu in gpus if (answer := told.gpus.get(gpu.uuid)) and not answer["error"]]
@@ -149,14 +149,14 @@ def process_memory(context: CheckContext) -> Iterable[Finding]:
                 )
         found.setdefault(problem, []).append(gpu.uuid)
     if amounts:
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="process memory",
             verdict="ok",
             found=f"the driver tells it: a bare context takes {', '.join(dict.fromkeys(amounts))} MiB",
         )
     for (problem_found, remedy), uuids in found.items():
-        yield Finding(
+        yield CheckResult(
             group=GROUP,
             name="process memory",
             verdict="doubt",
@@ -165,7 +165,7 @@ def process_memory(context: CheckContext) -> Iterable[Finding]:
         )
 
 
-def ranks(context: CheckContext) -> Iterable[Finding]:
+def ranks(context: CheckContext) -> Iterable[CheckResult]:
     """Whether several processes can train together."""
     told = context.ask_torch()
     if told.imported is None:
@@ -176,14 +176,14 @@ def ranks(context: CheckContext) -> Iterable[Finding]:
         answer = told.ranks.get(backend)
         if world < 2:
             if version and context.machine.gpus:
-                yield Finding(
+                yield CheckResult(
                     group=GROUP, name="NCCL", verdict="ok", found=f"{version}, not tried: it takes two GPUs"
                 )
             continue
         name, what = ("NCCL", "GPUs") if backend == "nccl" else ("gloo", "CPU ranks")
         error = answer["error"] if answer else told.trouble or "no answer"
         if error:
-            yield Finding(
+            yield CheckResult(
                 group=GROUP,
                 name=name,
                 verdict="no",
@@ -194,7 +194,7 @@ def ranks(context: CheckContext) -> Iterable[Finding]:
             )
         elif answer:
             of = f"{version}, " if backend == "nccl" else ""
-            yield Finding(
+            yield CheckResult(
                 group=GROUP,
                 name=name,
                 verdict="ok",

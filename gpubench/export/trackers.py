@@ -59,9 +59,6 @@ class Tracker:
 
 TRACKERS: Mapping[str, Tracker] = {
     "mlflow": Tracker(function="gpubench.export.mlflow_runs:take", packages=("mlflow",), extra="mlflow"),
-    "tensorboard": Tracker(
-        function="gpubench.export.tensorboard_runs:take", packages=("tensorboard",), extra="tensorboard"
-    ),
 }
 """Name -> tracker, in the order of `--help`."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from gpubench.basics.words import many
 from gpubench.schema import catalog
 from gpubench.schema.trial import Trial
 
@@ -23,6 +24,8 @@ class ImageFacts(Protocol):
     def num_classes(self) -> int: ...
     @property
     def size(self) -> int | None: ...
+    @property
+    def skipped_images(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +135,11 @@ def _batch(case: Combination) -> str | None:
     if images > case.facts.train_images > 0 and case.variant.files != "none":
         return f"the data have only {case.facts.train_images:,} training images"
     if images and t.batch_size > images:
-        return f"a batch of {t.batch_size:,} is larger than the epoch of {images:,} image{'s' if images > 1 else ''}"
+        broken = case.facts.skipped_images
+        left_out = f": {many(broken, 'other')} can't be decoded and {'is' if broken == 1 else 'are'} left out"
+        return f"a batch of {t.batch_size:,} is larger than the epoch of {many(images, 'image')}" + (
+            left_out if broken else ""
+        )
     return None
 
 

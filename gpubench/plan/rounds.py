@@ -85,6 +85,8 @@ def overridden(
 
     But a file's single round, which no certainty is of, goes where an option asks for certainty or gives a budget.
     """
+    if budget is not None and budget.strip().isdecimal():
+        raise UsageError(f"--budget {budget}: write {budget}m or {budget}s, for minutes or seconds")
     given = rounds_of(number, within, budget, dashes="--")
     kept = None if asked.number == 1 and (within, budget) != (None, None) else asked.number
     return Rounds(

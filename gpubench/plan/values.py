@@ -90,6 +90,12 @@ def _is_time(field: str) -> bool:
     return ABOUT[field].unit == "s"
 
 
+def _check_is_no_share(value: Any, text: str, called: str) -> None:
+    """Raises UsageError for 0.6 per cent that was typed without its sign, for it may be meant as a part of 1."""
+    if isinstance(value, float) and 0 < value < 1 and not text.endswith("%"):
+        raise UsageError(f"{called} {text}: write {100 * value:g}, or {value:g}% where so little is meant")
+
+
 def parse_one(field: str, text: str, called: str | None = None) -> Any:
     """One value of a trial field; `auto` leaves it to the machine. `called`: what its user calls the field."""
     check_field(field)
@@ -103,6 +109,8 @@ def parse_one(field: str, text: str, called: str | None = None) -> Any:
         return mebibytes(text, called)
     if _is_time(field):
         return seconds(text, called)
+    if ABOUT[field].unit == "%":
+        text = text.removesuffix("%").strip()
     return _PARSERS[KINDS[field]](text, called)
 
 
@@ -116,6 +124,8 @@ def parse(field: str, text: str, called: str | None = None) -> list[Any]:
             found.extend(span(field, item.strip(), called))
         else:
             found.append(parse_one(field, item, called))
+            if ABOUT[field].unit == "%":
+                _check_is_no_share(found[-1], item.strip(), called or field)
     return list(dict.fromkeys(found))
 
 

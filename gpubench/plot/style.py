@@ -1,4 +1,4 @@
-"""How series look, wherever they are drawn: on paper, in a terminal, on a page, light or dark.
+"""How series look, wherever they are drawn: on paper, on a page, light or dark.
 
 Colours that colour-blind readers tell apart, and shapes, dashes and hatches that do without colours.
 """
@@ -43,32 +43,28 @@ class Shape:
 
     mpl: str
     """In matplotlib's letters."""
-    sign: str
-    """In a terminal."""
-    ascii: str
-    """In one that has nothing but ASCII."""
     corners: Sequence[tuple[float, float]] = ()
     """On a page: in units of its radius, to the right and down; none: a circle."""
 
 
 SHAPES: Sequence[Shape] = (
-    Shape(mpl="o", sign="●", ascii="o"),
-    Shape(mpl="s", sign="■", ascii="x", corners=((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9))),
-    Shape(mpl="^", sign="▲", ascii="+", corners=((0, -1.15), (1.1, 0.8), (-1.1, 0.8))),
-    Shape(mpl="D", sign="◆", ascii="*", corners=((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0))),
-    Shape(mpl="v", sign="▼", ascii="#", corners=((0, 1.15), (1.1, -0.8), (-1.1, -0.8))),
-    Shape(mpl="P", sign="✚", ascii="%", corners=(
+    Shape(mpl="o"),
+    Shape(mpl="s", corners=((-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9))),
+    Shape(mpl="^", corners=((0, -1.15), (1.1, 0.8), (-1.1, 0.8))),
+    Shape(mpl="D", corners=((0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0))),
+    Shape(mpl="v", corners=((0, 1.15), (1.1, -0.8), (-1.1, -0.8))),
+    Shape(mpl="P", corners=(
         (-0.4, -1.15), (0.4, -1.15), (0.4, -0.4), (1.15, -0.4), (1.15, 0.4), (0.4, 0.4), (0.4, 1.15), (-0.4, 1.15),
         (-0.4, 0.4), (-1.15, 0.4), (-1.15, -0.4), (-0.4, -0.4))),
-    Shape(mpl="X", sign="✖", ascii="@", corners=(
+    Shape(mpl="X", corners=(
         (0, -0.55), (0.65, -1.2), (1.2, -0.65), (0.55, 0), (1.2, 0.65), (0.65, 1.2), (0, 0.55), (-0.65, 1.2),
         (-1.2, 0.65), (-0.55, 0), (-1.2, -0.65), (-0.65, -1.2))),
-    Shape(mpl="<", sign="◀", ascii="&", corners=((-1.15, 0), (0.8, -1.1), (0.8, 1.1))),
-    Shape(mpl=">", sign="▶", ascii="s", corners=((1.15, 0), (-0.8, -1.1), (-0.8, 1.1))),
-    Shape(mpl="*", sign="★", ascii="d", corners=(
+    Shape(mpl="<", corners=((-1.15, 0), (0.8, -1.1), (0.8, 1.1))),
+    Shape(mpl=">", corners=((1.15, 0), (-0.8, -1.1), (-0.8, 1.1))),
+    Shape(mpl="*", corners=(
         (0, -1.4), (0.33, -0.45), (1.33, -0.43), (0.53, 0.17), (0.82, 1.13), (0, 0.56), (-0.82, 1.13), (-0.53, 0.17),
         (-1.33, -0.43), (-0.33, -0.45))),
-    Shape(mpl="p", sign="○", ascii="q", corners=((0, -1.2), (1.14, -0.37), (0.7, 0.97), (-0.7, 0.97), (-1.14, -0.37))),
+    Shape(mpl="p", corners=((0, -1.2), (1.14, -0.37), (0.7, 0.97), (-0.7, 0.97), (-1.14, -0.37))),
 )  # fmt: skip
 """One more than a multiple of the number of colours, so that eleven times seven series differ."""
 
@@ -97,22 +93,18 @@ class Hatch:
 
     mpl: str
     """In matplotlib's letters; lines alone, for dots make files ten times as large."""
-    sign: str
-    """In a terminal."""
-    ascii: str
-    """In one that has nothing but ASCII."""
     angles: Sequence[int] = ()
     """On a page: lines at these angles, in degrees from the horizontal, clockwise."""
 
 
 HATCHES: Sequence[Hatch] = (
-    Hatch(mpl="", sign="█", ascii="#"),
-    Hatch(mpl="////", sign="░", ascii="=", angles=(-45,)),
-    Hatch(mpl="\\\\\\\\", sign="▓", ascii="+", angles=(45,)),
-    Hatch(mpl="xxxx", sign="▒", ascii=":", angles=(-45, 45)),
-    Hatch(mpl="----", sign="▚", ascii="-", angles=(0,)),
-    Hatch(mpl="||||", sign="▌", ascii="|", angles=(90,)),
-    Hatch(mpl="++++", sign="▞", ascii="*", angles=(0, 90)),
+    Hatch(mpl=""),
+    Hatch(mpl="////", angles=(-45,)),
+    Hatch(mpl="\\\\\\\\", angles=(45,)),
+    Hatch(mpl="xxxx", angles=(-45, 45)),
+    Hatch(mpl="----", angles=(0,)),
+    Hatch(mpl="||||", angles=(90,)),
+    Hatch(mpl="++++", angles=(0, 90)),
 )
 
 Look = TypeVar("Look")

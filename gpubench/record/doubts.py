@@ -43,7 +43,7 @@ class OtherJobs:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evidence:
+class DoubtEvidence:
     """A result and what its doubts rest on."""
 
     job: Job
@@ -70,13 +70,13 @@ class Evidence:
         return float(value) if isinstance(value, (int, float)) else None
 
 
-def _stranger(case: Evidence) -> str | None:
+def _stranger(case: DoubtEvidence) -> str | None:
     if not case.seen.strangers:
         return None
     return f"another process used the GPU: {case.seen.strangers[0]}; run again when it is gone"
 
 
-def _desktop(case: Evidence) -> str | None:
+def _desktop(case: DoubtEvidence) -> str | None:
     if not case.seen.desktops:
         return None
     return (
@@ -84,7 +84,7 @@ def _desktop(case: Evidence) -> str | None:
     )
 
 
-def _throttled(case: Evidence) -> str | None:
+def _throttled(case: DoubtEvidence) -> str | None:
     share = case.number("throttled_pct")
     if share is None or share <= THROTTLED_PCT:
         return None
@@ -95,7 +95,7 @@ def _throttled(case: Evidence) -> str | None:
     )
 
 
-def _unbound_cpus(case: Evidence) -> str | None:
+def _unbound_cpus(case: DoubtEvidence) -> str | None:
     if case.could_run_on is None:
         return None
     return (
@@ -104,7 +104,7 @@ def _unbound_cpus(case: Evidence) -> str | None:
     )
 
 
-def _low_clock(case: Evidence) -> str | None:
+def _low_clock(case: DoubtEvidence) -> str | None:
     clock, busy = case.number("sm_clock_mhz"), case.number("gpu_util_pct")
     highest = case.seen.max_sm_clock_mhz
     if clock is None or highest is None or busy is None or busy < BUSY_PCT:
@@ -117,14 +117,14 @@ def _low_clock(case: Evidence) -> str | None:
     )
 
 
-def _spread(case: Evidence) -> str | None:
+def _spread(case: DoubtEvidence) -> str | None:
     spread, middle = case.number("epoch_time_iqr_s"), case.number("epoch_time_s")
     if not spread or not middle or 100 * spread / middle <= SPREAD_PCT:
         return None
     return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs on a quieter host"
 
 
-def _near_limit(case: Evidence) -> str | None:
+def _near_limit(case: DoubtEvidence) -> str | None:
     used, cap = case.number("gpu_mem_mib"), case.job.trial.gpu_mem_cap_mib
     limit = cap or case.gpu_mib
     if used is None or not limit or used < FULL_PCT / 100 * limit:
@@ -135,7 +135,7 @@ def _near_limit(case: Evidence) -> str | None:
     )
 
 
-def _retries(case: Evidence) -> str | None:
+def _retries(case: DoubtEvidence) -> str | None:
     retries = case.number("gpu_alloc_retries")
     if not retries:
         return None
@@ -145,14 +145,14 @@ def _retries(case: Evidence) -> str | None:
     )
 
 
-def _cpu_starved(case: Evidence) -> str | None:
+def _cpu_starved(case: DoubtEvidence) -> str | None:
     workers, cpus = case.resolved.workers, case.resolved.all_cpus
     if workers <= cpus:
         return None
     return f"{workers} loader workers share {many(cpus, 'CPU')}; use fewer workers or more CPUs"
 
 
-def _other_load(case: Evidence) -> str | None:
+def _other_load(case: DoubtEvidence) -> str | None:
     whole, own = case.number("cpu_util_pct"), case.number("cpu_util_trial_pct")
     theirs, crowding = case.neighbours.cpu_pct, case.seen.crowding_pct
     if own is None or theirs is None:
@@ -168,7 +168,7 @@ def _other_load(case: Evidence) -> str | None:
     return None
 
 
-def _gaps(case: Evidence) -> str | None:
+def _gaps(case: DoubtEvidence) -> str | None:
     def missed(part: dict[str, Any]) -> float:
         return 100.0 * int(part["gaps"]) / max(1, int(part["gaps"]) + int(part["samples"]))
 
@@ -181,7 +181,7 @@ def _gaps(case: Evidence) -> str | None:
     return f"{shares[worst]:.0f} % of the samples of {worst} are missing: the host was overloaded, or NVML failed"
 
 
-def _diverged(case: Evidence) -> str | None:
+def _diverged(case: DoubtEvidence) -> str | None:
     # A rate has no loss on held-out images; that of its window tells.
     is_rate_lost = any(
         isinstance(row, EpochRow) and not math.isfinite(row.train_loss) for row in case.ended.counted
@@ -191,13 +191,13 @@ def _diverged(case: Evidence) -> str | None:
     return "training diverged: its speed is that of a network that learnt nothing; use a smaller --set lr"
 
 
-def _dp(case: Evidence) -> str | None:
+def _dp(case: DoubtEvidence) -> str | None:
     if case.job.trial.strategy != "dp":
         return None
     return "DataParallel copies the model in every step, from one process; prefer ddp"
 
 
-def _dp_channels_last(case: Evidence) -> str | None:
+def _dp_channels_last(case: DoubtEvidence) -> str | None:
     t = case.job.trial
     if t.strategy != "dp" or t.memory_format != "channels_last":
         return None
@@ -208,13 +208,13 @@ def _dp_channels_last(case: Evidence) -> str | None:
     )
 
 
-def _compile_cache(case: Evidence) -> str | None:
+def _compile_cache(case: DoubtEvidence) -> str | None:
     if case.job.trial.execution != "compile":
         return None
     return "the first steps compile the model, which takes less time where an earlier run filled the compiler's cache"
 
 
-def _shared_gpu(case: Evidence) -> str | None:
+def _shared_gpu(case: DoubtEvidence) -> str | None:
     if not case.neighbours.on_gpus:
         return None
     return (
@@ -223,11 +223,11 @@ def _shared_gpu(case: Evidence) -> str | None:
     )
 
 
-def _faster_together(case: Evidence) -> str | None:
+def _faster_together(case: DoubtEvidence) -> str | None:
     return faster_together(case.number("slowdown"))
 
 
-def _beyond_turns(case: Evidence) -> str | None:
+def _beyond_turns(case: DoubtEvidence) -> str | None:
     slowdown, membership = case.number("slowdown"), case.job.membership
     if slowdown is None or membership is None or slowdown <= BEYOND_TURNS * membership.size:
         return None
@@ -238,7 +238,7 @@ def _beyond_turns(case: Evidence) -> str | None:
     )
 
 
-def _solo_stale(case: Evidence) -> str | None:
+def _solo_stale(case: DoubtEvidence) -> str | None:
     if not case.stale_solo:
         return None
     return (
@@ -247,7 +247,7 @@ def _solo_stale(case: Evidence) -> str | None:
     )
 
 
-def _breakdown(case: Evidence) -> str | None:
+def _breakdown(case: DoubtEvidence) -> str | None:
     if not case.job.trial.breakdown:
         return None
     return (
@@ -256,7 +256,7 @@ def _breakdown(case: Evidence) -> str | None:
     )
 
 
-def _skipped_images(case: Evidence) -> str | None:
+def _skipped_images(case: DoubtEvidence) -> str | None:
     if not case.skipped_images:
         return None
     were = "was" if case.skipped_images == 1 else "were"
@@ -266,7 +266,7 @@ def _skipped_images(case: Evidence) -> str | None:
     )
 
 
-RULES: Mapping[str, Callable[[Evidence], str | None]] = {
+RULES: Mapping[str, Callable[[DoubtEvidence], str | None]] = {
     "stranger": _stranger,
     "desktop": _desktop,
     "throttled": _throttled,
@@ -292,7 +292,7 @@ RULES: Mapping[str, Callable[[Evidence], str | None]] = {
 """The code of each entry -> the function that says the sentence, or None where there is no such doubt."""
 
 
-def doubts(case: Evidence) -> dict[str, str]:
+def doubts(case: DoubtEvidence) -> dict[str, str]:
     """Code -> a sentence with advice, for every doubt about this result."""
     ok = case.ended.status == "ok"
     rules = {code: rule for code, rule in RULES.items() if ok or doubt_of(code).any_ending}

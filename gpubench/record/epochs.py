@@ -5,6 +5,7 @@ Of a stream there are two rows: its warm-up, and its window. Of whole epochs the
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +14,7 @@ from typing import Any
 
 from gpubench.analysis.certainty.steps import step_mean
 from gpubench.record.work import WorkWindow
-from gpubench.schema.epoch_times import FEWEST_TIMES, MEASURED, STEADY
+from gpubench.schema.epoch_times import FEWEST_FOR_P95, FEWEST_TIMES, MEASURED, STEADY
 from gpubench.schema.events import End, Evaluated, Event, Steps
 from gpubench.schema.watched import Window
 from gpubench.schema.window import FEWEST_STEPS
@@ -295,6 +296,11 @@ def timing(rows: Sequence[EpochRow], *, is_stream: bool, images_per_epoch: int) 
         if len(times) >= FEWEST_TIMES:
             low, _, high = statistics.quantiles(times, n=4, method="inclusive")
             found["epoch_time_iqr_s"] = high - low
+    steady_s = sorted(time_s for row in measured for time_s in row.step_times_s)
+    if steady_s:
+        found["step_time_ms_p50"] = 1e3 * statistics.median(steady_s)
+    if len(steady_s) >= FEWEST_FOR_P95:
+        found["step_time_ms_p95"] = 1e3 * steady_s[math.ceil(0.95 * len(steady_s)) - 1]
     mean = step_mean([time_s for row in measured for time_s in row.step_times_s])
     if mean is not None:
         found["step_error_pct"] = 100 * mean.error

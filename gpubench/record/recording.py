@@ -14,7 +14,7 @@ from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.state import is_stale
 from gpubench.record import host_figures
-from gpubench.record.doubts import Evidence, OtherJobs, doubts
+from gpubench.record.doubts import DoubtEvidence, OtherJobs, doubts
 from gpubench.record.ending import final_ending, merge, provenance
 from gpubench.record.epochs import shared_span
 from gpubench.record.figures import Figures, figures
@@ -240,12 +240,12 @@ def _gpu_mib(resolved: Resolved, machine: Machine) -> int | None:
 
 def _case(
     jobs: Sequence[_EndedJob], number: int, known: Known, group_prediction: GroupPrediction
-) -> Evidence:
+) -> DoubtEvidence:
     """What the doubts about one of these jobs rest on."""
     one = jobs[number]
     tried, membership = one.tried, one.tried.job.membership
     reads = tried.job.variant.files != "none"
-    return Evidence(
+    return DoubtEvidence(
         job=tried.job,
         resolved=tried.resolved,
         ended=one.ended,
@@ -266,7 +266,7 @@ def _could_run_on(resolved: Resolved, machine: Machine) -> int | None:
     return count if machine.is_unbound and count > resolved.cpus else None
 
 
-def _record(case: Evidence, one: _EndedJob, known: Known, facts: Mapping[str, Any]) -> Record:
+def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[str, Any]) -> Record:
     tried, ended, seen, result = one.tried, one.ended, one.seen, one.result
     job, resolved, done = tried.job, tried.resolved, tried.done
     membership = job.membership

@@ -12,8 +12,8 @@ from gpubench.record.breakdown import broken_down
 from gpubench.record.epochs import epoch_rows, stream_rows, timing, windows_of
 from gpubench.record.target import until_top1
 from gpubench.record.work import Work
-from gpubench.schema.epoch_times import NO_EPOCHS, NO_SPREAD
-from gpubench.schema.events import Event, Result, StepTimes
+from gpubench.schema.epoch_times import NO_EPOCHS, NO_P95, NO_SPREAD
+from gpubench.schema.events import Event, Result
 from gpubench.schema.window import blocks
 
 
@@ -66,12 +66,8 @@ class Training:
         elif "epoch_time_iqr_s" not in result:
             missing["epoch_time_iqr_s"] = NO_SPREAD
         result["cpu_probe_ms"] = first.cpu_probe_ms
-        times = first.step_ms
-        if self.is_stream and self.shared is not None:  # of the time that all jobs shared alone
-            times = StepTimes.from_seconds([s for row in rows if not row.warmup for s in row.step_times_s])
-        if times:
-            result["step_time_ms_p50"] = times.p50
-            result["step_time_ms_p95"] = times.p95
+        if "step_time_ms_p95" not in result:
+            missing["step_time_ms_p95"] = NO_P95
         memory = [r.memory for r in results if r.memory]
         if memory:
             result["gpu_mem_allocated_mib"] = max(m.allocated_mib for m in memory)

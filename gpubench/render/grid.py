@@ -81,7 +81,7 @@ def make_grid(report: Report) -> Grid:
     groups = []
     for group in report.groups:
         common = {row.warnings for row in group.rows}
-        is_common = len(report.groups) > 1 and len(common) == 1 and common != {()}
+        is_common = len(group.rows) > 1 and len(common) == 1 and common != {()}
         rows = tuple(_make_row(report, row, jobs, is_marked=not is_common) for row in group.rows)
         groups.append(GridGroup(words.name_row(group.head), rows, is_common))
     return Grid(
@@ -101,7 +101,7 @@ def _make_row(
         else make_cell(column, cell)
         for column, cell in zip(report.columns, row.cells, strict=True)
     )
-    ending = "" if row.status == "ok" else words.describe_ending(row.status, row.reason, row.skipped)
+    ending = "" if row.status == "ok" else words.describe_ending(report, row)
     return GridRow(cells, ending, row.is_answer, bool(row.warnings) and is_marked)
 
 

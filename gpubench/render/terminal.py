@@ -35,6 +35,7 @@ NARROWEST_NAME = 24
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 ANSWER, WARNED, NO_FIGURES = "◀", "!", "×"
 TONES = {"plain": "", "better": "green", "worse": "red"}
+CUT = words.Sentence("note", words.CUT, 0)
 ASCII = str.maketrans(
     {
         "−": "-", "–": "-", "×": "x", "±": "+-", "≥": ">=", "≤": "<=", "·": "-", "…": "...", "◀": "<", "→": "->",
@@ -91,12 +92,12 @@ def _set(report: Report, width: int, is_rich: bool, is_why: bool) -> list[Text]:
         lines += [_text(plain(part), style) for part in fold(mark + line.text, width)]
     if is_why:
         lines += map(_text, _set_claims(report, width, plain))
-    elif is_rich and chosen[-1:] != [words.Line("note", words.CUT)]:
+    elif is_rich and chosen[-1:] != [CUT]:
         lines.append(_text(words.HINT, "dim"))
     return lines
 
 
-def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Line]:
+def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence]:
     """Lines below the table for which there is room, the most important first, by 80 columns whatever the terminal has.
 
     So a pipe gets the same words. The answer is always there.
@@ -107,12 +108,11 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Line]:
     if is_all or sum(heights) <= room:
         return lines
     chosen = set()
-    # What a finding says first and warnings matter more than its further lines.
-    for n in sorted(range(len(lines)), key=lambda n: lines[n].is_detail):
+    for n in sorted(range(len(lines)), key=lambda n: lines[n].rank):
         if lines[n].kind == "answer" or heights[n] <= room:
             chosen.add(n)
             room -= heights[n]
-    return [*(lines[n] for n in sorted(chosen)), words.Line("note", words.CUT)]
+    return [*(lines[n] for n in sorted(chosen)), CUT]
 
 
 def _set_heading(report: Report, width: int) -> list[tuple[str, str]]:
@@ -175,7 +175,7 @@ def set_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
 
 def _lay_out(grid: Grid, width: int, is_rich: bool) -> _Layout:
     """Widths of columns by what they hold, and bars by what is left of the line."""
-    width -= len(GAP) + 2 if any(row.is_answer or row.is_warned for row in grid.rows) else 0
+    width -= len(GAP) + 3 if any(row.is_answer or row.is_warned for row in grid.rows) else 0
     widths = []
     for n, heading in enumerate(grid.headings):
         widths.append(max(cell_len(text) for text in (heading, *(row.cells[n].text for row in grid.rows))))
@@ -241,7 +241,9 @@ def _set_block(layout: _Layout, block: Sequence[int]) -> list[Text]:
 
 def _set_row(layout: _Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
     style = "bold" if row.is_answer else ""
-    *above, name = textwrap.wrap(row.cells[0].text, layout.widths[0]) or [""]
+    label, room = row.cells[0].text, layout.widths[0]
+    is_long = any(len(word) > room for word in label.split())
+    *above, name = textwrap.wrap(label, room, break_on_hyphens=is_long) or [""]
     lines = [_text(part, style) for part in above]
     line = _text("", style)
     for place, n in enumerate(block):
@@ -256,7 +258,8 @@ def _set_row(layout: _Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
             line.append(GAP + set_cell_size(draw_bar(cell.bar or 0.0, bar), bar))
         line.append(GAP)
     else:
-        line.append((ANSWER if layout.is_rich else "<") * row.is_answer + WARNED * row.is_warned)
+        marks = [ANSWER if layout.is_rich else "<"] * row.is_answer + [WARNED] * row.is_warned
+        line.append(" ".join(marks))
     line.rstrip()
     return [*lines, line]
 

@@ -38,7 +38,7 @@ from gpubench.core.findings import (
     Top1Finding,
     VersusFinding,
 )
-from gpubench.core.report import Report, ReportColumn, Warned
+from gpubench.core.report import Report, ReportColumn, ReportRow, Warned
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import BY_NAME, DERIVED, Column
@@ -145,14 +145,15 @@ COLUMNS_BY_NAME: Mapping[str, Column] = {**BY_NAME, **{column.name: column for c
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A sentence or several of what stands below a table."""
+class Sentence:
+    """A sentence, or several that belong together, below a table."""
 
     kind: Literal["answer", "finding", "warning", "note"]
     """answer: the first finding's first line."""
     text: str
-    is_detail: bool = False
-    """Whether it goes first where room is short: a finding's lines behind its first one."""
+    rank: int
+    """Where room is short, those of a higher rank go first: the answer, then what weakens all answers, then findings'
+    first lines, then warnings of rows, then what findings say further."""
 
 
 # Numbers.
@@ -239,10 +240,13 @@ def name_value(field: str, value: Any) -> str:
     about = ABOUT.get(field)
     if about is None:
         return f"{field} {text}"
+    if isinstance(value, bool):
+        return f"{'' if value else 'no '}{about.heading}"
     if about.alternatives or about.said == "{}":
         return text
-    if about.said and value is not None and field != "breakdown":
-        return clean(about.said.format(value, s="" if value == 1 else "s"))
+    if about.said and isinstance(value, (int, float)):
+        number = int(value) if value == int(value) else value
+        return about.said.format(number, s="" if value == 1 else "s")
     return f"{about.heading or field} {text}"
 
 
@@ -289,7 +293,8 @@ def name_change(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> st
 def name_group(report: Report, group: SharingGroup) -> str:
     """Jobs that ran together: its own name, else `2 × batch 16` or `resnet50 64 & mobilenet_v2 256`."""
     if group.name:
-        return clean(group.name, 80)
+        label = name_row(group.label)
+        return clean(group.name, 80) + (f" ({label})" if label else "")
     labels = [name_job(report, row) for row in group.rows]
     if len(set(labels)) == 1:
         return f"{group.jobs} × {labels[0]}"
@@ -300,7 +305,9 @@ def name_job(report: Report, row: int) -> str:
     """A job of a group, as short as can be: `batch 16`, `mobilenet_v2 16`."""
     label = report.labels.get(row, {})
     name = name_row(label, without=("group", "job", "copies"))
-    return (name.replace(" batch ", " ", 1) if label.get("model") else name) or "the same job"
+    if not name:  # what all rows have stands above the table, and names it here
+        name = name_row({"batch_size": report.facts.fixed.get("batch_size")}) or "the same job"
+    return name.replace(" batch ", " ", 1) if label.get("model") else name
 
 
 def write_headings(report: Report, column: ReportColumn) -> tuple[str, str]:
@@ -317,13 +324,16 @@ def write_headings(report: Report, column: ReportColumn) -> tuple[str, str]:
     return (name_row(column.series), heading)
 
 
-def describe_ending(status: str, reason: str | None, skipped: Sequence[Any]) -> str:
+def describe_ending(report: Report, row: ReportRow) -> str:
     """What stands in a row without figures: `out of memory: the cap is 12 GiB; 1,024 and 2,048 skipped`."""
-    text = STATUSES.get(status, status)
+    text = STATUSES.get(row.status, row.status)
+    cap = report.facts.fixed.get("gpu_mem_cap_mib")
+    # What the allocator has to say of it tells a reader nothing more.
+    reason = (f"the cap is {cap / 1024:.3g} GiB" if cap else "") if row.status == "oom" else row.reason
     if reason:
         text += f": {clean(reason, 200).rstrip('.')}"
-    if skipped:
-        text += f"; {join_words(format_axis(value) for value in skipped)} skipped"
+    if row.skipped:
+        text += f"; {join_words(format_axis(value) for value in row.skipped)} skipped"
     return text
 
 
@@ -552,8 +562,13 @@ def _write_sharing(report: Report, finding: SharingFinding) -> list[str]:
     groups: dict[str, list[SharingGroup]] = {}
     for group in finding.groups:
         groups.setdefault(_judge_sharing(group), []).append(group)
+    kinds = ("Sharing is", "Sharing gains", "No full", "Unknown", "No answer")
     order = sorted(
-        groups, key=lambda head: ("(sure)" not in head, "(likely)" not in head, head.startswith("Unk"))
+        groups,
+        key=lambda head: (
+            next(n for n, kind in enumerate(kinds) if head.startswith(kind)),
+            "(sure)" not in head,
+        ),
     )
     lines = []
     for head in order:
@@ -769,8 +784,15 @@ def write_warning(report: Report, warned: Warned) -> str:
     if warned.code in TABLE_WARNINGS:
         return TABLE_WARNINGS[warned.code].format(**shares)
     template = ROW_WARNINGS.get(warned.code)
-    text = template.format(**shares).replace(" % to ", " to ") if template else clean(warned.code, 40)
+    text = clean(warned.code, 40)
+    if template:
+        low, high = shares.get("low", ""), shares.get("high", "")
+        text = template.format(**shares).replace(
+            f"{low} to {high}", low if low == high else f"{low[:-2]} to {high}"
+        )
     count, total = len(warned.rows), len(report.labels)
+    if total == 1:
+        return f"In the only row {text}"
     return f"In {'all' if count == total else f'{count} of'} {count_things(total, 'row')} {text}"
 
 
@@ -789,13 +811,19 @@ def write_legend(report: Report) -> str:
     return "; ".join(parts)
 
 
-def write_lines(report: Report) -> list[Line]:
+def write_lines(report: Report) -> list[Sentence]:
     """All that is to be said below a table, the most important first: findings, then warnings."""
     lines = []
     for number, finding in enumerate(report.findings):
         for place, text in enumerate(write_finding(report, finding)):
-            lines.append(Line("finding" if number or place else "answer", text, is_detail=place > 0))
-    return lines + [Line("warning", write_warning(report, warned)) for warned in report.warnings]
+            is_detail = place > 0 and not isinstance(finding, SharingFinding)
+            is_answer = not number and not place
+            rank = 0 if is_answer else 4 if is_detail else 2
+            lines.append(Sentence("answer" if is_answer else "finding", text, rank))
+    return lines + [
+        Sentence("warning", write_warning(report, warned), 1 if warned.code in TABLE_WARNINGS else 3)
+        for warned in report.warnings
+    ]
 
 
 HINT = "More: --why, --columns all"

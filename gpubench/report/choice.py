@@ -1,25 +1,20 @@
-"""What a reader wants of a table: columns besides the usual ones, or not (`--columns power_w,-data_wait_pct`), and the
-efficiency that several devices are judged by (`--efficiency 90%`).
-"""
+"""What a reader wants of a table: columns besides the usual ones, or not (`--columns power_w,-data_wait_pct`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.efficiency import BOUND_PCT
 from gpubench.basics.errors import UsageError, nearest, unknown
 from gpubench.schema.columns import Column
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
-    """Changes to a table's usual columns, and to what its answers ask."""
+    """Changes to a table's usual columns."""
 
     added: tuple[str, ...] = ()
     removed: frozenset[str] = frozenset()
-    bound_pct: float = BOUND_PCT
-    """Of efficiency, in per cent."""
 
     def of(self, usual: Sequence[str]) -> list[str]:
         """The columns to show. Added ones stand before the last one, which is the status.

@@ -29,8 +29,6 @@ class Form:
     """How files in this form end."""
     help: str
     """What `--help` says of it, where it is an option of `gpubench table` and where it is a format of an export."""
-    sources: str = ""
-    """The function that tells in this form where the figures come from. Empty: they are not told in it."""
     is_kept: bool = False
     """Whether each results folder holds its tables in this form, in a file `table` with this ending."""
     is_data: bool = False
@@ -45,10 +43,6 @@ class Form:
         """All tables in this form."""
         return _function(self.tables)(tables)
 
-    def sources_text(self, tables: Sequence[Table]) -> str:
-        """Where the figures of all tables come from, in this form."""
-        return _function(self.sources)(tables)
-
 
 FORMS: Mapping[str, Form] = {
     "csv": Form(
@@ -62,7 +56,6 @@ FORMS: Mapping[str, Form] = {
     ),
     "markdown": Form(
         tables="gpubench.report.markdown:text",
-        sources="gpubench.report.sources:as_markdown",
         suffix=".md",
         help="As Markdown.",
         is_kept=True,

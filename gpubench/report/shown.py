@@ -1,4 +1,4 @@
-"""Which rows of a table are shown, and in which order: `--where`, `--sort`, `--by`. Pure.
+"""Which rows of a table are shown, and in which order: `--where`, `--sort`. Pure.
 
 What is chosen is looked at and nothing else: growths, answers, claims and doubts stay those of the whole table. Else
 whoever has seen the rows could choose those that say what is wanted, and an answer would be corrected for fewer claims
@@ -17,13 +17,11 @@ from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
 from gpubench.basics.words import clean, number
 from gpubench.report.choice import hint
-from gpubench.report.table import COLUMN, Table, TablePart
+from gpubench.report.table import COLUMN, Table
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import Column
 from gpubench.schema.row import TableRow
 
-EMPTY = "unknown"
-"""What stands for an empty value where rows are parted by it."""
 ALONE = "alone"
 """What stands above rows that are no jobs of a group, where those of a group stand above them."""
 
@@ -64,27 +62,20 @@ class Showing:
     """All of which must be met."""
     sort: tuple[tuple[str, bool], ...] = ()
     """Columns, the first of which counts first, and whether each goes downward."""
-    by: str = ""
-    """The column that parts the rows; empty: none."""
 
     def __bool__(self) -> bool:
-        return bool(self.where or self.sort or self.by)
+        return bool(self.where or self.sort)
 
     def of(self, table: Table) -> Table:
         """The table with these rows, and with a line above it that says so."""
         numbers = [n for n, row in enumerate(table.rows) if all(one.met(row) for one in self.where)]
         for name, downward in reversed(self.sort):  # Python's sort keeps the order of equals
             numbers = _sorted(numbers, [_value(row, name) for row in table.rows], downward)
-        parts: list[TablePart] = []
-        if self.by:
-            of_rows = [_value(row, self.by) for row in table.rows]
-            numbers, parts = _parted(numbers, of_rows, self.by)
         return replace(
             table,
             heading=(*table.heading, self._line(table, len(numbers))),
             rows=tuple(table.rows[n] for n in numbers),
-            cells=tuple(_cells(table, numbers, {part.first for part in parts})),
-            parts=tuple(parts),
+            cells=tuple(_cells(table, numbers)),
             whole=len(table.rows),
         )
 
@@ -93,21 +84,17 @@ class Showing:
         how = [f"where {' and '.join(one.text for one in self.where)}"] if self.where else []
         if self.sort:
             how.append("sorted by " + ", ".join(f"{name}{' downward' * down}" for name, down in self.sort))
-        how += [f"parted by {self.by}"] if self.by else []
         some = f"{number(count)} of {number(whole)} rows" if count != whole else f"All {number(whole)} rows"
         return clean(
             f"{some} shown, {', '.join(how)}; growths, answers and doubts are those of the whole table."
         )
 
 
-def parse(where: Sequence[str] = (), sort: str | None = None, by: str | None = None) -> Showing:
+def parse(where: Sequence[str] = (), sort: str | None = None) -> Showing:
     """What these options ask for. Raises UsageError."""
-    if by is not None:
-        _known("--by", by.strip())
     return Showing(
         where=tuple(_condition(text) for text in where),
         sort=_order(sort) if sort is not None else (),
-        by=by.strip() if by is not None else "",
     )
 
 
@@ -218,24 +205,8 @@ def _key(value: Any) -> tuple[int, Any]:
     return (0, value) if isinstance(value, (int, float)) else (1, cell(value))
 
 
-def _parted(numbers: Sequence[int], of_rows: Sequence[Any], by: str) -> tuple[list[int], list[TablePart]]:
-    """Rows by number, part after part in the order in which the whole table has their values first, and the parts."""
-    order = dict.fromkeys(cell(value) for value in of_rows if value is not None) | {"": None}
-    ordered: list[int] = []
-    parts = []
-    for text in order:
-        mine = [n for n in numbers if cell(of_rows[n]) == text]
-        if mine:
-            parts.append(TablePart(label=clean(f"{by}={text or EMPTY}"), first=len(ordered)))
-            ordered += mine
-    return ordered, parts
-
-
-def _cells(table: Table, numbers: Sequence[int], begins: set[int]) -> list[tuple[str, ...]]:
-    """The rows' cells, the name of a group where its rows begin, and again where other rows stand between them.
-
-    `begins`: the places among `numbers` where a part begins.
-    """
+def _cells(table: Table, numbers: Sequence[int]) -> list[tuple[str, ...]]:
+    """The rows' cells, the name of a group where its rows begin, and again where other rows stand between them."""
     names = [column.name for column in table.columns]
     if "group" not in names:
         return [table.cells[n] for n in numbers]
@@ -244,9 +215,8 @@ def _cells(table: Table, numbers: Sequence[int], begins: set[int]) -> list[tuple
     last = (0, "")
     for index, n in enumerate(numbers):
         own = groups[n]
-        fresh = index in begins or own != last
         name = own[1] or (ALONE if index else "")
-        found.append((*table.cells[n][:place], name if fresh else "", *table.cells[n][place + 1 :]))
+        found.append((*table.cells[n][:place], name if own != last else "", *table.cells[n][place + 1 :]))
         last = own
     return found
 

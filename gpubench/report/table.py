@@ -217,7 +217,6 @@ def _build(name: str, rows: Sequence[Row], axes: Axes, question: str, choice: Ch
         [] if baselines else alternatives(side_by_side),
         [[jobs[id(row)] for row in group.rows] for group in found],
         along=along,
-        bound_pct=choice.bound_pct,
     )
     del jobs  # the lines as they were before all else is put into them
     made, how = claimed.made, further(grown)

@@ -143,10 +143,14 @@ class MeasuredColumns:
     )
     images_per_epoch: Count1 | None = column("images", "full batches only", "images")
     step_time_ms_p50: Signed | None = column(
-        "ms", "median time between ends of steps", "step ms p50", 1, every_round=True
+        "ms",
+        "median time between ends of steps; of whole epochs without the first one of each",
+        "step ms p50",
+        1,
+        every_round=True,
     )
     step_time_ms_p95: Signed | None = column(
-        "ms", "95th percentile of the same", "step ms p95", 1, every_round=True
+        "ms", "95th percentile of the same, from 20 steps on", "step ms p95", 1, every_round=True
     )
     first_batch_s: Signed | None = column(
         "s",

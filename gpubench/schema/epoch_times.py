@@ -12,6 +12,10 @@ MEASURED = "measured"
 EXTRAPOLATED = "extrapolated"
 NO_SPREAD = f"fewer than {FEWEST_TIMES} epochs were measured: they have no spread"
 """Why there is no `epoch_time_iqr_s`."""
+FEWEST_FOR_P95 = 20
+"""Steady steps below which the slowest one alone would be the 95th percentile."""
+NO_P95 = f"fewer than {FEWEST_FOR_P95} steady steps were measured"
+"""Why there is no `step_time_ms_p95`."""
 NO_EPOCHS = "a steady rate was measured, not whole epochs"
 """Why there is neither that nor `epochs_measured`."""
 

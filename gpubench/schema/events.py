@@ -7,9 +7,7 @@ ones are the parent's own, and no message.
 
 from __future__ import annotations
 
-import math
 import re
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -144,24 +142,6 @@ class Filling(OfRank):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class StepTimes:
-    """Percentiles of the measured steps, in milliseconds."""
-
-    p50: Number
-    p95: Number
-
-    @classmethod
-    def from_seconds(cls, times_s: Sequence[float]) -> StepTimes | None:
-        """Of the steps that took so long; None for no steps."""
-        if not times_s:
-            return None
-        ordered = sorted(times_s)
-        return cls(
-            p50=1e3 * statistics.median(ordered), p95=1e3 * ordered[math.ceil(0.95 * len(ordered)) - 1]
-        )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class BreakdownTimes:
     """Medians of the parts of a step, in milliseconds, and what marking them cost."""
 
@@ -203,7 +183,6 @@ class Result(OfRank):
 
     event: Literal["result"] = "result"
     steps_per_epoch: Positive
-    step_ms: StepTimes | None
     breakdown: BreakdownTimes | None
     no_exchange: Words | None
     exchange_mib: Number | None

@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 from typing_extensions import is_typeddict
 
+from gpubench.basics.errors import nearest
 from gpubench.basics.quoted import shown
 
 _BOUNDS: Mapping[str, str] = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
@@ -123,7 +124,13 @@ def error_message(
     must = must.replace(_TABLE, table)
     # 2.0 is no whole number, and "a whole number, not 2" would say nothing.
     said = shown(given) if kind == "int_type" and isinstance(given, float) else _said(given)
-    return f"{name} must be {must}" + ("" if isinstance(given, Mapping) else f", not {said}")
+    near = None
+    if kind == "literal_error" and isinstance(
+        given, str
+    ):  # all are listed, so only what is surely meant is named
+        near = nearest(given, map(str, _choices(held)), cutoff=1.0)
+    advice = f"; did you mean {near}?" if near else ""
+    return f"{name} must be {must}" + ("" if isinstance(given, Mapping) else f", not {said}{advice}")
 
 
 def why_wrong(kind: str, limits: Mapping[str, Any]) -> str:

@@ -49,7 +49,7 @@ FEWEST_PROCESSES = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
+class ClaimTests:
     """A claim's tests, before any correction. In the evidence's unit."""
 
     less: float
@@ -61,7 +61,7 @@ class Outcome:
     low: float
     high: float
 
-    def at_look(self, look: int) -> Outcome:
+    def at_look(self, look: int) -> ClaimTests:
         """With p-values as they count at a look."""
         return replace(
             self,
@@ -71,7 +71,7 @@ class Outcome:
         )
 
 
-_Tested = tuple[int, Claim, Outcome]
+_Tested = tuple[int, Claim, ClaimTests]
 """A claim that could be tested, with its place among all."""
 
 
@@ -160,7 +160,7 @@ def list_joint_tests(evidence: Evidence) -> list[tuple[StudentEstimate, float]]:
     return [(welch, WELCH), (pairs, PAIRS)]
 
 
-def evaluate_claim(claim: Claim) -> Outcome | None:
+def evaluate_claim(claim: Claim) -> ClaimTests | None:
     """A claim's tests by itself; None where none is possible, as of one process."""
     tests = list_tests(claim)
     if not tests:
@@ -171,7 +171,7 @@ def evaluate_claim(claim: Claim) -> Outcome | None:
     more = _combine(find_p_at_most, tests, -limit if claim.design == "equal" else limit)
     p = {"above": more, "below": less, "equal": max(less, more)}.get(claim.design, 2 * min(less, more))
     low, high = find_bounds(claim.evidence.center, tests, ALPHA / 2 if is_two_sided else ALPHA)
-    return Outcome(less=less, more=more, p=min(1.0, p), low=low, high=high)
+    return ClaimTests(less=less, more=more, p=min(1.0, p), low=low, high=high)
 
 
 def find_bounds(
@@ -230,7 +230,7 @@ def _keep(p_values: Mapping[int, float], level: float) -> set[int]:
 # ---- one verdict ----
 
 
-def _judge(claim: Claim, outcome: Outcome | None, *, is_sure: bool) -> Verdict:
+def _judge(claim: Claim, outcome: ClaimTests | None, *, is_sure: bool) -> Verdict:
     evidence, limit = claim.evidence, claim.limit
     if outcome is None:
         noise = math.inf if evidence.noise is None else evidence.noise

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
 
 from gpubench.plan.estimate import words
-from gpubench.plan.origins import explained
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.state import Planned
 from gpubench.plan.unit_label import unit_label
-from gpubench.report import origins
 from gpubench.sweep.announcing import (
     beside,
     counted,
@@ -69,16 +65,6 @@ def print_plan(work: Sweep, planned: Sequence[Planned], load: str = "") -> None:
     )
     lines.append(f"{what}; results in {folder}")
     sys.stdout.write("\n".join(lines) + "\n")
-
-
-def print_origins(work: Sweep, told: Mapping[str, str], form: Literal["text", "json"]) -> None:
-    """`-n --explain`: where each field of the plan's trials has its value from. `told`: of `origins.given`."""
-    found = [one for unit in work.plan.units for one in explained(unit, work.resolved(unit), told)]
-    if form == "json":
-        lines = (json.dumps(origins.as_json(one), ensure_ascii=False) + "\n" for one in found)
-        sys.stdout.write("".join(lines))
-    else:
-        sys.stdout.write(origins.text(found))
 
 
 def _in_which(item: Planned, rounds: Rounds) -> str:

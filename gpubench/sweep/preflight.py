@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import listed, many
 from gpubench.node.environment import Machine
 from gpubench.node.node import Node
@@ -25,10 +25,10 @@ HOST_LOOK_S = 0.3
 
 
 def check_hardware(planned: Sequence[Planned], machine: Machine) -> None:
-    """Raises UsageError where every trial needs more GPUs or CPUs than there are."""
+    """Raises UnusableError where every trial needs more GPUs or CPUs than there are."""
     asked = [item for item in planned if not item.unit.baseline]
     if all(item.state == "skip" and item.why.startswith(NEEDS) for item in asked):
-        raise UsageError(f"no trial is left: {asked[0].why}; {remedy(planned, machine)}")
+        raise UnusableError(f"no trial is left: {asked[0].why}; {remedy(planned, machine)}")
 
 
 def check_given_gpus(planned: Sequence[Planned], machine: Machine, *, is_by_machine: bool) -> None:

@@ -13,7 +13,6 @@ from gpubench.plan.estimate import Estimate, Forecast, estimates
 from gpubench.plan.further import further
 from gpubench.plan.outlook import Ahead, Outlook, outlook
 from gpubench.plan.plan import Job, Plan, Unit
-from gpubench.plan.resolve import Resolved
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, is_stale, out_of_memory, survey
@@ -120,12 +119,6 @@ class Survey:
                 for job, one in zip(unit.jobs, self.bench.resolve(unit), strict=True)
             }
         return self._given
-
-    def resolved(self, unit: Unit) -> list[Resolved] | None:
-        """What this machine settles of a unit's jobs; None where it has no room for them."""
-        if skip_reason(unit, OutOfMemory(), self._room(), self.plan.device) is not None:
-            return None
-        return self.bench.resolve(unit)
 
     def _room(self) -> Room:
         machine = self.bench.node.machine

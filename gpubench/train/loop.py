@@ -60,7 +60,6 @@ class Loop:
         self._breakdown = breakdown
         self._data = data
         self._to_device = data.to_device if breakdown is None else self._marked_to_device
-        self.measured_step_s: list[float] = []
         self.phases: dict[str, float] = {"warm_up": 0.0, "measured": 0.0}
 
     def run(self, segment: Segment, batches: Iterator[Any] | None = None) -> TimedWindow:
@@ -90,8 +89,6 @@ class Loop:
 
         if self._breakdown is not None:
             self._breakdown.end(window.step_s, measured=segment.measured)
-        if segment.measured:
-            self.measured_step_s.extend(window.step_s)
         self.phases["measured" if segment.measured else "warm_up"] += window.seconds
         loss = self._strategy.mean_loss(self._step.loss_sum)
         for message in step_messages(window, rank, segment.number):

@@ -37,7 +37,6 @@ from gpubench.schema.events import (
     Hello,
     Result,
     Settle,
-    StepTimes,
     StopFilling,
     Told,
     Warm,
@@ -173,7 +172,6 @@ class Rank:
             Result(
                 rank=self.rank,
                 steps_per_epoch=data.steps_per_epoch,
-                step_ms=StepTimes.from_seconds(training.measured_step_s),
                 breakdown=BreakdownTimes(**breakdown.figures()) if breakdown else None,
                 no_exchange=figures.no_exchange,
                 exchange_mib=figures.exchanged_bytes / MIB if figures.exchanged_bytes else None,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from gpubench.analyze.batch_size import Series, find_fastest_series, make_claims, make_findings
+from gpubench.analyze.batch_size import BatchSeries, find_fastest_series, make_claims, make_findings
 from gpubench.analyze.frames import runs_of
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import BatchSizeFinding
@@ -137,8 +137,8 @@ def test_where_nothing_is_shown_the_least_is_unknown() -> None:
 
 
 def test_the_series_with_the_best_rate_among_those_of_three_sizes_is_chosen_from() -> None:
-    short = Series(label={"gpus": 2}, rows=(3, 4))
-    long = Series(label={"gpus": 1}, rows=(0, 1, 2))
+    short = BatchSeries(label={"gpus": 2}, rows=(3, 4))
+    long = BatchSeries(label={"gpus": 1}, rows=(0, 1, 2))
     rates = {0: 100.0, 1: 200.0, 2: 300.0, 3: 900.0, 4: 1000.0}
     assert find_fastest_series([short, long], rates) is long
     assert find_fastest_series([short], rates) is short

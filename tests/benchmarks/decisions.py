@@ -1,7 +1,7 @@
 """What decisions promise, of 1,000 simulated tables a cell: power, false answers, intervals, the bound of a choice.
 
-`python tests/benchmarks/decisions.py [TABLES]`; tests/stats/test_simulations.py judges 200 a cell. Noise is the
-standard deviation of a process's logarithm; unequal noises alternate along the rows.
+`PYTHONPATH=tests python tests/benchmarks/decisions.py [TABLES]`; tests/stats/test_simulations.py judges 200 a cell.
+Noise is the standard deviation of a process's logarithm; unequal noises alternate along the rows.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import itertools
 import math
 import sys
 
-from gpubench.core.claims import Design
-from tests.simulated_claims import (
+from simulated_claims import (
     HUMP,
     LADDER,
     NOISES,
@@ -24,6 +23,8 @@ from tests.simulated_claims import (
     rate_verdicts,
     simulate_tables,
 )
+
+from gpubench.core.claims import Design
 
 EFFECTS = (0.05, 0.10, 0.20, 0.40)
 RATIOS = ((1, 1), (1, 3), (1, 10), (30, 1), (1, 30))

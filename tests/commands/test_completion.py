@@ -81,7 +81,6 @@ def test_bash_completes_the_fixed_words_of_options(offered: Offered) -> None:
     assert offered("plot", "x", "--only", "growth,sc") == ["growth,scaling"]
     assert offered("plot", "x", "--format", "svg,p") == ["svg,png", "svg,pdf"]
     assert offered("table", "x", "--sort", "batch_s") == ["batch_size"]
-    assert offered("table", "x", "--by", "varia") == ["variant"]
     assert offered("table", "x", "--columns", "power_w,data_wait") == ["power_w,data_wait_pct"]
     assert offered("table", "x", "--where", "batch_s") == ["batch_size="]
     assert offered("table", "x", "--where", "variant", "=", "pre") == ["pre-resized"]

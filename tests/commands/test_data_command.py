@@ -12,6 +12,14 @@ import pytest
 from place import LIMIT_S, Place, until
 
 from gpubench.datasets import locate
+from gpubench.schema import catalog
+
+
+def test_the_list_names_every_model(place: Place) -> None:
+    ended = place.run("data", "list")
+    assert ended.returncode == 0
+    names = ended.stdout.partition("models (--model):")[2].replace(",", " ").split()
+    assert set(catalog.models()) <= set(names)
 
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])

@@ -47,7 +47,9 @@ def test_unasked_a_sweep_goes_over_its_plan_three_times(place: Place) -> None:
 
 def test_a_plan_of_what_needs_more_gpus_says_what_to_do(place: Place) -> None:
     ended = place.run("sweep", "-n", "--gpus", "2", "--batch-size", "8,16")
-    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.returncode == 4
+    assert ended.stderr.startswith("gpubench: no trial is left: needs 2 GPUs, this machine shows 0; ")
+    assert ended.stderr.count("\n") == 1
     first, second, advice, _, total = ended.stdout.splitlines()
     assert first.endswith("skipped: needs 2 GPUs, this machine shows 0")
     assert second.endswith("skipped: needs 2 GPUs, this machine shows 0")
@@ -56,6 +58,8 @@ def test_a_plan_of_what_needs_more_gpus_says_what_to_do(place: Place) -> None:
         "--gpus or --gpu-ids; else run it on a machine that has GPUs"
     )
     assert total.startswith("nothing to run of 2 planned; ")
+    some = place.run("sweep", "-n", "--set", "device=cpu,cuda", "--batch-size", "8")
+    assert (some.returncode, some.stderr) == (0, "")
 
 
 def test_jobs_share_their_cpus_in_both_ways_before_there_are_more_of_them(place: Place) -> None:

@@ -93,7 +93,7 @@ def test_images_that_only_nodes_see_keep_nobody_from_submitting_who_says_a_time(
         ),
         (("-y",), 2, "-y is an option of the sweep, and stands behind --"),
         (("--", "-n"), 2, "with -n the job would measure nothing: ask gpubench sweep itself"),
-        (("--", "--dry-run", "--explain"), 2, "with --dry-run the job would measure nothing"),
+        (("--", "--dry-run", "--quiet"), 2, "with --dry-run the job would measure nothing"),
         (("--", "--out", "x"), 2, "--out stands before --"),
         (("--", "a.toml"), 2, "a.toml: the experiment file stands before --"),
         (("--", "--no-such-thing"), 2, "No such option: --no-such-thing"),

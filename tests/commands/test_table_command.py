@@ -44,16 +44,6 @@ def test_a_column_that_is_none_names_the_nearest(table: Table, given: str) -> No
     assert ended.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("folder", ["h200x4-2026", "titan-xp-2021"])
-def test_sources_of_every_table(table: Table, folder: str) -> None:
-    here = str(committed.folder(folder))
-    plain, marked = table(here, "--sources"), table(here, "--sources", "--markdown")
-    assert (plain.returncode, marked.returncode) == (0, 0)
-    titles = [line for line in plain.stdout.splitlines() if line.startswith("Sources of ")]
-    assert titles
-    assert [f"## {title}" for title in titles] == [t for t in marked.stdout.splitlines() if t[:1] == "#"]
-
-
 def test_every_repeat_stands_in_trials_csv(tmp_path: Path) -> None:
     swept(tmp_path, "one", "16,32", repeats=3)
     with (tmp_path / "trials.csv").open(newline="") as file:
@@ -61,13 +51,3 @@ def test_every_repeat_stands_in_trials_csv(tmp_path: Path) -> None:
     assert sorted(rows) == [(batch, str(n)) for batch in ("16", "32") for n in range(3)]
     with (tmp_path / "table.csv").open(newline="") as file:
         assert [line["repeats"] for line in csv.DictReader(file)] == ["3", "3"]
-
-
-def test_another_efficiency_may_be_asked_for(table: Table) -> None:
-    here = str(committed.folder("h200x4-scaling-2026"))
-    asked = " ".join(table(here, "--efficiency", "99%").stdout.split())
-    assert "(weak scaling against single on 1 GPU) is above 99 %" in asked or "falls under 99 %" in asked
-    assert " 80 % " not in asked.partition("Efficiency of")[2].partition(".")[0]
-    wrong = table(here, "--efficiency", "101%")
-    assert (wrong.returncode, wrong.stdout) == (2, "")
-    assert wrong.stderr.startswith("gpubench: --efficiency: '101%' is not a share above 0")

@@ -16,7 +16,7 @@ import gpubench
 from gpubench.basics.errors import UnusableError
 from gpubench.doctor import answer
 from gpubench.doctor.checks import CHECKS, examine
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 
 LIMIT_S = 120
 
@@ -200,8 +200,8 @@ def test_help_says_what_it_is_for(tmp_path: Path) -> None:
 # ---- how it is told ----
 
 
-def a_finding(**fields: Any) -> Finding:
-    return Finding(**({"group": "g", "name": "n", "verdict": "ok", "found": "fine"} | fields))
+def a_finding(**fields: Any) -> CheckResult:
+    return CheckResult(**({"group": "g", "name": "n", "verdict": "ok", "found": "fine"} | fields))
 
 
 def test_a_check_that_breaks_is_a_finding_and_the_others_go_on() -> None:

@@ -15,7 +15,7 @@ from fake_nvml import FakeNvml, calls_of_the_seam, gpu, running
 
 from gpubench.doctor import answer, gpus, neighbours, readings, remedies
 from gpubench.doctor.context import CheckContext, Told, named
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.node import environment
 from gpubench.node.launch.faults import explained
 from gpubench.node.watch.nvml import Device, NoNvml, Nvml
@@ -67,7 +67,7 @@ def context(nvml: Nvml, spec: str | None = None, told: Told | None = None) -> Ch
     )
 
 
-def at_gpus(here: CheckContext) -> list[Finding]:
+def at_gpus(here: CheckContext) -> list[CheckResult]:
     checks = (gpus.driver, gpus.listed, gpus.slices, gpus.compute_modes)
     return [
         *(finding for check in checks for finding in check(here)),
@@ -76,7 +76,7 @@ def at_gpus(here: CheckContext) -> list[Finding]:
     ]
 
 
-def not_ok(findings: list[Finding]) -> dict[str, Finding]:
+def not_ok(findings: list[CheckResult]) -> dict[str, CheckResult]:
     return {finding.name: finding for finding in findings if finding.verdict != "ok"}
 
 

@@ -18,7 +18,7 @@ from fake_nvml import FakeNvml
 
 from gpubench.doctor import cpu, folders, limits, slurm
 from gpubench.doctor.context import CheckContext, Told
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.node.environment import Machine, visible_gpus
 from gpubench.node.watch import host
 from gpubench.node.watch.nvml import NoNvml
@@ -44,7 +44,7 @@ def context(
     )
 
 
-def by_name(found: Iterable[Finding]) -> Mapping[str, Finding]:
+def by_name(found: Iterable[CheckResult]) -> Mapping[str, CheckResult]:
     told = {finding.name: finding for finding in found}
     assert all(finding.remedy for finding in told.values() if finding.verdict != "ok")
     return told

@@ -17,7 +17,7 @@ from fake_nvml import FakeNvml, gpu
 
 from gpubench.doctor import remedies, torch_works
 from gpubench.doctor.context import CheckContext, Told
-from gpubench.doctor.finding import Finding
+from gpubench.doctor.finding import CheckResult
 from gpubench.doctor.probe import Probe
 from gpubench.node import environment
 from gpubench.node.launch.faults import explained
@@ -42,7 +42,7 @@ FINE = Told(
 HELD: dict[str, list[tuple[int, float | None]]] = {"GPU-00": [(PID, 614.0)], "GPU-11": [(PID, 612.0)]}
 
 
-def findings(told: Told, nvml: Nvml | None = None) -> dict[str, Finding]:
+def findings(told: Told, nvml: Nvml | None = None) -> dict[str, CheckResult]:
     """By name; the worst of those that share one."""
     nvml = nvml or FakeNvml(answers={"processes": HELD})
     machine = dataclasses.replace(scripted.computer(), gpus=environment.visible_gpus(nvml.devices, None))

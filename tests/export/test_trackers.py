@@ -1,4 +1,4 @@
-"""What `gpubench export --to` writes, read back by MLflow and TensorBoard themselves."""
+"""What `gpubench export --to` writes, read back by MLflow itself."""
 
 from __future__ import annotations
 
@@ -87,38 +87,9 @@ def test_mlflow_reads_parameters_figures_series_tags_and_the_log(stored: Path, t
     assert again.stdout.split(";")[0] == "0 runs written, 3 runs there already"
     assert len(client.search_runs([experiment.experiment_id])) == len(runs) == 3
 
-
-def test_tensorboard_reads_scalars_hyperparameters_and_words(stored: Path, tmp_path: Path):
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    from tensorboard.plugins.hparams import api_pb2, metadata
-
-    out = tmp_path / "board"
-    first = export(stored, "--to", "tensorboard", "--out", out)
-    assert (first.returncode, first.stdout.split(";")[0]) == (0, "3 runs written"), first.stderr
-    (folder,) = out.glob(f"batch-size/*{ALONE}-1-*")
-    assert folder.name.startswith(f"model=mobilenet_v2 batch_size=16 {ALONE}-1-")
-    read = EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
-    record = json.loads(next(stored.glob(f"records/*/{ALONE}-1.json")).read_text())
-    (time,) = read.Scalars("figures/epoch_time_s")
-    assert time.value == pytest.approx(record["result"]["epoch_time_s"], rel=1e-6)
-    assert [one.value for one in read.Scalars("power_w/gpu0")] == pytest.approx(
-        sampled(stored, "power_w"), rel=1e-6
-    )
-    assert [one.step for one in read.Scalars("epoch/epoch_time_s")] == list(range(EPOCHS))
-    content = read.SummaryMetadata(metadata.SESSION_START_INFO_TAG).plugin_data.content
-    start = metadata.parse_session_start_info_plugin_data(content)
-    assert start.hparams["batch_size"].number_value == BATCH
-    assert start.hparams["model"].string_value == "mobilenet_v2"
-    (bad,) = (one for one in out.glob("batch-size/*") if "resnet50" in one.name)
-    failed = EventAccumulator(str(bad)).Reload()
-    content = failed.SummaryMetadata(metadata.SESSION_END_INFO_TAG).plugin_data.content
-    assert metadata.parse_session_end_info_plugin_data(content).status == api_pb2.STATUS_FAILURE
-    (facts,) = failed.Tensors("gpubench/facts")
-    assert b"a \\| pipe, \\<b>a tag\\</b> and ../a path" in facts.tensor_proto.string_val[0]
-
-    again = export(stored, "--to", "tensorboard", "--out", out)
-    assert again.stdout.split(";")[0] == "0 runs written, 3 runs there already"
-    assert len(list(out.glob("batch-size/*"))) == 3
+    client.update_run(alone.info.run_id, "RUNNING")  # as a kill leaves it
+    once_more = export(stored, "--to", "mlflow", "--out", tmp_path / "ml")
+    assert once_more.stdout.split(";")[0] == "1 run written, 2 runs there already"
 
 
 def test_the_same_trial_of_another_machine_is_another_run(stored: Path, tmp_path: Path):
@@ -128,10 +99,9 @@ def test_the_same_trial_of_another_machine_is_another_run(stored: Path, tmp_path
         record = json.loads(path.read_text())
         record["environment"]["host"] = "another"
         path.write_text(json.dumps(record))
-    done = export(stored, other, "--to", "tensorboard", "--out", tmp_path / "a board")
-    assert (
-        done.stdout.strip() == f"6 runs written; to look at them: tensorboard --logdir '{tmp_path}/a board'"
-    )
+    done = export(stored, other, "--to", "mlflow", "--out", tmp_path / "a place")
+    where = f"'sqlite:///{tmp_path}/a place/mlflow.db'"
+    assert done.stdout.strip() == f"6 runs written; to look at them: mlflow ui --backend-store-uri {where}"
 
 
 @pytest.mark.parametrize("tracker", TRACKERS)
@@ -149,17 +119,6 @@ def test_a_damaged_samples_file_is_named_and_the_rest_of_it_handed_over(
     )
 
 
-def test_a_run_that_was_broken_off_is_written_anew(stored: Path, tmp_path: Path):
-    out = tmp_path / "board"
-    assert export(stored, "--to", "tensorboard", "--out", out).returncode == 0
-    (folder,) = out.glob(f"batch-size/*{ALONE}-1-*")
-    folder.rename(folder.with_name(f".{folder.name}.half"))  # as a kill leaves it
-    again = export(stored, "--to", "tensorboard", "--out", out)
-    assert again.stdout.split(";")[0] == "1 run written, 2 runs there already"
-    assert folder.is_dir()
-    assert not list(out.glob("batch-size/.*"))
-
-
 @pytest.mark.parametrize("name", TRACKERS)
 def test_a_place_that_is_a_file_is_told_in_one_line(name: str, stored: Path, tmp_path: Path):
     (tmp_path / "file").write_text("")
@@ -170,6 +129,7 @@ def test_a_place_that_is_a_file_is_told_in_one_line(name: str, stored: Path, tmp
 
 def test_names_are_checked_and_forms_refused(stored: Path):
     assert "did you mean mlflow?" in export(stored, "--to", "mlfow").stderr
+    assert "No such tracker: tensorboard; write --to mlflow" in export(stored, "--to", "tensorboard").stderr
     both = export(stored, "--to", "mlflow", "--format", "csv")
     assert (both.returncode, "give one of them" in both.stderr) == (2, True)
 

@@ -122,6 +122,20 @@ def test_sensible(fields: dict[str, Any], device: str) -> None:
     assert why(fields, device) is None
 
 
+@pytest.mark.parametrize(
+    ("skipped", "rest"),
+    [
+        (0, ""),
+        (1, ": 1 other can't be decoded and is left out"),
+        (1_000, ": 1,000 others can't be decoded and are left out"),
+    ],
+)
+def test_a_batch_larger_than_what_broken_images_leave_names_these(skipped: int, rest: str) -> None:
+    facts = Images(train_images=2, skipped_images=skipped)
+    reason = checks.why_senseless(make({"batch_size": 8}), catalog.VARIANTS["crop-resize"], "cpu", facts)
+    assert reason == "a batch of 8 is larger than the epoch of 2 images" + rest
+
+
 def test_an_accuracy_needs_images_to_judge_by() -> None:
     t = make({"until_top1": 60.0})
     reason = checks.why_senseless(t, catalog.VARIANTS[t.variant], "cpu", Images(val_images=0))

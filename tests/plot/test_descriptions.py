@@ -11,7 +11,7 @@ import pytest
 from whole_records import FULL
 from whole_rows import row_with
 
-from gpubench.plot import limits, terminal, trial
+from gpubench.plot import limits, trial
 from gpubench.plot.description import Cell, Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries, Shade
 from gpubench.plot.pictures import PICTURES, described
 from gpubench.plot.subject import Subject
@@ -190,33 +190,6 @@ def test_the_axis_of_times_is_long_enough_for_intervals_or_the_caption_says_that
     assert all(high < ends.high for high in highs) == fits
     assert ("Intervals that leave the picture go on." in found.caption[0]) != fits
     assert ends.high < 8.0 * limits.WIDEST * 1.2, "the points stay told apart"
-
-
-def test_text_says_nothing_of_marks_that_it_does_not_have() -> None:
-    (found,) = described(Subject(table=table(in_rounds(wide=0.5))), ["energy"])
-    told = terminal.text(found, 200)
-    for mark in ("Bars:", "Filled:", "Numbers:", "go on"):
-        assert mark in found.caption[0]
-        assert mark not in told
-    assert "Energy and time of an epoch." in told
-    assert "Xeon" in told
-
-
-def test_text_names_doubts_of_some_rows_without_the_mark_that_it_does_not_have() -> None:
-    told = " ".join(terminal.text(of(sizes(), "growth"), 160).split())
-    assert "Some rows have doubts (spread, stranger); gpubench table says them." in told
-    assert "!" not in told
-
-
-def test_text_names_a_series_that_lies_under_another_one() -> None:
-    rows = [
-        row(strategy=strategy, batch_size=batch, gpus=2, epoch_time_s=batch / (10 + slow), gpu_mem_mib=1000 + batch)
-        for strategy, slow in (("ddp", 0), ("dp", 9))
-        for batch in (16, 32)
-    ]  # fmt: skip
-    times, memory = terminal.text(of(rows, "growth"), 80).split("GPU memory (MiB)")
-    assert "Not seen here: ddp lies under dp." in memory
-    assert "Not seen here" not in times
 
 
 def test_a_log_s_rows_say_that_nobody_knows_their_processes() -> None:

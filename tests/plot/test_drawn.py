@@ -12,8 +12,6 @@ from xml.etree import ElementTree
 import pytest
 from PIL import Image
 
-from gpubench.basics.encodable import encodable
-from gpubench.plot import terminal
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.paper.figure import drawn
 from gpubench.plot.paper.file import DPI, written
@@ -239,26 +237,3 @@ def test_any_name_can_be_drawn(name: str) -> None:
     assert name in words(found).replace(" ", "") or name in words(found)
     written(drawn(found), "png")
     written(drawn(found), "pdf")
-
-
-# ---- in the terminal ----
-
-
-def test_the_terminal_s_picture_is_plain_text_of_its_width() -> None:
-    picture = lines(
-        PlottedSeries(name="ddp", points=points(8, 4, None, status="oom")),
-        PlottedSeries(name="dp", look=1, points=points(9, 5)),
-    )
-    for width in (40, 80, 132):
-        found = terminal.text(picture, width)
-        assert max(map(len, found.splitlines())) <= width
-        assert "\x1b" not in found
-        for told in ("epoch time (s)", "● ddp", "■ dp", "× oom", "16", "64"):
-            assert told in found, told
-
-
-def test_without_blocks_it_is_ascii() -> None:
-    picture = lines(PlottedSeries(name="", points=points(8, 4)), caption=("4 × H200, ± 3 − 2.",))
-    signs = terminal.signs_for("ascii")
-    assert encodable(terminal.text(picture, 80, signs), "ascii").isascii()
-    assert terminal.signs_for("utf-8") is terminal.BLOCKS

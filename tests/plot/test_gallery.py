@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 import committed
 import matplotlib
 import pytest
-
-from gpubench.plot import gallery
+from docs_pages import gallery
 
 LARGEST = 60_000
 
@@ -29,7 +28,7 @@ def words(picture: bytes) -> list[str]:
 
 
 def test_they_are_up_to_date(drawn: dict[Path, bytes]) -> None:
-    """If not: `python -m gpubench.plot.gallery`."""
+    """If not: `PYTHONPATH=tests python -m docs_pages.gallery`."""
     for path, made in drawn.items():
         there = path.read_bytes()
         assert sorted(words(there)) == sorted(words(made)), path

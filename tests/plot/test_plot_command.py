@@ -139,7 +139,7 @@ def test_what_can_t_be_drawn_is_named_with_what_it_needs(plot: Plot, results: Pa
     [
         (("--only", "groth"), "unknown picture 'groth': did you mean growth?"),
         (("--format", "gif"), "unknown format 'gif'"),
-        (("--terminal", "--format", "svg"), "--terminal draws into the terminal"),
+        (("--terminal",), "No such option: --terminal; gpubench plot writes files, and gpubench table"),
         (("--trial", "t1", "--only", "growth"), "--trial draws that trial's samples alone"),
     ],
 )
@@ -147,15 +147,6 @@ def test_wrong_options_are_told(plot: Plot, results: Path, given: tuple[str, ...
     ended = plot(results, *given)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert said in ended.stderr
-
-
-def test_in_the_terminal_as_wide_as_it_is(plot: Plot, results: Path) -> None:
-    ended = plot(results, "--terminal", COLUMNS="72")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert max(map(len, ended.stdout.splitlines())) <= 72
-    assert "slowdowns of jobs that ran together" in ended.stdout
-    assert "\x1b" not in ended.stdout
-    assert not (results / "plots").exists()
 
 
 def test_a_sweep_that_is_broken_still_has_its_pictures(plot: Plot, results: Path) -> None:

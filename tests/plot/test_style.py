@@ -1,4 +1,4 @@
-"""One definition of how series look: on paper, in a terminal, on a light and on a dark page."""
+"""One definition of how series look: on paper, on a light and on a dark page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.export.page import page
 from gpubench.export.page.pictures import colours
-from gpubench.plot import style, terminal
+from gpubench.plot import style
 
 GROUNDS = {"light": "#ffffff", "dark": "#14171b"}
 
@@ -36,13 +36,7 @@ def test_a_page_has_all_colours_light_and_dark() -> None:
         assert colours().count(f"--s{at}:{one.dark};") == 2  # as the browser asks, and as the reader does
 
 
-@pytest.mark.parametrize("of", ["mpl", "sign", "ascii", "corners"])
+@pytest.mark.parametrize("of", ["mpl", "corners"])
 def test_shapes_differ_wherever_they_are_drawn(of: str) -> None:
     found = [getattr(one, of) for one in style.SHAPES]
     assert all(a != b for a, b in itertools.combinations(found, 2))
-
-
-def test_a_terminal_draws_by_the_same_definition() -> None:
-    assert tuple(terminal.BLOCKS.markers) == tuple(one.sign for one in style.SHAPES)
-    assert tuple(terminal.BLOCKS.bars) == tuple(one.sign for one in style.HATCHES)
-    assert "".join((*terminal.ASCII.markers, *terminal.ASCII.bars)).isascii()

@@ -13,7 +13,7 @@ from gpubench.plan import resolve
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.plan import Membership, expand
 from gpubench.plan.sources import Disk
-from gpubench.record.doubts import RULES, Evidence, OtherJobs, doubts
+from gpubench.record.doubts import RULES, DoubtEvidence, OtherJobs, doubts
 from gpubench.record.epochs import windows_of
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
@@ -39,14 +39,14 @@ def case(
     seen: Figures | None = None,
     status: Any = "ok",
     **told: Any,
-) -> Evidence:
+) -> DoubtEvidence:
     """A blameless result, but for what is given."""
     text = f'name = "t"\n[fixed]\nvariant = "synthetic"\ninput_size = 32\n{fields}\n[run]\nepochs = 3\n'
     (job,) = expand(parse(text, "t"), device="cuda", sources=Disk()).jobs
     facts = Disk().data(job.trial.data)
     epochs = epoch_rows_of(3)
     machine = scripted.computer(4, "NVIDIA H200")
-    return Evidence(
+    return DoubtEvidence(
         job=job,
         resolved=resolve.resolve(job, machine, facts, "cuda"),
         ended=Outcome(
@@ -59,7 +59,7 @@ def case(
     )
 
 
-def in_a_group(size: int) -> Evidence:
+def in_a_group(size: int) -> DoubtEvidence:
     """The blameless case, as one of so many jobs of a group."""
     blameless = case()
     solo = blameless.job
@@ -71,7 +71,7 @@ def test_a_blameless_result_has_none() -> None:
     assert doubts(case()) == {}
 
 
-CASES: dict[str, tuple[Evidence, str]] = {
+CASES: dict[str, tuple[DoubtEvidence, str]] = {
     "stranger": (case(seen=Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])), "process 7"),
     "desktop": (case(seen=Figures(desktops=["process 8 (Xorg) held 90 MiB on GPU 0"])), "Xorg"),
     "throttled": (case(result={"throttled_pct": 43.0, "throttle_reasons": "power cap"}), "43 % of the time"),

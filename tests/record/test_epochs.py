@@ -155,7 +155,18 @@ def test_the_columns_of_measured_epochs() -> None:
         "images_per_s": pytest.approx(64 / 3),
         "data_wait_pct": pytest.approx(100 * 0.5 / 22),
         "first_batch_s": pytest.approx(0.3),
+        "step_time_ms_p50": pytest.approx(750.0),
     }
+
+
+def test_percentiles_are_of_steady_steps_and_the_95th_of_twenty_at_least() -> None:
+    """An epoch's first step waits for the loaders to fill. Of 20 steps the second longest is the percentile."""
+    ends = list(itertools.accumulate([9.0, *(0.01 * k for k in range(1, 21))]))
+    twenty, nineteen = (rows(told(0, ends[:count], [0.0] * count)) for count in (21, 20))
+    assert of_epochs(twenty)["step_time_ms_p50"] == pytest.approx(105.0)
+    assert of_epochs(twenty)["step_time_ms_p95"] == pytest.approx(190.0)
+    assert of_epochs(nineteen)["step_time_ms_p50"] == pytest.approx(100.0)
+    assert "step_time_ms_p95" not in of_epochs(nineteen)
 
 
 def test_three_epochs_have_a_spread_and_two_have_none() -> None:
@@ -233,6 +244,7 @@ def test_the_columns_of_a_stream_are_those_of_its_rate() -> None:
         "images_per_s": pytest.approx(128 / 2.1),
         "data_wait_pct": pytest.approx(100 * 0.6 / 2.1),
         "first_batch_s": 1.5,
+        "step_time_ms_p50": pytest.approx(250.0),
     }
     assert found["images_per_s"] * found["epoch_time_s"] == pytest.approx(found["images_per_epoch"])
 

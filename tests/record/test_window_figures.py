@@ -36,7 +36,7 @@ EVENTS: list[Event] = [
     *segment(0, 20, T0 - 2.1, measured=False),
     *segment(1, STEPS, T0, measured=True),
     Result(
-        rank=0, steps_per_epoch=PER_EPOCH, step_ms=None, breakdown=None, no_exchange=None, exchange_mib=None,
+        rank=0, steps_per_epoch=PER_EPOCH, breakdown=None, no_exchange=None, exchange_mib=None,
         quality=None, memory=None, cpu_probe_ms=3.5, phases={}, at=T0 + 5,
     ),
 ]  # fmt: skip

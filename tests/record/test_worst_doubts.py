@@ -9,40 +9,40 @@ import pytest
 from test_doubts import CASES, QUIET, case, in_a_group
 from whole_rows import row_with
 
-from gpubench.record.doubts import RULES, Evidence, doubts
+from gpubench.record.doubts import RULES, DoubtEvidence, doubts
 from gpubench.record.figures import Figures
 from gpubench.report.doubts import FIGURE
 from gpubench.report.doubts import doubts as told
 from gpubench.schema.doubts import DOUBTS
 
 
-def of(**result: Any) -> Evidence:
+def of(**result: Any) -> DoubtEvidence:
     return case(result=result)
 
 
-def on(cpus: int, doubted: Evidence) -> Evidence:
+def on(cpus: int, doubted: DoubtEvidence) -> DoubtEvidence:
     return replace(doubted, resolved=replace(doubted.resolved, cpus=cpus))
 
 
-def crowded(pct: float, cpus: int = 4) -> Evidence:
+def crowded(pct: float, cpus: int = 4) -> DoubtEvidence:
     """As SLURM grants CPUs where it binds to none."""
     seen = Figures(crowding_pct=pct, max_sm_clock_mhz=1980.0)
     return on(cpus, case(result={"cpu_util_pct": 0.0, "cpu_util_trial_pct": 0.0}, seen=seen))
 
 
-def unbound(granted: int, could_run_on: int) -> Evidence:
+def unbound(granted: int, could_run_on: int) -> DoubtEvidence:
     return replace(on(granted, case()), could_run_on=could_run_on)
 
 
-def left_out(skipped: int, images: int) -> Evidence:
+def left_out(skipped: int, images: int) -> DoubtEvidence:
     return replace(case(), images=images, skipped_images=skipped)
 
 
-def clocked(mhz: float, highest: float = 1980.0) -> Evidence:
+def clocked(mhz: float, highest: float = 1980.0) -> DoubtEvidence:
     return case(result={"sm_clock_mhz": mhz}, seen=Figures(max_sm_clock_mhz=highest))
 
 
-def filled(mib: float, cap: int = 12288) -> Evidence:
+def filled(mib: float, cap: int = 12288) -> DoubtEvidence:
     return case(f"gpu_mem_cap_mib = {cap}", result={"gpu_mem_mib": mib})
 
 
@@ -50,16 +50,16 @@ def holding(mib: int) -> list[str]:
     return [f"process 7 (python) held {mib} MiB on GPU 0"]
 
 
-def gaps(missed: int) -> Evidence:
+def gaps(missed: int) -> DoubtEvidence:
     part = {"samples": 100 - missed, "gaps": missed, "source": "", "period_s": 0.1}
     return case(seen=Figures(provenance={"power_w": part}))
 
 
-def together(slowdown: float, jobs: int) -> Evidence:
+def together(slowdown: float, jobs: int) -> DoubtEvidence:
     return replace(in_a_group(jobs), result=QUIET | {"slowdown": slowdown})
 
 
-PAIRS: dict[str, list[tuple[Evidence, Evidence, str]]] = {
+PAIRS: dict[str, list[tuple[DoubtEvidence, DoubtEvidence, str]]] = {
     "stranger": [(
         case(seen=Figures(strangers=holding(90))), case(seen=Figures(strangers=holding(614))),
         "up to 614 MiB, at least 90 MiB",

@@ -224,7 +224,7 @@ def one_process() -> Report:
                 rows.append(
                     ReportRow(
                         labels=(row,), cells=(Cell(value=size), Cell(value=None), Cell(value=None)), status="oom",
-                        reason="the cap is 12 GiB", skipped=(1024, 2048), warnings=warned,
+                        reason="OutOfMemoryError: CUDA out of memory", skipped=(1024, 2048), warnings=warned,
                     )
                 )  # fmt: skip
                 continue
@@ -246,7 +246,8 @@ def one_process() -> Report:
     return Report(
         name="mobilenet_v2-4gpu",
         question="Where does a larger batch stop paying?",
-        facts=make_facts(machines=("4 × NVIDIA H200, 64 CPUs",), images=10240, processes=(1, 1),
+        facts=make_facts(fixed={"model": "mobilenet_v2", "precision": "fp32", "gpu_mem_cap_mib": 12288},
+                         machines=("4 × NVIDIA H200, 64 CPUs",), images=10240, processes=(1, 1),
                          time_kind="steady rate"),
         columns=(make_column("batch_size"), make_column("images_per_s"), make_column("memory_gib")),
         groups=tuple(groups),

@@ -27,6 +27,8 @@ from tests.render.reports import make_column
         ("slowdown", Cell(value=(1.0, 1.11)), "1.00 / 1.11"),
         ("slowdown", Cell(value=(2.0, None)), "2.00 / –"),
         ("slowdown", Cell(value=(2.0, 2.001)), "2.00"),
+        ("slowdown", Cell(value=(0.0, 0.5)), "0.00 / 0.50"),
+        ("epoch_time_s", Cell(value=1.0, low=0.0, high=2.5), "1.00 (0–2.50)"),
         ("gpu_mem_growth_pct", Cell(value=-5.2), "−5 %"),
         ("strong_efficiency_pct", Cell(value=93.0), "93 %"),
         ("memory_gib", Cell(value=42.31), "42.3"),

@@ -44,8 +44,8 @@ def test_three_lines_above_a_table_and_ten_below(name):
 
 def test_the_whole_of_one_report_on_a_terminal():
     assert show(reports.one_process()) == (
-        "mobilenet_v2-4gpu · 4 × H200, 64 CPUs · 1 process a row · mobilenet_v2 ·\n"
-        "224 px · crop-resize · fp32 · 10,240 images\n"
+        "mobilenet_v2-4gpu · 4 × H200, 64 CPUs · 1 process a row · mobilenet_v2 · fp32 ·\n"
+        "GPU memory capped at 12,288 MiB · 10,240 images\n"
         "Where does a larger batch stop paying?\n"
         "\n"
         "batch  images/s                    GiB\n"
@@ -106,10 +106,42 @@ def test_columns_for_which_there_is_no_room_follow_behind_the_first_one_again():
     assert [line.split().count("GiB") for line in lines if line.startswith("batch")] == [3, 3]
 
 
+def test_bars_take_what_is_left_of_the_line_and_go_where_that_is_little():
+    def draw(spare):
+        text = show(reports.not_sure(), 25 + spare)
+        return next(line for line in text.splitlines() if line.startswith("  128")).count("█")
+
+    assert [draw(spare) for spare in (20, 16, 10, 6, 5)] == [16, 16, 10, 6, 0]
+
+
+def test_reports_stand_apart():
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, color_system=None)
+    terminal.show([reports.not_sure(), reports.not_sure()], console)
+    once = show(reports.not_sure())
+    assert console.file.getvalue() == f"{once}\n{once}"
+
+
 def test_long_names_fold_above_the_row_that_they_name():
     lines = terminal.write([reports.pairs()]).splitlines()
     place = lines.index("mobilenet_v2 16 &")
     assert " ".join(lines[place + 1].split()) == "resnet50 64 13.5 / 3.06 10.6 / 4.31 0.78 / 1.41 1.99"
+
+
+@pytest.mark.parametrize(
+    ("name", "above"),
+    [
+        ("two jobs on one GPU (crop-resize)", "two jobs on one GPU"),
+        ("mobilenet_v2-separate-gpus-together", "mobilenet_v2-separate-"),
+    ],
+)
+def test_names_break_at_hyphens_only_where_a_word_is_too_long(name, above):
+    report = reports.pairs()
+    finding = report.findings[0]
+    group = replace(finding.groups[1], name=name)
+    report = replace(
+        report, findings=(replace(finding, groups=(finding.groups[0], group, finding.groups[2])),)
+    )
+    assert above in terminal.write([report]).splitlines()
 
 
 def test_an_ending_takes_one_line_whatever_its_reason():

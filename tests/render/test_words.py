@@ -28,9 +28,12 @@ def write(report, place=0):
         ({"ranks": 2, "strategy": "ddp"}, "2 processes (ddp)"),
         ({"strategy": "ddp"}, "ddp"),
         ({"model": "resnet50", "width": 1.0, "precision": "bf16", "lr": 0.1}, "resnet50, bf16, lr 0.1"),
-        ({"model": "lenet", "width": 4.0}, "lenet, width 4.0"),
+        ({"model": "lenet", "width": 4.0}, "lenet, width 4"),
         ({"workers": 1, "cpus": 4, "copies": 1}, "1 worker, 4 CPUs"),
         ({"variant": "a\x1b[31mb\nc", "seed": None}, "ab c"),
+        ({"prefetch": 4, "cudnn_benchmark": True}, "prefetch 4, cuDNN benchmark"),
+        ({"breakdown": False, "gpu_mem_cap_mib": 12288}, "no breakdown, GPU memory capped at 12,288 MiB"),
+        ({"width": 0.5}, "width 0.5"),
         ({}, ""),
     ],
 )
@@ -79,7 +82,12 @@ def test_figures_have_three_digits_and_round_half_up():
         "0 %",
     ]
     assert [words.format_points(points) for points in (2.5, -0.3, 0.0)] == ["+2.5", "−0.3", "0.0"]
-    assert [words.format_ratio(ratio) for ratio in (0.785, 9.994, 12.34)] == ["0.79", "9.99", "12.3"]
+    assert [words.format_ratio(ratio) for ratio in (0.785, 9.994, 10, 12.34)] == [
+        "0.79",
+        "9.99",
+        "10.0",
+        "12.3",
+    ]
 
 
 def test_a_firm_choice_carries_its_bound():
@@ -168,6 +176,22 @@ def test_ways_to_do_the_same_are_compared_with_their_cpu_time():
     ]
 
 
+def test_more_cpu_time_is_said_as_more():
+    report = reports.batch_sizes()
+    cpu = (make_claim(1, 2, 1.25, "unknown", metric="cpu_s_per_epoch"),)
+    (text,) = words.write_finding(report, replace(report.findings[2], cpu_claims=cpu))
+    assert text.endswith("; it takes 25 % more CPU time (unknown).")
+
+
+def test_three_sizes_side_by_side_are_a_span_and_two_are_not():
+    report = reports.batch_sizes()
+    claims = [
+        make_claim(10 + n, 20 + n, 2.0, "sure" if n in (0, 1, 3, 4, 5) else "unknown") for n in range(6)
+    ]
+    (text,) = words.write_finding(report, replace(report.findings[2], claims=tuple(claims)))
+    assert "at batch 16, 32 and 128 to 512 (sure), 2.00 times at batch 64 (unknown)" in text
+
+
 def test_rows_that_no_batch_size_tells_apart_are_counted():
     report = reports.network_sizes()
     report = replace(report, labels={row: {"model": "a"} for row in report.labels})
@@ -216,8 +240,8 @@ def test_groups_without_a_verdict_say_why():
     assert write(reports.pairs()) == [
         "Sharing gains little or nothing (sure): resnet50 64 & mobilenet_v2 256 get 0.98 times as much done as one "
         "after the other (≤ 1.17).",
-        "No answer: 2 × batch 1,408: out of memory.",
         "Unknown: mobilenet_v2 16 & resnet50 64 (there mobilenet_v2 16 ran faster than alone).",
+        "No answer: 2 × batch 1,408: out of memory.",
     ]
 
 
@@ -292,6 +316,41 @@ def test_whether_top1_stays_the_same():
 )
 def test_a_kind_of_warning_is_one_line(warned, text):
     assert words.write_warning(reports.batch_sizes(), warned) == text
+
+
+def test_a_share_that_is_one_figure_is_no_span_and_one_row_is_not_counted():
+    report = reports.batch_sizes()
+    warned = Warned(code="first-batch", rows=(2,), figures={"low": 0.2, "high": 0.204})
+    assert "the first batch takes 20 % of the epoch" in words.write_warning(report, warned)
+    report = replace(report, labels={2: {}})
+    assert (
+        words.write_warning(report, Warned(code="desktop", rows=(2,)))
+        == "In the only row a desktop used the GPU."
+    )
+
+
+def test_an_ending_names_cap_and_sizes_but_not_what_the_allocator_says():
+    report = reports.one_process()
+    row = report.rows[5]
+    assert words.describe_ending(report, row) == "out of memory: the cap is 12 GiB; 1,024 and 2,048 skipped"
+    plain = replace(report, facts=replace(report.facts, fixed={}))
+    assert words.describe_ending(plain, replace(row, skipped=())) == "out of memory"
+    hung = replace(row, status="timeout", reason="it hung.", skipped=())
+    assert words.describe_ending(report, hung) == "timed out: it hung"
+
+
+def test_jobs_that_nothing_tells_apart_are_named_by_what_all_rows_have():
+    report = reports.sharing()
+    report = replace(report, labels={}, facts=replace(report.facts, fixed={"batch_size": 1408}))
+    assert words.name_group(report, report.findings[0].groups[0]) == "2 × batch 1,408"
+    report = replace(report, facts=replace(report.facts, fixed={}))
+    assert words.name_group(report, report.findings[0].groups[0]) == "2 × the same job"
+
+
+def test_lines_that_weaken_all_answers_come_before_further_findings():
+    ranks = [(line.kind, line.rank) for line in words.write_lines(reports.one_process())]
+    assert ranks == [("answer", 0), ("finding", 4), ("finding", 2), ("warning", 1), ("warning", 3)]
+    assert [line.rank for line in words.write_lines(reports.sharing())] == [0, 2]
 
 
 def test_every_doubt_has_its_line():
@@ -371,6 +430,9 @@ def test_the_best_configuration_as_a_command():
     assert words.best_command(fields) == (
         "gpubench sweep --model resnet50 --data 'my images' --batch-size 128 --gpus 2 --strategy ddp --precision bf16 "
         "--set lr=0.1 --breakdown"
+    )
+    assert words.best_command({"batch_size": 64, "window": 3.0, "steps": 100}) == (
+        "gpubench sweep --batch-size 64 --steps 100"
     )
     assert words.best_command({"batch_size": 64, "gpu_ids": (0, 1)}) == (
         "gpubench sweep --batch-size 64 --gpu-ids 0+1"

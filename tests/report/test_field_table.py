@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpubench.report.field_table import HEAD, text
-from gpubench.report.generated import placed
+from docs_pages.field_table import HEAD, text
+from docs_pages.placing import placed
 
 PAGE = Path(__file__).parents[2] / "docs" / "experiments.md"
 
 
 def test_the_page_has_the_table_that_the_entries_make() -> None:
     page = PAGE.read_text("utf-8")
-    assert page == placed(page, HEAD, text()), "python -m gpubench.report.field_table docs/experiments.md"
+    assert page == placed(page, HEAD, text()), (
+        "PYTHONPATH=tests python -m docs_pages.field_table docs/experiments.md"
+    )
 
 
 def test_a_default_is_told_as_one_types_it_or_as_the_machine_fills_it_in() -> None:

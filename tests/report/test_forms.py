@@ -9,7 +9,6 @@ from swept import swept
 from warm_command import WarmCommand
 
 from gpubench.basics.errors import UsageError
-from gpubench.commands.table import table
 from gpubench.report.forms import FORMS, only_one
 
 PRINTED = list(FORMS)
@@ -49,11 +48,6 @@ def test_a_form_with_an_option_is_printed(name: str, folder: Path, warm_command:
         assert printed == (folder / FORMS[name].file).read_text("utf-8")
     line = next(line for line in said("--help").splitlines() if f"--{name}" in line)
     assert FORMS[name].help in line
-
-
-def test_a_form_without_sources_says_so() -> None:
-    with pytest.raises(UsageError, match=r"^--csv is a form of the tables, and --sources prints none"):
-        table(form="csv", sources=True)
 
 
 def test_of_two_forms_one_is_wanted() -> None:

@@ -12,7 +12,7 @@ from whole_rows import changed
 
 from gpubench.analysis.sharing import Resource
 from gpubench.analysis.slowdown import group_verdict
-from gpubench.report import layout, markdown, sources, spreadsheet, terminal
+from gpubench.report import layout, markdown, spreadsheet, terminal
 from gpubench.report.groups import gathered
 from gpubench.report.notes import which
 from gpubench.report.table import build
@@ -384,13 +384,6 @@ def test_where_names_of_rows_leave_no_room_rows_have_numbers():
     fitted, blocks = layout.fitted(table, 60)
     assert {fitted.columns[n].name for block in blocks for n in block} == figures | {"row"}
     assert layout.fitted(table, 400)[0] is table
-
-
-def test_sources_name_jobs_and_say_that_the_others_ran_alone():
-    text = sources.text([shown([alone(32), *group("g", missing={"energy_j": "the GPU was shared"})])])
-    assert "energy_j: empty: the GPU was shared (g: both jobs)" in text
-    empty = "solo_epoch_time_s, slowdown, overlap_gain, predicted_slowdown, sharing, full_together"
-    assert f"{empty}, group_id, solo_id: empty: the trial ran alone (batch_size=32)" in text
 
 
 def test_trials_that_jobs_are_compared_with_are_not_compared_with_each_other():

@@ -68,25 +68,12 @@ def test_rows_in_the_order_of_columns(
 
 def test_what_is_chosen_changes_no_figure_and_no_sentence(table: Table) -> None:
     """Else rows could be chosen for what they say, and the answers would be corrected for fewer claims."""
-    shown = parse(where=["batch_size>=64"], sort="-epoch_time_s", by="variant").of(table)
+    shown = parse(where=["batch_size>=64"], sort="-epoch_time_s").of(table)
     assert (shown.answers, shown.remarks, shown.doubts) == (table.answers, table.remarks, table.doubts)
     assert shown.claims == table.claims
     by_row = {id(row): cells for row, cells in zip(table.rows, table.cells, strict=True)}
     assert all(by_row[id(row)] == cells for row, cells in zip(shown.rows, shown.cells, strict=True))
     assert shown.heading[-1].startswith("4 of 7 rows shown, where batch_size>=64, ")
-
-
-def test_parts_stand_in_the_order_of_the_whole_table(table: Table) -> None:
-    shown = parse(by="variant", sort="-batch_size").of(table)
-    assert places(shown) == [
-        ("odd", 128),
-        ("odd", 64),
-        ("odd", 16),
-        *(("crop", n) for n in (128, 64, 32, 16)),
-    ]
-    assert [(first, end) for _, first, end in shown.parted()] == [(0, 3), (3, 7)]
-    empty = parse(by="epoch_time_s").of(table)
-    assert empty.parts[-1].label == "epoch_time_s=unknown"
 
 
 def test_each_row_of_a_group_is_still_under_its_name() -> None:
@@ -107,7 +94,6 @@ def test_each_row_of_a_group_is_still_under_its_name() -> None:
     ("asked", "why"),
     [
         ({"sort": "epoch_tme_s"}, r"^unknown column 'epoch_tme_s': did you mean epoch_time_s"),
-        ({"by": "variannt"}, r"^unknown column 'variannt': did you mean variant"),
         ({"where": ["batchsize>=64"]}, r"^unknown column 'batchsize': did you mean batch_size"),
         ({"sort": "batch_size,,"}, r"^--sort: the name of a column is missing"),
         ({"sort": "batch_size,-batch_size"}, r"^--sort: batch_size is given twice$"),

@@ -10,7 +10,7 @@ from rich.console import Console
 from swept import swept
 from whole_rows import changed, row_with
 
-from gpubench.report import markdown, sources, spreadsheet, terminal
+from gpubench.report import markdown, spreadsheet, terminal
 from gpubench.report.cells import signed_percent
 from gpubench.report.contents import contents
 from gpubench.report.heading import title
@@ -480,6 +480,5 @@ def test_a_title_of_other_axes_stands_over_the_table_in_every_form(tmp_path: Pat
     (table,) = contents(work.bench.results, work.records).tables
     assert terminal.text(table).startswith("optimizer\n")
     assert markdown.text([table]).startswith("## optimizer\n")
-    assert sources.text([table]).startswith("Sources of optimizer\n")
     assert {row.experiment for row in table.rows} == {"batch-size"}
     assert announcement_lines(work, work.survey())[0].startswith("optimizer: ")

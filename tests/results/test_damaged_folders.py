@@ -168,7 +168,6 @@ COMMANDS: dict[str, Callable[[Home], tuple[object, ...]]] = {
     "table": lambda home: ("table", home.folder),
     "markdown": lambda home: ("table", home.folder, "--markdown"),
     "columns": lambda home: ("table", home.folder, "--columns", "energy_j,slowdown,loss,images_per_joule"),
-    "sources": lambda home: ("table", home.folder, "--sources"),
     "audit": lambda home: ("audit", home.folder),
     "audit of rules": lambda home: ("audit", home.folder, "--json"),
     "predict": lambda home: ("predict", home.folder),
@@ -685,7 +684,7 @@ def test_whatever_the_reader_lets_through_can_be_told(
         held[last] = data.draw(kind)
     try:
         path.write_text(json.dumps(stored))
-        for name in ("markdown", "audit of rules", "predict", "sources"):
+        for name in ("markdown", "audit of rules", "predict", "columns"):
             assert gpubench(*COMMANDS[name](place)).code == 0
     finally:
         path.write_text(text)

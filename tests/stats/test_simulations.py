@@ -10,11 +10,7 @@ import math
 from collections.abc import Callable
 
 import pytest
-
-from gpubench.core.claims import Claim, Design
-from gpubench.stats.decisions import count_looks, decide
-from gpubench.stats.estimates import add_work
-from tests.simulated_claims import (
+from simulated_claims import (
     HUMP,
     NOISES,
     Rates,
@@ -30,6 +26,10 @@ from tests.simulated_claims import (
     rate_verdicts,
     simulate_tables,
 )
+
+from gpubench.core.claims import Claim, Design
+from gpubench.stats.decisions import count_looks, decide
+from gpubench.stats.estimates import add_work
 
 TABLES = 200
 RATIOS = ((1, 1), (1, 3), (1, 10), (30, 1))

@@ -11,7 +11,7 @@ import scripted
 from group_desk import TWO, Desk, counts, in_a_group
 from scripted import Scripted
 
-from gpubench.basics.errors import UsageError
+from gpubench.basics.errors import UnusableError
 from gpubench.schema.order import TrialOrder
 from gpubench.sweep.preflight import check_hardware
 
@@ -170,7 +170,7 @@ def test_groups_beyond_the_machine(desk: Desk) -> None:
     assert counts(desk.sweep("gpu_ids=0", "gpu_ids=3")) == {"skipped": 3}
     assert set(desk.table()["reason"]) == {"needs 4 GPUs, this machine shows 1"}
     work = desk.work("gpu_ids=0", "gpu_ids=3")
-    with pytest.raises(UsageError, match="no trial is left: needs 4 GPUs, this machine shows 1"):
+    with pytest.raises(UnusableError, match="no trial is left: needs 4 GPUs, this machine shows 1"):
         check_hardware(work.survey(), work.bench.node.machine)
     summary = desk.sweep("lr=0.1", "lr=0.2", "lr=0.3", cpu_sharing="pinned")
     assert summary.skipped == 4

@@ -87,7 +87,7 @@ def writes_an_end_of_no_number(num_classes: int) -> nn.Module:
 
 def writes_a_result_too_early(num_classes: int) -> nn.Module:
     result = {
-        "event": "result", "steps_per_epoch": 8, "step_ms": None, "breakdown": None, "no_exchange": None,
+        "event": "result", "steps_per_epoch": 8, "breakdown": None, "no_exchange": None,
         "exchange_mib": None, "quality": None, "memory": None, "cpu_probe_ms": 1.0, "phases": {}, "at": 1.0,
     }  # fmt: skip
     return Tiny(num_classes, lambda: write_to_all(event(**result)))

@@ -139,7 +139,9 @@ def test_epochs_add_up(train):
 def test_step_times_are_those_of_the_measured_steps(train):
     ran = train(model=MODELS + "slow_step", train_images=128, epochs=2)
     result = ran.outcome.result
-    assert 1e3 * SLOW_STEP_S <= result["step_time_ms_p50"] <= result["step_time_ms_p95"]
+    assert result["step_time_ms_p50"] >= 1e3 * SLOW_STEP_S
+    assert "step_time_ms_p95" not in result
+    assert ran.outcome.missing["step_time_ms_p95"] == "fewer than 20 steady steps were measured"
     assert result["step_time_ms_p50"] == pytest.approx(1e3 * result["epoch_time_s"] / 4, rel=0.3)
 
 

@@ -54,7 +54,7 @@ def _counted(name: FigureName, found: Sequence[FigureBeside], title: str) -> str
 
 
 def _lacking(of: SideBySide, name: FigureName) -> str:
-    """That no trial has a figure on both sides, and why, in the words of `gpubench table --sources`."""
+    """That no trial has a figure on both sides, and why, by the records."""
     column = _COLUMN[name]
     why: dict[str, list[str]] = {}
     for side in ("A", "B"):

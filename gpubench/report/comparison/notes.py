@@ -75,7 +75,7 @@ def _rests(of: SideBySide) -> list[str]:
         said.append(
             f"{listed(list(names))}: {why}; the change is plain arithmetic, and says nothing by itself."
         )
-    shared = sum(not _attempts(one.a).isdisjoint(_attempts(one.b)) for one in of.beside)
+    shared = sum(not attempts_of(one.a).isdisjoint(attempts_of(one.b)) for one in of.beside)
     if shared:
         said.append(
             f"{many(shared, 'trial')} rest on some of the same attempts on both sides: what these have in common "
@@ -89,7 +89,7 @@ def _rests(of: SideBySide) -> list[str]:
     return said
 
 
-def _attempts(row: TableRow) -> set[tuple[object, ...]]:
+def attempts_of(row: TableRow) -> set[tuple[object, ...]]:
     """What a row was measured in, so that one knows it again in another folder."""
     runs = row.runs or [row]
     return {(run.trial_id, run.round, run.started_at, run.host, run.epoch_time_s) for run in runs}

@@ -43,7 +43,7 @@ def test_markdown_has_question_table_and_findings():
     blocks = markdown.write([reports.one_process()]).split("\n\n")
     assert blocks[:3] == [
         "## mobilenet\\_v2-4gpu",
-        "4 × H200, 64 CPUs · 1 process a row · mobilenet\\_v2 · 224 px · crop-resize · fp32 · 10,240 images",
+        "4 × H200, 64 CPUs · 1 process a row · mobilenet\\_v2 · fp32 · GPU memory capped at 12,288 MiB · 10,240 images",
         "**Where does a larger batch stop paying?**",
     ]
     assert blocks[3] == "**ddp**"
@@ -168,6 +168,10 @@ def test_json_has_limits_as_ratios_rows_as_printed_and_no_number_that_json_lacks
     data = load(replace(report, figures={0: {"loss": float("nan")}}, findings=()))
     assert data["rows"][0]["figures"] == {"loss": None}
     last = data["table"][0]["rows"][-1]
-    assert (last["status"], last["reason"], last["skipped"]) == ("oom", "the cap is 12 GiB", [1024, 2048])
+    assert (last["status"], last["reason"], last["skipped"]) == (
+        "oom",
+        "OutOfMemoryError: CUDA out of memory",
+        [1024, 2048],
+    )
     assert last["cells"][0]["column"] == "batch_size"
     assert data["warnings"][0]["text"].startswith("One process a row")

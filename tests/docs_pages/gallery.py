@@ -1,6 +1,6 @@
 """The pictures on the pages of the committed results. They are drawn anew, where they lie, by
 
-python -m gpubench.plot.gallery
+PYTHONPATH=tests python -m docs_pages.gallery
 """
 
 from __future__ import annotations

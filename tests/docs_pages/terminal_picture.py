@@ -1,6 +1,6 @@
 """A table of a results folder as a picture of a terminal. docs/terminal.svg is made by
 
-python -m gpubench.report.picture results/h200x4-2026 mobilenet_v2-4gpu > docs/terminal.svg
+PYTHONPATH=tests python -m docs_pages.terminal_picture results/h200x4-2026 mobilenet_v2-4gpu > docs/terminal.svg
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The table of fields in docs/experiments.md, from their entries in `schema/trial_fields.py`.
 
-`python -m gpubench.report.field_table docs/experiments.md` writes it there.
+`PYTHONPATH=tests python -m docs_pages.field_table docs/experiments.md` writes it there.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from docs_pages.placing import write
+
 from gpubench.plan.values import as_text
-from gpubench.report.generated import write
 from gpubench.schema.field import About
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS
 

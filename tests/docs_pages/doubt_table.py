@@ -1,6 +1,6 @@
 """The table of doubts in docs/measuring.md, from their entries in `schema/doubts.py`.
 
-`python -m gpubench.report.doubt_table docs/measuring.md` writes it there.
+`PYTHONPATH=tests python -m docs_pages.doubt_table docs/measuring.md` writes it there.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from docs_pages.placing import write
+
 from gpubench.basics.words import listed
-from gpubench.report.generated import write
 from gpubench.schema.doubts import DOUBTS, Doubt
 
 HEAD = "| code | what it says | casts doubt on |\n|---|---|---|\n"

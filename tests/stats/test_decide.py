@@ -6,6 +6,7 @@ import math
 from statistics import NormalDist
 
 import pytest
+from simulated_claims import make_claim
 
 from gpubench.core.claims import Claim, Design, Evidence, StudentEstimate, Verdict
 from gpubench.stats.decisions import (
@@ -20,7 +21,6 @@ from gpubench.stats.decisions import (
 )
 from gpubench.stats.distributions import t_above
 from gpubench.stats.estimates import compare_rounds
-from tests.simulated_claims import make_claim
 
 MANY = 1e9
 
@@ -266,6 +266,14 @@ def test_a_limit_is_tested_on_one_side_without_a_correction() -> None:
     assert (far.word, far.direction, far.p) == ("unknown", "less", pytest.approx(1.0))
 
 
+def test_directions_are_against_the_limit() -> None:
+    assert against("above", 1.0, 0.5).direction == "less"
+    assert against("above", -1.0, -0.5).direction == "more"
+    assert against("below", 1.0, 0.5).direction == "less"
+    assert against("below", -1.0, -0.5).direction == "more"
+    assert against("equal", 1.0, 0.99).direction == "more"
+
+
 def test_limits_of_a_question_are_not_corrected() -> None:
     claims = [by_pairs(0.049, +1, "above"), by_pairs(0.049, -1, "below"), by_pairs(0.4, -1, "below")]
     assert words(claims) == ["sure", "sure", "unknown"]
@@ -343,6 +351,8 @@ def test_looks_spend_a_twentieth_of_the_level_together() -> None:
 )
 def test_a_look_is_a_round_after_three_processes(processes: tuple[int, ...], each: int, look: int) -> None:
     assert count_looks(make_claim(Evidence(center=0.0, processes=processes), "paired"), each) == look
+    if each == 1:
+        assert count_looks(make_claim(Evidence(center=0.0, processes=processes), "paired")) == look
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""docs/columns.md, from the definitions in schema/columns.py: `python -m gpubench.report.columns > docs/columns.md`."""
+"""docs/columns.md, from the definitions in schema/columns.py.
+
+`PYTHONPATH=tests python -m docs_pages.columns > docs/columns.md` writes it.
+"""
 
 from __future__ import annotations
 

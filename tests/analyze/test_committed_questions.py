@@ -1,0 +1,195 @@
+"""What the committed folders answer beside batch sizes: figures that were worked out by hand or by another program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import TypeVar
+
+import pytest
+from committed import HOME
+
+from gpubench.analyze.folder import Folder, read_folder
+from gpubench.analyze.questions import answer_table
+from gpubench.analyze.table_rows import TableRows, collect_rows
+from gpubench.core.claims import Claim
+from gpubench.core.findings import (
+    DevicesFinding,
+    Finding,
+    NetworkSizeFinding,
+    SharingFinding,
+    TargetFinding,
+    Top1Finding,
+    VersusFinding,
+)
+
+Kind = TypeVar("Kind", bound=Finding)
+
+
+@cache
+def load(folder: str) -> Folder:
+    return read_folder(HOME / folder, lambda _: None)
+
+
+@cache
+def answer(folder: str, table: str) -> tuple[TableRows, tuple[Finding, ...]]:
+    (found,) = (each for each in load(folder).tables if each.name == table)
+    rows = collect_rows(load(folder), found)
+    return rows, tuple(answer_table(rows))
+
+
+def find(kind: type[Kind], folder: str, table: str) -> tuple[TableRows, list[Kind]]:
+    rows, findings = answer(folder, table)
+    return rows, [finding for finding in findings if isinstance(finding, kind)]
+
+
+def ratios(claims: Sequence[Claim]) -> list[float]:
+    return [math.exp(claim.evidence.center) for claim in claims]
+
+
+def words(claims: Sequence[Claim]) -> list[str]:
+    return [claim.decided.word for claim in claims]
+
+
+def test_ddp_against_dp_is_sure_at_every_batch_size() -> None:
+    _, (finding,) = find(VersusFinding, "h200x2-2026", "mobilenet_v2-2gpu")
+    assert (finding.value, finding.baseline, finding.word) == ("ddp", "dp", "sure")
+    assert ratios(finding.claims) == pytest.approx([4.450, 4.435, 3.780, 2.460, 1.461, 1.277], abs=1e-3)
+    assert words(finding.claims) == ["sure"] * 6
+
+
+def test_two_gpus_against_one() -> None:
+    rows, (ddp, dp) = find(DevicesFinding, "h200x2-2026", "mobilenet_v2-2gpu")
+    assert (ddp.strategy, dp.strategy) == ("ddp", "dp")
+    same = [each for each in ddp.speed_ups if not each.same_batch_a_device]
+    assert [rows.get(each.claim.candidate, "batch_size") for each in same] == [16, 32, 64, 128, 256, 512]
+    assert ratios([each.claim for each in same]) == pytest.approx(
+        [0.782, 0.944, 1.598, 1.641, 1.828, 1.860], abs=1e-3
+    )
+    assert words([each.claim for each in same]) == ["unknown", "unknown", "sure", "sure", "sure", "sure"]
+    assert (same[3].claim.decided.low, same[3].claim.decided.high) == pytest.approx((1.516, 1.777), abs=1e-3)
+    assert [each.efficiency for each in same[2:]] == pytest.approx([0.80, 0.82, 0.91, 0.93], abs=5e-3)
+    weak = [each.claim for each in ddp.speed_ups if each.same_batch_a_device]
+    assert ratios(weak) == pytest.approx([1.509, 1.592, 1.772, 1.672, 1.535], abs=1e-3)
+    assert words(weak) == ["likely", "sure", "sure", "sure", "sure"]
+
+
+def test_more_gpus_of_one_process_each() -> None:
+    _, (finding,) = find(DevicesFinding, "h200x4-scaling-2026", "batch-size")
+    assert finding.word == "likely"
+    assert [each.devices for each in finding.speed_ups] == [2, 4]
+    assert ratios(finding.claims) == pytest.approx([1.854, 3.705], abs=1e-3)
+    assert [each.efficiency for each in finding.speed_ups] == pytest.approx([0.927, 0.926], abs=1e-3)
+
+
+def test_from_what_network_size_two_gpus_are_faster() -> None:
+    rows, (finding,) = find(NetworkSizeFinding, "h200x2-network-size-2026", "network-size")
+    assert finding.first_faster is not None
+    assert (rows.get(finding.first_faster, "model"), finding.word) == ("mobilenet_v2", "sure")
+    assert finding.gmacs == pytest.approx(0.2995, abs=1e-4)
+    assert words(finding.claims) == ["sure"] * 7 + ["unknown"] + ["sure"] * 5
+    assert [claim.decided.direction for claim in finding.claims] == ["less"] * 7 + ["more"] * 6
+    half = [(claim.decided.p or 0.0) / 2 for claim in finding.claims[:8]]  # one-sided, as each end is tested
+    assert half == pytest.approx([0.0149, 0.0099, 0.0022, 0.0055, 0.0197, 0.0005, 0.0056, 0.138], abs=5e-4)
+    first = finding.claims[8].decided
+    assert (first.low, first.high) == pytest.approx((1.402, 1.594), abs=1e-3)
+
+
+def test_copies_in_rounds_gain_much_or_nothing() -> None:
+    _, (finding,) = find(SharingFinding, "h200-copies-rounds-2026", "mobilenet_v2-copies")
+    assert [group.overlaps for group in finding.groups] == [("some", "full"), ("none",)] * 2
+    assert [group.gains for group in finding.groups] == [True, False] * 2
+    assert [group.work for group in finding.groups] == pytest.approx([1.900, 1.001, 2.949, 1.001], abs=1e-3)
+    assert [group.bound for group in finding.groups] == pytest.approx([1.602, 1.083, 2.482, 1.083], abs=1e-3)
+    assert {group.word for group in finding.groups} == {"sure"}
+
+
+def test_pairs_in_rounds_of_which_a_time_alone_is_spoilt() -> None:
+    rows, (finding,) = find(SharingFinding, "h200-pairs-rounds-2026", "batch-size")
+    first, second, third = finding.groups
+    assert first.spoilt_by == second.spoilt_by == second.rows[0]
+    assert rows.get(second.rows[0], "batch_size") == 16
+    assert [group.word for group in finding.groups] == ["unknown", "unknown", "sure"]
+    assert (third.overlaps, third.spoilt_by) == (("none", "some"), None)
+    assert third.work == pytest.approx(0.983, abs=1e-3)
+    assert third.bound == pytest.approx(1.150, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("folder", "table", "work", "overlaps"),
+    [
+        (
+            "h200x4-groups-2026", "mobilenet_v2-together", [1.247, 1.551, 1.558, 2.394],
+            ["none some", "none some", "none some", "some full"],
+        ),
+        ("h200x4-groups-2026", "mobilenet_v3_large-together", [1.838, 1.978], ["some full"] * 2),
+        ("h200-cpus-2026", "batch-size", [1.018, 1.591], ["none some", "some full"]),
+        ("h200-pairs-2026", "batch-size", [1.406, 1.448, 0.927], ["none some full"] * 2 + ["none some"]),
+        (
+            "h200-copies-2026", "mobilenet_v2-copies", [1.979, 0.910, 3.249, 0.905],
+            ["some full", "none some", "some full", "none some"],
+        ),
+        ("titan-xp-2021", "mobilenet_v2-4gpu-together", [1.344], ["none some"]),
+        ("titan-xp-2021", "mobilenet_v2-separate-gpus-together", [1.505], ["none some"]),
+        ("titan-xp-2021", "mobilenet_v3_large-two-on-one-gpu", [1.250], ["none some"]),
+    ],
+)  # fmt: skip
+def test_groups_of_one_process(folder: str, table: str, work: list[float], overlaps: list[str]) -> None:
+    _, (finding,) = find(SharingFinding, folder, table)
+    assert [group.work for group in finding.groups] == pytest.approx(work, abs=1e-3)
+    assert [" ".join(group.overlaps) for group in finding.groups] == overlaps
+    assert all((group.word == "unknown") == (len(group.overlaps) == 3) for group in finding.groups)
+
+
+@pytest.mark.parametrize(
+    ("folder", "table"),
+    [
+        ("h200-copies-2026", "batch-size"),  # out of memory
+        ("titan-xp-2021", "mobilenet_v2-separate-gpus-together-v11"),  # the log gives no times
+    ],
+)
+def test_groups_without_times_have_no_work(folder: str, table: str) -> None:
+    _, (finding,) = find(SharingFinding, folder, table)
+    assert [(group.work, group.word) for group in finding.groups] == [(None, "unknown")]
+
+
+@pytest.mark.parametrize(
+    ("folder", "table", "rates", "rate_words", "cpu"),
+    [
+        ("h200-cpus-2026", "batch-size", [0.912, 2.098], ["unknown", "likely"], [0.558, 0.419]),
+        (
+            "h200x4-groups-2026", "mobilenet_v2-together", [0.933, 0.913, 1.513, 0.986, 1.002, 1.163],
+            ["unknown", "unknown", "likely", "unknown", "unknown", "unknown"],
+            [0.747, 0.665, 0.496, 0.496, 0.459, 0.481],
+        ),
+        ("titan-xp-2021", "mobilenet_v2-v7-v11", [1.097, 1.125, 1.132, 1.299], ["unknown"] * 4,
+         [0.306, 0.309, 0.297, 0.251]),
+    ],
+)  # fmt: skip
+def test_images_that_were_resized_before(
+    folder: str, table: str, rates: list[float], rate_words: list[str], cpu: list[float]
+) -> None:
+    _, (finding,) = find(VersusFinding, folder, table)
+    assert (finding.field, finding.value, finding.baseline) == ("variant", "pre-resized", "crop-resize")
+    assert ratios(finding.claims) == pytest.approx(rates, abs=1e-3)
+    assert words(finding.claims) == rate_words
+    assert ratios(finding.cpu_claims) == pytest.approx(cpu, abs=1e-3)
+    assert [word == "likely" for word in words(finding.cpu_claims)] == [ratio < 1 / 1.4 for ratio in cpu]
+
+
+def test_top1_of_one_seed_is_unknown() -> None:
+    _, (finding,) = find(Top1Finding, "h200x4-groups-2026", "mobilenet_v2-together")
+    assert (finding.field, finding.word, finding.seeds) == ("variant", "unknown", 1)
+    differences = [claim.evidence.center for claim in finding.claims]
+    assert (min(differences), max(differences)) == pytest.approx((9.277, 25.195), abs=1e-3)
+
+
+def test_who_reaches_60_pct_first() -> None:
+    rows, (finding,) = find(TargetFinding, "h200-until-top1-2026", "mobilenet_v2-until-top1")
+    assert [rows.get(row, "batch_size") for row in finding.order] == [128, 64, 32]
+    assert [rows.get(row, "batch_size") for row in finding.as_fast] == [64]
+    assert [rows.get(row, "batch_size") for row in finding.interrupted] == [256]
+    assert (finding.word, finding.energy_word, finding.target_pct) == ("likely", "unknown", 60.0)
+    first = [claim for claim in finding.claims if claim.candidate == finding.order[0]]
+    assert ratios(first)[:2] == pytest.approx([1 / 1.30, 1 / 1.84], abs=5e-3)
