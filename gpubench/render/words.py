@@ -17,8 +17,8 @@ from gpubench.basics.rounding import half_up_text
 from gpubench.core.claims import Claim, Word
 from gpubench.core.comparison import (
     FIGURES,
-    MARGIN,
     MEMORY_SPREAD,
+    SAME_WITHIN,
     Change,
     Comparison,
     FigureName,
@@ -151,7 +151,7 @@ class Sentence:
     kind: Literal["answer", "finding", "warning", "note"]
     """answer: the first finding's first line."""
     text: str
-    rank: int
+    rank: int = 0
     """Where room is short, those of a higher rank go first: the answer, then what weakens all answers, then findings'
     first lines, then warnings of rows, then what findings say further."""
 
@@ -914,7 +914,7 @@ def best_command(fields: Mapping[str, Any]) -> str:
 
 # Two sides, compared.
 
-CHANGES: Mapping[FigureName, tuple[str, str, float, str, str]] = {
+FIGURE_WORDS: Mapping[FigureName, tuple[str, str, float, str, str]] = {
     "time": ("Time per image", "ms", 1000, "faster", "slower"),
     "memory": ("GPU memory", "MiB", 1, "less", "more"),
     "cpu": ("CPU time per image", "ms", 1000, "less", "more"),
@@ -1001,7 +1001,7 @@ def write_obstacle(comparison: Comparison) -> str:
 
 def title_change(change: Change) -> str:
     """The head of a figure's rows: `Time per image (ms)`."""
-    name, unit, *_ = CHANGES[change.figure]
+    name, unit, *_ = FIGURE_WORDS[change.figure]
     if change.is_per_epoch:
         name, unit = name.replace("image", "epoch"), unit.removeprefix("m")
     return f"{name} ({unit})"
@@ -1009,7 +1009,7 @@ def title_change(change: Change) -> str:
 
 def name_direction(change: Change) -> str:
     """What B is: `faster`, `the same`, `unknown`."""
-    *_, less, more = CHANGES[change.figure]
+    *_, less, more = FIGURE_WORDS[change.figure]
     return {"less": less, "more": more, "same": "the same", "unknown": "unknown"}[change.direction]
 
 
@@ -1028,7 +1028,7 @@ def format_size(value: float) -> str:
 
 def write_change(change: Change) -> tuple[str, ...]:
     """A figure's cells under CHANGE_HEADINGS, behind the trial's name."""
-    scale = 1 if change.is_per_epoch else CHANGES[change.figure][2]
+    scale = 1 if change.is_per_epoch else FIGURE_WORDS[change.figure][2]
     unit = "" if change.figure == "top1" else " %"
     size = format_size(measure_change(change))
     verdict = change.verdict
@@ -1048,48 +1048,52 @@ def write_change(change: Change) -> tuple[str, ...]:
     return (a, b, word, f"{size}{unit}")
 
 
-def write_comparison(comparison: Comparison) -> list[Line]:
+def write_comparison(comparison: Comparison) -> list[Sentence]:
     """What two sides come to: whether B regressed, then a line a figure, then what weakens the answers."""
-    lines = [Line("answer", write_obstacle(comparison))] if comparison.obstacle else []
+    lines = [Sentence("answer", write_obstacle(comparison))] if comparison.obstacle else []
     if comparison.is_senseless:
         return lines
     if comparison.threshold is not None and not comparison.obstacle:
-        lines.append(Line("answer", _judge_regression(comparison, format_percent(comparison.threshold))))
+        lines.append(Sentence("answer", _judge_regression(comparison, format_percent(comparison.threshold))))
     by_title: dict[str, list[Change]] = {}
     for _, change in comparison.changes:
         by_title.setdefault(title_change(change), []).append(change)
     for changes in sorted(by_title.values(), key=lambda changes: FIGURES.index(changes[0].figure)):
-        lines.append(Line("finding" if lines else "answer", _count_changes(changes)))
+        lines.append(Sentence("finding" if lines else "answer", _count_changes(changes)))
     lacking = [
         name for name in comparison.figures if all(name not in trial.changes for trial in comparison.trials)
     ]
     if comparison.trials and len(comparison.figures) < len(FIGURES) and lacking:
-        names = join_words(CHANGES[name][0] for name in lacking)
-        lines.append(Line("note", f"{names}: no trial has it on both sides."))
+        names = join_words(FIGURE_WORDS[name][0] for name in lacking)
+        lines.append(Sentence("note", f"{names}: no trial has it on both sides."))
     few = [
         change.claim for _, change in comparison.changes if change.claim and change.claim.decided.p is None
     ]
     if few:
-        lines.append(Line("warning", "Figures of one process on a side (top-1: under three seeds) are never sure: "
+        lines.append(Sentence("warning", "Figures of one process on a side (top-1: under three seeds) are never sure: "
                                      "--rounds 3 on both sides."))  # fmt: skip
     if comparison.remedy:
-        lines.append(Line("note", f"{_advise(comparison.remedy).strip(' .')} more of times, on both sides."))
+        lines.append(
+            Sentence("note", f"{_advise(comparison.remedy).strip(' .')} more of times, on both sides.")
+        )
     if comparison.threshold is not None and comparison.threshold < MEMORY_SPREAD:
         spread = format_percent(MEMORY_SPREAD)
         lines.append(
-            Line("note", f"Memory of equal trials was seen to differ by up to {spread}: no regression.")
+            Sentence("note", f"Memory of equal trials was seen to differ by up to {spread}: no regression.")
         )
     if comparison.shared:
         count = count_things(comparison.shared, "trial")
         lines.append(
-            Line("warning", f"{count}: some processes are the same on both sides, and tell of no difference.")
+            Sentence(
+                "warning", f"{count}: some processes are the same on both sides, and tell of no difference."
+            )
         )
     warned = sum(
         any(comparison.rows[row].is_warned for row in (trial.a, trial.b)) for trial in comparison.trials
     )
     if warned:
         lines.append(
-            Line("warning", f"{count_things(warned, 'trial')}: warnings on a side, see gpubench table.")
+            Sentence("warning", f"{count_things(warned, 'trial')}: warnings on a side, see gpubench table.")
         )
     return lines
 
@@ -1118,7 +1122,7 @@ def _count_changes(changes: Sequence[Change]) -> str:
     """`Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 2 (sure).`"""
     name = title_change(changes[0]).partition(" (")[0]
     unit = "points" if changes[0].figure == "top1" else "%"
-    margin = "1 point" if changes[0].figure == "top1" else format_percent(MARGIN)
+    margin = "1 point" if changes[0].figure == "top1" else format_percent(SAME_WITHIN)
     groups: dict[tuple[int, str], list[Change]] = {}
     for change in changes:
         word = "unknown" if change.verdict is None else change.verdict.word
