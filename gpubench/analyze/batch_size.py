@@ -15,7 +15,7 @@ from typing import Any
 
 from gpubench.analyze.grid import plain
 from gpubench.analyze.series import DEVICES, Fields, combine
-from gpubench.analyze.table_rows import LONGEST_ADVICE_MIN, Figures, Samples, TableRows
+from gpubench.analyze.table_rows import Figures, Samples, TableRows, plan_rounds
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
 from gpubench.stats.choice import choose
@@ -139,7 +139,9 @@ def make_findings(
             out_of_memory=next(iter(chosen.out_of_memory), None),
             interrupted=chosen.interrupted,
             least_cost=tuple(find_least_costs(series, find_costs(rows), claims)),
-            remedy=find_choice_remedy(others, round_minutes) if is_several and not choice.is_firm else None,
+            remedy=find_choice_remedy(others, round_minutes, rows.seeds)
+            if is_several and not choice.is_firm
+            else None,
         )
     ]
 
@@ -203,16 +205,15 @@ def find_range(rows: Sequence[int], steps: Sequence[Claim], word: Word) -> tuple
     return rows[falling], rows[len(rows) - 1 - rising]
 
 
-def find_choice_remedy(others: Mapping[int, Evidence], round_minutes: float | None) -> Remedy | None:
+def find_choice_remedy(
+    others: Mapping[int, Evidence], round_minutes: float | None, repeats: int = 1
+) -> Remedy | None:
     """The rounds that would make a choice firm; None where they take longer than anybody would wait."""
-    rounds = find_rounds_for_choice(list(others.values()))
-    if rounds is None:
+    wanted = find_rounds_for_choice(list(others.values()))
+    if wanted is None:
         return None
     present = max(max(evidence.processes) for evidence in others.values())
-    minutes = None if round_minutes is None else (rounds - present) * round_minutes
-    if rounds <= present or (minutes is not None and minutes > LONGEST_ADVICE_MIN):
-        return None
-    return Remedy(rounds=rounds, minutes=minutes)
+    return plan_rounds(wanted, present, present, round_minutes, repeats)
 
 
 def find_mean(samples: Samples) -> float:

@@ -53,7 +53,7 @@ def make_findings(
             word=find_word(members),
             claims=tuple(members),
             rows=list_rows(members),
-            remedy=find_remedy(list_open(members), members, round_minutes),
+            remedy=find_remedy(list_open(members), members, round_minutes, rows.seeds),
             strategy=str(rows.get(members[0].candidate, "strategy")),
             speed_ups=tuple(_describe(claim, devices) for claim in members),
         )

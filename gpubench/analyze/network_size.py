@@ -76,7 +76,7 @@ def make_findings(
                 word=find_word(faster or steps),
                 claims=tuple(steps),
                 rows=list_rows(steps),
-                remedy=find_remedy(list_open(steps), steps, round_minutes),
+                remedy=find_remedy(list_open(steps), steps, round_minutes, rows.seeds),
                 devices=int(counts[steps[0].candidate]),
                 strategy=str(rows.get(steps[0].candidate, "strategy")),
                 first_faster=first,

@@ -165,10 +165,10 @@ def warn_of_evidence(table: Table, rows: TableRows) -> list[Warned]:
     if not len(ended):
         return warnings
     labels = tuple(int(label) for label in ended.index)
+    is_target = bool(ended["until_top1"].notna().any())
     if table.kind == "published log":
         warnings.append(Warned(code="published-log", rows=labels))
-    elif (ended["repeats"] == 1).all():
-        is_target = bool(ended["until_top1"].notna().any())
+    elif rows.seeds == 1 if is_target else (ended["repeats"] == 1).all():
         warnings.append(
             Warned(
                 code="one-seed" if is_target else "one-process",

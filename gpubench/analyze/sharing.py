@@ -121,7 +121,7 @@ def make_findings(
         word="likely" if "likely" in words else "sure" if words else "unknown",
         claims=tuple(claims),
         rows=tuple(row for group in groups for row in group.rows),
-        remedy=find_remedy(unsettled, claims, round_minutes),
+        remedy=find_remedy(unsettled, claims, round_minutes, rows.seeds),
         groups=tuple(groups),
     )
     return [finding]

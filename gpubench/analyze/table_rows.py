@@ -17,7 +17,7 @@ from gpubench.analyze.series import Axes
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import first as first_host
-from gpubench.stats.estimates import compare_rounds
+from gpubench.stats.estimates import compare_rounds, mean
 from gpubench.stats.noise import NOISE, find_bottleneck
 from gpubench.stats.power import find_rounds
 
@@ -27,6 +27,8 @@ Figures: TypeAlias = Mapping[int, dict[Hashable, float]]
 """Row -> its samples; a row without any is left out."""
 WAITING_PCT = 20.0
 """Of an epoch, from which on loaders set the pace of a row."""
+UNIT = ("is_b", "table", "unit")
+"""Columns of the summary that tell the groups of jobs apart; one table knows the last alone."""
 LONGEST_ADVICE_MIN = 60.0
 """What would take longer to settle is not advised."""
 
@@ -70,10 +72,31 @@ class TableRows:
         return self.collect(self.images / self.ended["epoch_time_s"].astype("float64"))
 
     @cached_property
+    def seeds(self) -> int:
+        """The most repeats of a row, which a round measures all."""
+        counts = self.ended.groupby("row")["repeat"].nunique(dropna=False)
+        return int(counts.max()) if len(counts) else 1
+
+    @cached_property
     def round_minutes(self) -> float | None:
-        """What a further round of all rows takes; None where records do not tell."""
-        taken = self.ended.groupby("row")["took_s"].median()
-        return None if taken.empty or taken.isna().any() else float(taken.sum() / 60)
+        """What a further round of all rows takes, each repeat once; None where records do not tell.
+
+        Jobs of a group run at the same time, so a group takes what the longest of its jobs does.
+        """
+        taken = self.ended.groupby(["row", "repeat"], dropna=False)["took_s"].median()
+        if taken.empty or taken.isna().any():
+            return None
+        rows, repeats = (taken.index.get_level_values(name) for name in ("row", "repeat"))
+        return float(
+            taken.groupby([self._find_units()[rows].to_numpy(), repeats], dropna=False).max().sum() / 60
+        )
+
+    def _find_units(self) -> pd.Series[int]:
+        """Of each row its label, of a job that of the first job of its group."""
+        labels = self.summary.index.to_series()
+        jobs = self.summary[self.summary["unit"].notna()]
+        keys = [jobs[name] for name in UNIT if name in jobs]
+        return labels.where(self.summary["unit"].isna(), labels[jobs.index].groupby(keys).transform("first"))
 
     @cached_property
     def images(self) -> pd.Series[float]:
@@ -161,12 +184,30 @@ def find_word(claims: Iterable[Claim]) -> Word:
     return "likely" if "likely" in words else "sure" if words else "unknown"
 
 
+def average_rounds(samples: Samples) -> dict[Hashable, float]:
+    """A figure of each repeat, the geometric mean over its rounds, as of one round on the node of the first of them."""
+    repeats: dict[Hashable, list[tuple[tuple[Any, ...], float]]] = {}
+    for key, value in samples.items():
+        if isinstance(key, tuple):
+            repeats.setdefault(key[1], []).append((key, math.log(value)))
+    return {
+        (0, repeat, members[0][0][2], 0): math.exp(mean([value for _, value in members]))
+        for repeat, members in repeats.items()
+    }
+
+
 def find_remedy(
-    open_claims: Iterable[Claim], claims: Sequence[Claim], round_minutes: float | None
+    open_claims: Iterable[Claim],
+    claims: Sequence[Claim],
+    round_minutes: float | None,
+    repeats: int = 1,
+    *,
+    is_of_seeds: bool = False,
 ) -> Remedy | None:
     """The rounds that would settle these of all claims; None where they take too many or too long, or nobody knows.
 
-    `round_minutes`: what a further round of the whole sweep takes; None: not known.
+    `round_minutes`: what a further round of the whole sweep takes; None: not known. `repeats`: processes of a row that
+    a round brings. `is_of_seeds`: the evidence is of seeds, so that more of these are what settles it.
     """
     unsettled = list(open_claims)
     families: dict[str, list[Claim]] = {}
@@ -176,13 +217,36 @@ def find_remedy(
     known = [count for count in rounds if count is not None]
     if not known or len(known) < len(rounds):
         return None
-    present = min(min(claim.evidence.processes) for claim in unsettled)
-    minutes = None if round_minutes is None else (max(known) - present) * round_minutes
-    return (
-        None
-        if minutes is not None and minutes > LONGEST_ADVICE_MIN
-        else Remedy(rounds=max(known), minutes=minutes)
+    processes = [claim.evidence.processes for claim in unsettled]
+    return plan_rounds(
+        max(known), min(map(min, processes)), max(map(max, processes)), round_minutes, repeats, is_of_seeds
     )
+
+
+def plan_rounds(
+    wanted: int,
+    fewest: int,
+    most: int,
+    round_minutes: float | None,
+    repeats: int = 1,
+    is_of_seeds: bool = False,
+) -> Remedy | None:
+    """The rounds that bring a row to so many processes; None where they take longer than anybody would wait.
+
+    `fewest`, `most`: processes that rows have; the sweep has gone as many rounds as the latter tell.
+    """
+    each = 1 if is_of_seeds else repeats
+    rounds, present = math.ceil(wanted / each), math.ceil(fewest / each)
+    if rounds <= math.ceil(most / each):
+        return None
+    minutes = (
+        None
+        if round_minutes is None
+        else (rounds - present) * round_minutes / (repeats if is_of_seeds else 1)
+    )
+    if minutes is not None and minutes > LONGEST_ADVICE_MIN:
+        return None
+    return Remedy(rounds=rounds, minutes=minutes, is_of_seeds=is_of_seeds)
 
 
 def list_open(claims: Iterable[Claim]) -> list[Claim]:

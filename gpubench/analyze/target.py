@@ -1,7 +1,8 @@
 """Who reaches the target first, in seconds and in joules.
 
-Only rows that trained until the same top-1 on the same images are compared, each with each: the first is chosen by the
-figures, and a claim on the best of many has to hold against any of them.
+The unit of evidence is the seed: further rounds train the same again, in about as many epochs. Only rows that trained
+until the same top-1 on the same images are compared, each with each: the first is chosen by the figures, and a claim on
+the best of many has to hold against any of them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from dataclasses import replace
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, list_open
+from gpubench.analyze.table_rows import (
+    Figures,
+    TableRows,
+    average_rounds,
+    find_remedy,
+    find_word,
+    list_open,
+)
 from gpubench.core.claims import Claim, Evidence
 from gpubench.core.findings import TargetFinding
 
@@ -68,7 +76,7 @@ def make_findings(
                 word=find_word(first),
                 claims=tuple(about),
                 rows=tuple(map(int, members.index)),
-                remedy=find_remedy(list_open(first), about, round_minutes),
+                remedy=find_remedy(list_open(first), about, round_minutes, rows.seeds, is_of_seeds=True),
                 target_pct=float(members["until_top1"].iloc[0]),
                 order=tuple(order),
                 as_fast=tuple(claim.baseline for claim in first if claim.decided.word == "unknown"),
@@ -93,10 +101,10 @@ def list_tasks(summary: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def find_figures(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures:
-    """A figure of each process of the rows all of whose processes reached the target: the lucky ones would flatter."""
+    """A figure of each seed of the rows all of whose processes reached the target: the lucky ones would flatter."""
     figures = rows.collect(rows.ended[metric].astype("float64"))
     return {
-        row: figures[row]
+        row: average_rounds(figures[row])
         for row in members.index
         if row in figures and len(figures[row]) == rows.get(row, "repeats")
     }

@@ -67,7 +67,7 @@ def make_findings(
                 claims=tuple(rates),
                 cpu_claims=tuple(claim for claim in members if claim.metric == CPU),
                 rows=list_rows(rates),
-                remedy=find_remedy(list_open(rates), claims, round_minutes),
+                remedy=find_remedy(list_open(rates), claims, round_minutes, rows.seeds),
                 field=field,
                 value=value,
                 baseline=baseline,

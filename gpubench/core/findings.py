@@ -20,6 +20,8 @@ class Remedy:
     """Of the whole sweep."""
     minutes: float | None
     """What the further ones take; None where no record tells."""
+    is_of_seeds: bool = False
+    """Whether these are seeds (`--repeats`) and no rounds, which would train the same again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

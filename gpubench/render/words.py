@@ -136,7 +136,8 @@ ROW_WARNINGS: Mapping[str, str] = {
 TABLE_WARNINGS: Mapping[str, str] = {
     "one-process": "One process a row, so nothing is sure: such rows were seen to differ by up to {noise} "
     "(--rounds 3).",
-    "one-seed": "One seed a row, so nothing is sure: the epochs to a target vary by one or two (--rounds 3).",
+    "one-seed": "One seed a row, so nothing is sure: the epochs to a target vary by one or two "
+    "(--repeats 3).",
     "published-log": "One figure a row in the log, so nothing is sure: how far it varies is not known.",
 }
 """Code -> what is said of all rows. `{noise}` and the like are shares, from the warning's figures."""
@@ -397,7 +398,11 @@ def _advise(remedy: Remedy | None, verb: str = "tells") -> str:
         return ""
     minutes = remedy.minutes
     cost = "" if minutes is None else f" (about {max(1, math.ceil(minutes))} min more)"
-    return f" --rounds {remedy.rounds}{cost} {verb}."
+    return f" {_name_option(remedy)} {remedy.rounds}{cost} {verb}."
+
+
+def _name_option(remedy: Remedy) -> str:
+    return "--repeats" if remedy.is_of_seeds else "--rounds"
 
 
 def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
@@ -887,7 +892,8 @@ def write_remedy(finding: Finding) -> str:
     if remedy is None:
         return ""
     cost = "" if remedy.minutes is None else f" (about {max(1, math.ceil(remedy.minutes)):,} min more)"
-    return f"{remedy.rounds} rounds give 80 % power{cost}: --rounds {remedy.rounds}."
+    thing = "seeds" if remedy.is_of_seeds else "rounds"
+    return f"{remedy.rounds} {thing} give 80 % power{cost}: {_name_option(remedy)} {remedy.rounds}."
 
 
 def best_command(fields: Mapping[str, Any]) -> str:

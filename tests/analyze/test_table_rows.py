@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from made_up_tables import make_table, scatter
 
-from gpubench.analyze.table_rows import borrow_noise, find_remedy, find_word
+from gpubench.analyze.table_rows import borrow_noise, find_remedy, find_word, plan_rounds
 from gpubench.core.claims import Claim, Word
+from gpubench.core.findings import Remedy
 from gpubench.stats.decisions import decide
 
 
@@ -64,6 +65,17 @@ def test_a_further_round_takes_what_a_process_of_each_row_takes() -> None:
     assert make_table([rows[0], {"epoch_time_s": [1.0], "took_s": [None]}]).round_minutes is None
 
 
+def test_jobs_of_a_group_take_their_time_together_and_repeats_one_after_the_other() -> None:
+    jobs = [
+        {"epoch_time_s": [1.0], "took_s": [seconds], "group": "two", "unit": unit}
+        for seconds, unit in ((60.0, 0), (90.0, 0), (30.0, 1))
+    ]
+    assert make_table(jobs).round_minutes == pytest.approx(2.0)
+    again = {"epoch_time_s": [1.0] * 4, "took_s": [30.0, 40.0, 50.0, 60.0], "repeat": [0, 0, 1, 1]}
+    table = make_table([*jobs, again])
+    assert (table.seeds, table.round_minutes) == (2, pytest.approx(3.5))
+
+
 def test_a_process_without_a_figure_is_left_out_as_is_one_that_failed() -> None:
     figures = {"epoch_time_s": [2.0, 2.0, 2.0], "cpu_s_per_epoch": [None, 5.0, 6.0]}
     table = make_table([{**figures, "status": ["ok", "ok", "failed"]}])
@@ -115,6 +127,12 @@ def test_rounds_that_settle_and_the_minutes_of_those_that_lack() -> None:
     unknown = find_remedy([claim], [claim], None)
     assert unknown is not None
     assert (unknown.rounds, unknown.minutes) == (remedy.rounds, None)
+
+
+def test_a_round_brings_each_row_a_process_for_each_repeat() -> None:
+    assert plan_rounds(9, 4, 4, 10.0, 2) == Remedy(rounds=5, minutes=30.0)
+    assert plan_rounds(9, 4, 4, 10.0, 2, is_of_seeds=True) == Remedy(rounds=9, minutes=25.0, is_of_seeds=True)
+    assert plan_rounds(4, 2, 5, 1.0) is None  # the sweep has gone five rounds
 
 
 def test_nothing_settles_where_one_claim_takes_too_many_rounds_or_none_is_open() -> None:

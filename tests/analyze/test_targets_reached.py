@@ -22,7 +22,8 @@ def answer(table: TableRows) -> list[TargetFinding]:
 def row(times: Sequence[float | None], epochs: float = 10, **facts: Any) -> dict[str, Any]:
     return {
         "until_top1": 60.0, "epochs_to_top1": epochs, "time_to_top1_s": list(times), "epoch_time_s": 1.0,
-        "energy_to_top1_j": [None if time is None else 100 * time for time in times], **facts,
+        "energy_to_top1_j": [None if time is None else 100 * time for time in times],
+        "repeat": list(range(len(times))), "round": [1] * len(times), **facts,
     }  # fmt: skip
 
 
@@ -67,6 +68,36 @@ def test_over_several_seeds_the_first_is_sure_and_so_is_the_least_energy() -> No
     assert (finding.order, finding.as_fast, finding.word) == ((11, 10), (), "sure")
     assert (finding.least_energy, finding.energy_word) == (11, "sure")
     assert finding.remedy is None
+
+
+def test_rounds_of_one_seed_are_no_evidence_of_another() -> None:
+    rounds = {"repeat": [0] * 3, "round": [1, 2, 3]}
+    near = [row([20.0, 20.1, 20.3], epochs=10, **rounds), row([18.0, 18.1, 18.3], epochs=9, **rounds)]
+    (finding,) = answer(make_table(near, noise=math.log(1.05)))
+    (claim, _) = finding.claims
+    assert (claim.evidence.processes, claim.decided.p) == ((1, 1), None)
+    assert (finding.word, finding.as_fast, finding.remedy) == ("unknown", (10,), None)
+    assert claim.evidence.center == pytest.approx(
+        math.log((18.0 * 18.1 * 18.3 / 20.0 / 20.1 / 20.3) ** (1 / 3))
+    )
+
+
+def test_each_seed_counts_once_however_many_rounds_it_has() -> None:
+    seeds = {"repeat": [0, 0, 1, 1, 2, 2], "round": [1, 2, 1, 2, 1, 2]}
+    table = make_table([row([10.0, 10.2, 12.0, 12.2, 11.0, 11.2], **seeds), row([20.0] * 6, **seeds)])
+    (claim, _) = target.make_claims(table)
+    assert claim.evidence.processes == (3, 3)
+    assert claim.evidence.pairs is not None
+    assert claim.evidence.pairs.degrees == 2
+
+
+def test_seeds_settle_who_is_first_and_each_takes_a_training_of_all_rows() -> None:
+    rows = [row(scatter(1.0, *each)) for each in ((-0.05, 0.0, 0.05), (0.12, 0.09, 0.06))]
+    table = make_table(rows)
+    finding = target.make_findings(table, decide(target.make_claims(table)), 3.0)[0]
+    assert finding.remedy is not None
+    assert finding.remedy.is_of_seeds
+    assert finding.remedy.minutes == finding.remedy.rounds - 3
 
 
 def test_the_least_energy_is_known_only_against_all_others() -> None:

@@ -157,7 +157,9 @@ def test_json_effect_is_of_the_first_metric_and_null_without_claims():
     effect = as_json.finding_to_data(report, finding)["effect"]
     assert (effect["metric"], effect["most"]) == ("images_per_s", pytest.approx(1.5))
     assert load(reports.not_sure())["findings"][0]["effect"] is None
-    assert load(reports.not_sure())["findings"][0]["remedy"] == {"rounds": 16, "minutes": 3.6}
+    assert load(reports.not_sure())["findings"][0]["remedy"] == {
+        "rounds": 16, "minutes": 3.6, "is_of_seeds": False,
+    }  # fmt: skip
 
 
 def test_json_has_limits_as_ratios_rows_as_printed_and_no_number_that_json_lacks():

@@ -420,6 +420,8 @@ def test_what_would_settle_a_finding():
     finding = replace(reports.not_sure().findings[0], remedy=Remedy(rounds=8, minutes=1200.2))
     assert words.write_remedy(finding) == "8 rounds give 80 % power (about 1,201 min more): --rounds 8."
     assert words.write_remedy(replace(finding, remedy=None)) == ""
+    seeds = replace(finding, remedy=Remedy(rounds=8, minutes=None, is_of_seeds=True))
+    assert words.write_remedy(seeds) == "8 seeds give 80 % power: --repeats 8."
 
 
 def test_the_best_configuration_as_a_command():
