@@ -80,16 +80,16 @@ def _set(report: Report, width: int, is_rich: bool, is_why: bool) -> list[Text]:
     def plain(text: str) -> str:
         return text if is_rich else text.translate(ASCII)
 
-    lines = [_text(plain(line), style) for line, style in _set_heading(report, width)]
+    lines = [_text(line, style) for line, style in _set_heading(report, width, plain)]
     lines += [_text(""), *set_grid(make_grid(report), width, is_rich)]
     if legend := words.write_legend(report):
-        lines += [_text(plain(line), "dim") for line in fold(legend, width)]
+        lines += [_text(line, "dim") for line in fold(plain(legend), width)]
     lines.append(_text(""))
     chosen = choose_lines(report, is_all=is_why)
     for line in chosen:
         mark = f"{WARNED} " if line.kind == "warning" else ""
         style = {"answer": "bold", "warning": "yellow", "note": "dim"}.get(line.kind, "")
-        lines += [_text(plain(part), style) for part in fold(mark + line.text, width)]
+        lines += [_text(part, style) for part in fold(mark + plain(line.text), width)]
     if is_why:
         lines += map(_text, _set_claims(report, width, plain))
     elif is_rich and chosen[-1:] != [CUT]:
@@ -103,7 +103,7 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
     So a pipe gets the same words. The answer is always there.
     """
     lines = words.write_lines(report)
-    heights = [len(fold(f"{WARNED} {line.text}", WIDTH)) for line in lines]
+    heights = [len(fold(f"{WARNED} {line.text.translate(ASCII)}", WIDTH)) for line in lines]
     room = LINES_BELOW - 1  # the hint is a line, too
     if is_all or sum(heights) <= room:
         return lines
@@ -115,15 +115,15 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
     return [*(lines[n] for n in sorted(chosen)), CUT]
 
 
-def _set_heading(report: Report, width: int) -> list[tuple[str, str]]:
+def _set_heading(report: Report, width: int, plain: Callable[[str], str]) -> list[tuple[str, str]]:
     """At most three lines: the question whole, of the facts what there is room for."""
-    question = fold(words.ask(report), width, hang="")[: HEADING_LINES - 1] if words.ask(report) else []
-    parts = [part.replace(" ", "\u00a0") for part in words.describe_facts(report)]
-    while len(parts) > 1 and len(fold("\u00a0· ".join(parts), width, hang="")) > HEADING_LINES - len(
-        question
-    ):
+    asked = plain(words.ask(report))
+    question = fold(asked, width, hang="")[: HEADING_LINES - 1] if asked else []
+    parts = [plain(part).replace(" ", "\u00a0") for part in words.describe_facts(report)]
+    dot = "\u00a0" + plain("· ")
+    while len(parts) > 1 and len(fold(dot.join(parts), width, hang="")) > HEADING_LINES - len(question):
         parts.pop()
-    facts = fold("\u00a0· ".join(parts), width, hang="")
+    facts = fold(dot.join(parts), width, hang="")
     return [*((line, "dim") for line in facts), *((line, "bold") for line in question)]
 
 

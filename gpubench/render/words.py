@@ -49,6 +49,8 @@ UNKNOWN = "–"
 """Stands where a figure could not be had."""
 LONGEST_REMEDY_MINUTES = 60.0
 """A remedy that takes longer is not advised."""
+LEAST_RATIO, MOST_RATIO = 0.01, 10_000.0
+"""What is told of a ratio below and above these is that it is."""
 MOST_GAIN = 10.0
 """A bound above this tells nothing more."""
 WORDS: tuple[Word, ...] = ("sure", "likely", "unknown")
@@ -182,7 +184,11 @@ def format_significant(value: float, count: int = 3) -> str:
 
 
 def format_ratio(value: float) -> str:
-    """`1.60`, `12.3`: how many times."""
+    """`1.60`, `12.3`: how many times; `<0.01` and `>10,000` where it is out of all reason."""
+    if 0 < value < LEAST_RATIO:
+        return f"<{format_number(LEAST_RATIO, 2)}"
+    if value > MOST_RATIO:
+        return f">{format_number(MOST_RATIO)}"
     return format_number(value, 2 if abs(value) < 10 else 1)
 
 

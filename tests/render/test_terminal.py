@@ -217,3 +217,10 @@ def test_only_decided_comparisons_have_a_colour():
 
 def test_a_report_without_trials():
     assert terminal.write([]) == "No trials in this folder.\n"
+
+
+@pytest.mark.parametrize("length", range(60, 75))
+def test_lines_are_folded_as_they_are_written(length):
+    report = reports.batch_sizes()
+    report = replace(report, question=f"{'x' * length} ± … ≥ what of it?", name=f"{'n' * (length - 40)} ≤ …")
+    assert max(map(len, terminal.write([report]).splitlines())) <= 80
