@@ -44,6 +44,7 @@ class TableRows:
     noise: Mapping[int, float] = field(default_factory=dict)
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
     varied: tuple[str, ...] = ()
+    """The fields that tell rows apart; before them the column of the machine's name, where there are several."""
     axes: Axes = ()
     """As the experiment asked for them."""
     axis: str | None = None
@@ -147,13 +148,20 @@ def collect_rows(folder: Folder, table: Table) -> TableRows:
         summary=summary,
         runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
         noise=borrow_noise(summary),
-        varied=table.varied,
+        varied=(*name_machines(summary), *table.varied),
         axes=table.axes,
         axis=table.axis,
         tied=table.tied,
         is_of_tries=table.is_of_tries,
         has_only_baselines=table.has_only_baselines,
     )
+
+
+def name_machines(summary: pd.DataFrame) -> tuple[str, ...]:
+    """The column whose names tell several machines apart; empty for one."""
+    if summary["machine"].nunique() < 2:
+        return ()
+    return tuple(name for name in ("gpu_name", "cpu_name") if summary[name].nunique() > 1)[:1]
 
 
 def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:

@@ -255,8 +255,10 @@ def name_value(field: str, value: Any) -> str:
             return count_things(value, "process")
         case "nodes":
             return count_things(value, "node")
-        case "group" | "job" | "config_id":
+        case "group" | "job" | "config_id" | "cpu_name":
             return text
+        case "gpu_name":
+            return text.replace("NVIDIA ", "")
     about = ABOUT.get(field)
     if about is None:
         return f"{field} {text}"

@@ -35,6 +35,7 @@ def write(report, place=0):
         ({"breakdown": False, "gpu_mem_cap_mib": 12288}, "no breakdown, GPU memory capped at 12,288 MiB"),
         ({"width": 0.5}, "width 0.5"),
         ({"window": 0.5}, "0.5 s window"),
+        ({"gpu_name": "NVIDIA H200", "batch_size": 8}, "batch 8, H200"),
         ({}, ""),
     ],
 )
