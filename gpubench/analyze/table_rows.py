@@ -18,7 +18,7 @@ from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import first as first_host
 from gpubench.stats.estimates import compare_rounds, mean
-from gpubench.stats.noise import NOISE, find_bottleneck
+from gpubench.stats.noise import find_bottleneck, find_noise
 from gpubench.stats.power import find_rounds
 
 Samples: TypeAlias = Mapping[Hashable, float]
@@ -182,7 +182,7 @@ def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
         }
     ).astype(object)
     known: list[dict[str, Any]] = facts.where(facts.notna(), None).to_dict("records")  # type: ignore[assignment]
-    noise = (math.log1p(NOISE[find_bottleneck(**each)]) for each in known)
+    noise = (find_noise(find_bottleneck(**each)) for each in known)
     return dict(zip(map(int, summary.index), noise, strict=True))
 
 
