@@ -30,9 +30,9 @@ from gpubench.core.comparison import (
     COSTS,
     DIFFERENCE,
     FIGURES,
-    MARGIN,
     MEMORY_SPREAD,
     REGRESSION,
+    SAME_WITHIN,
     Change,
     ComparedRow,
     ComparedTrial,
@@ -178,7 +178,7 @@ def _make_claims(
     That any lies beyond is one of many claims, so these are corrected, and two-sided, for the printed interval has to
     lie beyond it. That all lie below is claimed only where each does, so none is.
     """
-    limit = math.log1p(MARGIN) if evidence.is_log else TOP1_MARGIN
+    limit = math.log1p(SAME_WITHIN) if evidence.is_log else TOP1_MARGIN
     is_exact = name == "memory"
     difference = Claim(
         metric=name, candidate=candidate, baseline=baseline, evidence=evidence, design="paired",

@@ -78,7 +78,7 @@ def identify(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
     is_planned = rows["status"].isin(PLANNED)
     columns: dict[str, pd.Series[Any]] = {}
     for field in NAMES:
-        values = as_objects(rows[field], BEFORE.get(field))
+        values = fill_missing(rows[field], BEFORE.get(field))
         if field in LENGTHS:
             values = values.mask(rows["kind"] == "steady rate", None)
         if field in ALLOTTED:
@@ -99,8 +99,8 @@ def identify(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
     )
 
 
-def as_objects(values: pd.Series[Any], default: Any = None) -> pd.Series[Any]:
-    """The values with None for those that are missing, or what a row without them means."""
+def fill_missing(values: pd.Series[Any], default: Any = None) -> pd.Series[Any]:
+    """The values as plain objects, `default` in place of missing ones."""
     return values.astype(object).where(values.notna(), default)
 
 
@@ -110,7 +110,7 @@ def fill_known(values: pd.Series[Any], place: pd.Series[Any]) -> pd.Series[Any]:
         return values
     groups = values.astype(object).groupby(place, dropna=False)
     known = groups.transform("first").where(groups.transform("nunique") == 1)
-    return as_objects(values.astype(object).where(values.notna(), known))
+    return fill_missing(values.astype(object).where(values.notna(), known))
 
 
 def is_left(rows: pd.DataFrame, field: str) -> pd.Series[bool]:
@@ -131,14 +131,14 @@ def is_free(rows: pd.DataFrame, field: str, free: Collection[str]) -> pd.Series[
     if field not in (*SETTLED, "strategy"):
         return is_left(rows, field)
     names = FOLLOWERS[field]
-    given = zip(*(as_objects(rows[name]) for name in names), strict=True)
+    given = zip(*(fill_missing(rows[name]) for name in names), strict=True)
     usual = [
         getattr(
             make({name: value for name, value in zip(names, values, strict=True) if value is not None}), field
         )
         for values in given
     ]
-    is_usual = [value == expected for value, expected in zip(as_objects(rows[field]), usual, strict=True)]
+    is_usual = [value == expected for value, expected in zip(fill_missing(rows[field]), usual, strict=True)]
     return is_left(rows, field) | np.array(is_usual, dtype=bool)
 
 

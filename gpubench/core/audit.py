@@ -27,7 +27,7 @@ class Observation:
     code: str
     """A key of `render.audit.SENTENCES`."""
     figures: Mapping[str, Any] = field(default_factory=dict)
-    """What its sentence names: counts, shares of rows (`RowShare`), tuples of values, rows by their fields."""
+    """What the sentence names: counts, shares of rows, values (tuples), rows by their fields (mappings)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ COSTS: frozenset[FigureName] = frozenset({"time", "memory", "energy"})
 """Figures of which more is a regression."""
 BROKEN = ("oom", "failed", "timeout")
 """Endings in B that are a regression of a trial that ended ok in A."""
-MARGIN = 0.02
+SAME_WITHIN = 0.02
 """The share inside which figures count as the same; top-1 has a margin in points."""
 MEMORY_SPREAD = 0.003
 """By how much, at most, memory of processes of one configuration was seen to differ, on one GPU by `nvml-process`."""

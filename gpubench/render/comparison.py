@@ -55,7 +55,7 @@ def _set_lines(comparison: Comparison, sort: str | None, width: int, *, is_rich:
     if comparison.is_senseless:
         return lines
     if comparison.trials:
-        lines += [Text(), *set_grid(make_grid(comparison, sort), width, is_rich)]
+        lines += [Text(), *set_grid(lay_out_changes(comparison, sort), width, is_rich)]
     for head, *names in words.list_unmatched(comparison):
         lines += [Text(), Text(f"{head}:")]
         lines += [Text(HANG + part) for name in names for part in fold(name, width - len(HANG))]
@@ -77,7 +77,7 @@ def write_markdown(comparison: Comparison, *, sort: str | None = None) -> str:
     blocks = [
         "  \n".join(map(escape, words.describe_sides(comparison))),
         "\n".join(items),
-        *(write_tables(make_grid(comparison, sort)) if comparison.trials else []),
+        *(write_tables(lay_out_changes(comparison, sort)) if comparison.trials else []),
         *lists,
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
@@ -118,7 +118,7 @@ def change_to_data(change: Change) -> dict[str, Any]:
     }
 
 
-def make_grid(comparison: Comparison, sort: str | None = None) -> Grid:
+def lay_out_changes(comparison: Comparison, sort: str | None = None) -> Grid:
     """A table whose groups are the figures, a row a trial.
 
     `sort`: a figure, of which the worst comes first, or a field.

@@ -17,8 +17,8 @@ from gpubench.basics.rounding import half_up_text
 from gpubench.core.claims import Claim, Word
 from gpubench.core.comparison import (
     FIGURES,
-    MARGIN,
     MEMORY_SPREAD,
+    SAME_WITHIN,
     Change,
     Comparison,
     FigureName,
@@ -948,7 +948,7 @@ def best_command(fields: Mapping[str, Any]) -> str:
 
 # Two sides, compared.
 
-CHANGES: Mapping[FigureName, tuple[str, str, float, str, str]] = {
+FIGURE_WORDS: Mapping[FigureName, tuple[str, str, float, str, str]] = {
     "time": ("Time per image", "ms", 1000, "faster", "slower"),
     "memory": ("GPU memory", "MiB", 1, "less", "more"),
     "cpu": ("CPU time per image", "ms", 1000, "less", "more"),
@@ -1035,7 +1035,7 @@ def write_obstacle(comparison: Comparison) -> str:
 
 def title_change(change: Change) -> str:
     """The head of a figure's rows: `Time per image (ms)`."""
-    name, unit, *_ = CHANGES[change.figure]
+    name, unit, *_ = FIGURE_WORDS[change.figure]
     if change.is_per_epoch:
         name, unit = name.replace("image", "epoch"), unit.removeprefix("m")
     return f"{name} ({unit})"
@@ -1043,7 +1043,7 @@ def title_change(change: Change) -> str:
 
 def name_direction(change: Change) -> str:
     """What B is: `faster`, `the same`, `unknown`."""
-    *_, less, more = CHANGES[change.figure]
+    *_, less, more = FIGURE_WORDS[change.figure]
     return {"less": less, "more": more, "same": "the same", "unknown": "unknown"}[change.direction]
 
 
@@ -1062,7 +1062,7 @@ def format_size(value: float) -> str:
 
 def write_change(change: Change) -> tuple[str, ...]:
     """A figure's cells under CHANGE_HEADINGS, behind the trial's name."""
-    scale = 1 if change.is_per_epoch else CHANGES[change.figure][2]
+    scale = 1 if change.is_per_epoch else FIGURE_WORDS[change.figure][2]
     unit = "" if change.figure == "top1" else " %"
     size = format_size(measure_change(change))
     verdict = change.verdict
@@ -1098,7 +1098,7 @@ def write_comparison(comparison: Comparison) -> list[Sentence]:
         name for name in comparison.figures if all(name not in trial.changes for trial in comparison.trials)
     ]
     if comparison.trials and len(comparison.figures) < len(FIGURES) and lacking:
-        names = join_words(CHANGES[name][0] for name in lacking)
+        names = join_words(FIGURE_WORDS[name][0] for name in lacking)
         lines.append(Sentence("note", f"{names}: no trial has it on both sides."))
     few = [
         change.claim for _, change in comparison.changes if change.claim and change.claim.decided.p is None
@@ -1156,7 +1156,7 @@ def _count_changes(changes: Sequence[Change]) -> str:
     """`Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 2 (sure).`"""
     name = title_change(changes[0]).partition(" (")[0]
     unit = "points" if changes[0].figure == "top1" else "%"
-    margin = "1 point" if changes[0].figure == "top1" else format_percent(MARGIN)
+    margin = "1 point" if changes[0].figure == "top1" else format_percent(SAME_WITHIN)
     groups: dict[tuple[int, str], list[Change]] = {}
     for change in changes:
         word = "unknown" if change.verdict is None else change.verdict.word

@@ -16,7 +16,6 @@ from gpubench.analysis.amdahl import share_of
 from gpubench.analysis.claims import opened
 from gpubench.analysis.efficiency import Scaled, sentence
 from gpubench.analysis.scaling import Comparison
-from gpubench.report.choice import Choice
 from gpubench.report.table import Table, build
 from gpubench.schema.row import Row
 
@@ -26,8 +25,8 @@ def around(time: float, apart: float = 0.001) -> list[float]:
     return [time * math.exp(apart * step) for step in (-2, -1, 0, 1, 2)]
 
 
-def table(*rows: tuple[int, list[float]], weak: bool = False, bound_pct: float = 80.0, **more) -> Table:
-    return built(runs(*rows, weak=weak, **more), weak=weak, bound_pct=bound_pct)
+def table(*rows: tuple[int, list[float]], weak: bool = False, **more) -> Table:
+    return built(runs(*rows, weak=weak, **more), weak=weak)
 
 
 def runs(*rows: tuple[int, list[float]], weak: bool = False, **more) -> list[Row]:
@@ -42,9 +41,9 @@ def runs(*rows: tuple[int, list[float]], weak: bool = False, **more) -> list[Row
     ]  # fmt: skip
 
 
-def built(rows: list[Row], *, weak: bool = False, bound_pct: float = 80.0) -> Table:
+def built(rows: list[Row], *, weak: bool = False) -> Table:
     axes = [("strategy",), ("gpus", *(["batch_size"] if weak else []))]
-    return build("one", rows, axes=axes, choice=Choice(bound_pct=bound_pct))
+    return build("one", rows, axes=axes)
 
 
 def said(found: Table) -> list[str]:
@@ -74,21 +73,6 @@ START = "Efficiency of ddp (strong scaling against single on 1 GPU)"
 )
 def test_what_is_shown_of_each_number_of_devices(each, words):
     (found,) = said(by_efficiency(*each))
-    assert found.startswith(f"{START} {words}")
-
-
-@pytest.mark.parametrize(
-    ("bound_pct", "words"),
-    [
-        (90.0, "falls under 90 % from 4 GPUs on."),
-        (97.5, "falls under 97.5 % from 2 GPUs on."),
-        (50.0, "stays above 50 % up to 4 GPUs."),
-        (85.0, "is above 85 % on 2 and open on 4 GPUs."),
-    ],
-)
-def test_another_bound_may_be_asked_for(bound_pct, words):
-    rows = [(1, around(80.0)), (2, around(40.0 / 0.95)), (4, around(20.0 / 0.85))]
-    (found,) = said(table(*rows, bound_pct=bound_pct))
     assert found.startswith(f"{START} {words}")
 
 

@@ -333,6 +333,8 @@ def test_a_damaged_record_leaves_it_open_and_is_no_gap(tmp_path: Path) -> None:
     made_up_rows.folder(tmp_path, [attempt(1)], [attempt(2)])
     (first,) = tmp_path.glob("records/*/*-1.json")
     first.write_text("{")
+    for trace in tmp_path.glob("samples/*/*"):
+        trace.unlink()
     finding = audit.audit_folder(read_folder(tmp_path, lambda _: None))[2]
     assert (finding.verdict, [each.code for each in finding.observations]) == ("not decidable", ["no-record"])
 

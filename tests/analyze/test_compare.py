@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import committed
+import pandas as pd
 import pytest
 from compared_rows import STEADY, compare, make_sides, only, row
 from made_up_tables import scatter
@@ -14,6 +17,7 @@ from gpubench.analyze.compare import collect_folders, compare_folders, compare_v
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.basics.errors import UsageError
 from gpubench.core.comparison import Change
+from gpubench.schema.row import KnownImages
 
 
 def answer(change: Change) -> tuple[str, str]:
@@ -47,6 +51,7 @@ def test_of_one_process_nothing_is_sure() -> None:
     assert answer(only(row([1.0]), row([1.3, 1.3, 1.3]))) == ("unknown", "unknown")
     change = only(row([1.0]), row([5.0]), threshold=0.05)
     assert (change.is_regression, change.is_excluded) == (False, False)
+    assert not only(row([5.0]), row([1.0]), threshold=0.05).is_excluded
 
 
 def test_time_is_told_per_image_and_per_epoch_where_no_side_knows_its_images() -> None:
@@ -67,12 +72,8 @@ def test_rows_of_one_folder_are_compared_by_their_rounds_and_on_one_node() -> No
 
 def test_memory_is_exact() -> None:
     def of(mib: float, source: str = "nvml-process", **how: Any) -> Change:
-        return only(
-            row(gpu_mem_mib=1000, gpu_mem_source="nvml-process"),
-            row(gpu_mem_mib=mib, gpu_mem_source=source),
-            "memory",
-            **how,
-        )
+        a = row(gpu_mem_mib=1000, gpu_mem_source="nvml-process")
+        return only(a, row(gpu_mem_mib=mib, gpu_mem_source=source), "memory", **how)
 
     words = [answer(of(mib)) for mib in (980, 990, 1010, 1030)]
     assert words == [("less", "sure"), ("same", "sure"), ("same", "sure"), ("more", "sure")]
@@ -166,7 +167,7 @@ def test_the_exit_code_tells_of_a_regression_and_strictly_of_what_is_not_exclude
         3,
     ]
     assert compare(a, b).find_exit_code(is_strict=True) == 0
-    assert compare(a[:1], a[:1] + b[1:], 0.05).find_exit_code(is_strict=True) == 0, (
+    assert compare(a[:1], [*a[:1], *b[1:]], 0.05).find_exit_code(is_strict=True) == 0, (
         "what is new can't be worse"
     )
     gone = compare([*a[:1], row(STEADY, batch_size=8)], a[:1], 0.05)
@@ -238,6 +239,37 @@ def test_rounds_of_two_folders_have_nothing_in_common_and_nobody_asks_for_their_
     assert rows.runs["host"].isna().all()
     assert rows.summary.index.is_unique
     assert set(collect_folders([h200x2]).runs["round"]) == {1, 2, 3}
+
+
+def test_a_trial_of_two_experiments_is_there_once_with_all_its_processes(h200x2: Folder) -> None:
+    summary, members = h200x2.summary, h200x2.members
+    once = members.drop_duplicates("row")
+    tables = [once.assign(row=once["row"] + 18), members, once.assign(row=once["row"] + 36)]
+    rows = [
+        summary.assign(repeats=1).set_index(summary.index + 18),
+        summary,
+        summary.assign(repeats=1).set_index(summary.index + 36),
+    ]
+    twice = replace(
+        h200x2, summary=pd.concat(rows).sort_index(), members=pd.concat(tables, ignore_index=True)
+    )
+    collected = collect_folders([twice, twice]).summary
+    assert (len(collected), set(collected["repeats"]), collected.index.is_unique) == (36, {3}, True)
+
+
+def test_images_follow_from_a_variant_that_names_them() -> None:
+    folder = read_folder(committed.folder("h200-cpus-2026"), pytest.fail)
+    runs = folder.runs.copy()
+    is_small = runs["variant"] == "pre-resized"
+    runs.loc[is_small, "images"] = pd.Series(
+        [KnownImages(files="full", fingerprint="g")] * sum(is_small), runs.index[is_small]
+    )
+    folder = replace(folder, runs=runs)
+    values = ("crop-resize", "pre-resized")
+    assert compare_values(folder, "variant", values).apart == ("data",)
+    variants = {"pre-resized": SimpleNamespace(data="small"), "crop-resize": SimpleNamespace(data=None)}
+    stored: Any = SimpleNamespace(plan=SimpleNamespace(experiment=SimpleNamespace(variants=variants)))
+    assert not compare_values(replace(folder, plans=(stored,)), "variant", values).is_guess
 
 
 def test_two_values_of_a_field_in_one_folder(h200x2: Folder) -> None:

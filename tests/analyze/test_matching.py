@@ -139,8 +139,10 @@ def test_two_variants_match_whatever_they_do_and_one_that_reads_no_image_with_th
     )
     assert match([reads], [none]).apart == ("variant", "data", "variant_definition")
     assert match([reads], [row(**resident, data="birds")], ["variant"]).apart == ("data",)
-    on_cpu = row(**resident, device="cpu", asked={**ASKED, "device": None})
-    assert match([reads], [on_cpu], ["variant"]).apart == ("device",), "a CPU never stands in for a GPU"
+    assert match([none], [row(**resident, data="birds")]).apart == (), "neither reads any"
+    left = {**ASKED, "device": None}
+    matching = match([row(workers=8, asked=left)], [row(**resident, device="cpu", asked=left)], ["variant"])
+    assert matching.apart == ("device",), "a CPU never stands in for a GPU"
 
 
 def test_what_images_settle_follows_from_them_unless_it_was_asked_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import committed
@@ -39,6 +40,8 @@ def test_a_shared_gpu_is_divided_less_what_switching_costs() -> None:
     assert found.least_s == pytest.approx({"cpu": 0.25, "gpu 0": 6.0})
     under_mps = predict.predict_slowdowns([demand(cpu_s=1.0), demand(cpu_s=1.0)], slicing=0.0)
     assert under_mps.slowdowns == pytest.approx([1.5, 1.5])
+    by_itself = predict.predict_slowdowns([demand(gpu_s=4.0, cpu_s=1.0), demand(gpus=(1,), cpu_s=1.0)])
+    assert by_itself.slowdowns == (1.0, 1.0)
 
 
 def test_what_a_job_leaves_over_is_shared_again() -> None:
@@ -104,9 +107,9 @@ def find_wait(folder: Folder, gpus: int) -> tuple[float, bool]:
 
 
 def test_a_rank_is_busy_no_longer_than_rows_on_one_gpu_allow(tmp_path: Path) -> None:
-    """Batch 32 on 2 GPUs is 16 a rank, 150 steps. 16 alone takes 300 steps of 10 ms: 1.5 of the 3 s are the rank's."""
-    path = made_up_rows.folder(tmp_path, row_alone(32, 2, 6.0), row_alone(16, 1, 3.0))
-    assert find_wait(read_folder(path, str), 2) == pytest.approx((0.5, False))
+    """Batch 32 on 2 GPUs is 16 a rank, 150 steps. 16 alone takes 300 steps of 15 ms: 2.25 of the 3 s are the rank's."""
+    path = made_up_rows.folder(tmp_path, row_alone(32, 2, 6.0), row_alone(16, 1, 4.5))
+    assert find_wait(read_folder(path, str), 2) == pytest.approx((0.25, False))
 
 
 def test_the_kernels_of_a_smaller_batch_take_no_longer(tmp_path: Path) -> None:
@@ -123,7 +126,20 @@ def test_a_row_alone_that_does_not_tell_leaves_no_wait(tmp_path: Path) -> None:
 def test_the_breakdown_measures_it(tmp_path: Path) -> None:
     timed = with_result(row_alone(32, 2, 6.0), comm_ms=5.0)
     path = made_up_rows.folder(tmp_path, timed, row_alone(16, 1, 3.0))
-    assert find_wait(read_folder(path, str), 2) == pytest.approx((0.25, True))
+    folder = read_folder(path, str)
+    assert find_wait(folder, 2) == pytest.approx((0.25, True))
+    (rows,) = predict.summarize_alone(folder.runs).values()
+    place = SimpleNamespace(gpu_ids=(0, 1), cpus=8, cpu_ids=tuple(range(8)))
+    two, one = (
+        predict.make_demand(
+            {str(k): plain(v) for k, v in rows.loc[rows["gpus"] == gpus].iloc[0].items()}, at, rows
+        )
+        for gpus, at in ((2, place), (1, SimpleNamespace(gpu_ids=(0,), cpus=8, cpu_ids=tuple(range(8)))))
+    )
+    assert two is not None
+    assert one is not None
+    assert (two.gpu_s, two.has_unmeasured_wait) == (pytest.approx(2.25), False)
+    assert (one.gpu_s, one.has_unmeasured_wait) == (3.0, False)
 
 
 # ---- answers ----
@@ -160,6 +176,16 @@ def test_two_jobs_on_one_gpu(tmp_path: Path) -> None:
     assert [job.alone_s for job in group.jobs] == [4.0, 4.0]
     assert (group.overlap, round(group.overlap_gain, 2)) == ("some", 0.18)
     assert (group.word, group.kind, group.waits_for) == ("unknown", "steady rate", ("gpu",))
+
+
+def test_one_job_without_mps_takes_turns_with_the_other(tmp_path: Path) -> None:
+    on = [
+        record.model_copy(update={"environment": record.environment | {"mps": "on"}})
+        for record in (alone(16), alone(32))
+    ]
+    mixed = answer(made_up_rows.folder(tmp_path / "mixed", on[0], alone(32)))
+    assert mixed.jobs[0].slowdown == pytest.approx(1.6949, abs=1e-4)
+    assert answer(made_up_rows.folder(tmp_path / "on", *on)).jobs[0].slowdown == pytest.approx(1.5)
 
 
 def test_several_processes_without_doubts_are_likely(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from gpubench.core.comparison import Comparison
 from gpubench.render import words
-from gpubench.render.comparison import make_grid, show, write_json, write_markdown, write_text
+from gpubench.render.comparison import lay_out_changes, show, write_json, write_markdown, write_text
 
 
 def times(by: float) -> list[float]:
@@ -58,13 +58,13 @@ def test_each_figure_has_a_line_that_counts_its_answers() -> None:
         "GPU memory of B: more in 1 of 1 trial (+20.0 %, sure).",
         "1 trial: warnings on a side, see gpubench table.",
     ]
-    grid = [[cell.text for cell in line.cells] for line in make_grid(comparison).groups[0].rows]
+    grid = [[cell.text for cell in line.cells] for line in lay_out_changes(comparison).groups[0].rows]
     assert grid == [
         ["batch 16", "1.000", "1.100", "slower", "+10.0 (+9.6 to +10.4) %"],
         ["batch 32", "1.000", "1.000", "the same", "0.0 (−0.2 to +0.2) %"],
         ["batch 64", "1.016", "1.016", "unknown", "0.0 (−73.8 to +282) %"],
     ]
-    (memory_group,) = make_grid(comparison).groups[1:]
+    (memory_group,) = lay_out_changes(comparison).groups[1:]
     assert memory_group.head == "GPU memory (MiB)"
     assert [cell.text for cell in memory_group.rows[0].cells] == [
         "batch 16",
@@ -81,7 +81,7 @@ def test_with_a_threshold_the_first_line_says_whether_b_regressed() -> None:
         texts(comparison)[0]
         == "Regression beyond 5 %: Time per image: batch 16 +10.0 %; GPU memory: batch 16 +20.0 %."
     )
-    assert make_grid(comparison).rows[0].cells[3].text == "slower, regression"
+    assert lay_out_changes(comparison).rows[0].cells[3].text == "slower, regression"
     assert texts(three(0.25))[0] == "No regression beyond 25 % is shown, and it is not excluded everywhere."
     even = compare([row(EVEN)], [row(EVEN[::-1])], 0.05)
     assert texts(even)[0] == "No regression beyond 5 %: it is excluded everywhere."
@@ -139,14 +139,14 @@ def test_one_process_likely_answers_and_missing_figures_are_told() -> None:
         "Energy per image: no trial has it on both sides.",
         "Figures of one process on a side (top-1: under three seeds) are never sure: --rounds 3 on both sides.",
     ]
-    assert make_grid(single).rows[0].cells[3].text == "slower, likely"
+    assert lay_out_changes(single).rows[0].cells[3].text == "slower, likely"
     seeds = {"top1_pct": 50.0, "repeat": [0, 1, 2]}
     equal = compare([row([1.0] * 3, **seeds)], [row([1.0] * 3, **seeds)], figures=("top1",))
     assert texts(equal)[0] == "Top-1 of B: the same within 1 point in 1 of 1 trial (sure)."
     unlike = compare([row(EVEN)], [row(EVEN, images_per_epoch=None)])
-    assert make_grid(unlike).rows[0].cells[3].text == "other images"
+    assert lay_out_changes(unlike).rows[0].cells[3].text == "other images"
     epochs = compare([row(EVEN, images_per_epoch=None)], [row(EVEN, images_per_epoch=None)])
-    assert (make_grid(epochs).groups[0].head, make_grid(epochs).rows[0].cells[1].text) == (
+    assert (lay_out_changes(epochs).groups[0].head, lay_out_changes(epochs).rows[0].cells[1].text) == (
         "Time per epoch (s)",
         "1.000",
     )
@@ -180,7 +180,7 @@ def test_the_worst_comes_first_where_that_is_asked() -> None:
     )
 
     def order(sort: str | None) -> list[str]:
-        return [line.cells[0].text for line in make_grid(comparison, sort).rows]
+        return [line.cells[0].text for line in lay_out_changes(comparison, sort).rows]
 
     assert order(None) == ["batch 1", "batch 2", "batch 3"]
     assert order("time") == ["batch 2", "batch 1", "batch 3"]

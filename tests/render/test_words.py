@@ -59,13 +59,16 @@ def test_a_change_names_what_differs_first(candidate, baseline, name):
 
 
 def test_figures_have_three_digits_and_round_half_up():
-    assert [words.format_significant(value) for value in (0.0062, 4.9, 36.05, 1234.5, 0.0, float("inf"))] == [
+    assert [
+        words.format_significant(value) for value in (0.0062, 4.9, 36.05, 1234.5, 0.0, float("inf"), 0.9996)
+    ] == [
         "0.00620",
         "4.90",
         "36.1",
         "1,235",
         "0",
         "–",
+        "1.00",
     ]
     assert [words.format_gib(mib) for mib in (430, 7168, 43315, 117760)] == ["0.42", "7.0", "42.3", "115"]
     assert [words.format_percent(share) for share in (0.006, 0.0096, 0.146, 0)] == [

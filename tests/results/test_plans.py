@@ -272,7 +272,6 @@ def answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     said = []
     for read in (
         lambda: table([folder], form="markdown"),
-        lambda: table([folder], sources=True),
         lambda: audit_command.audit(folder),
         lambda: predict_command.predict([folder], Options()),
     ):
