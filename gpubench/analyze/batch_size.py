@@ -21,6 +21,8 @@ from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
 from gpubench.stats.choice import choose
 from gpubench.stats.power import find_rounds_for_choice
 
+WORK = ("model", "width", "input_size", "num_classes", "data", "machine")
+"""What is trained, and where: each such work has a choice of its own, for nobody takes one for the other."""
 FEWEST_SIZES = 3
 """A series of fewer is not chosen from where another has as many."""
 
@@ -35,6 +37,10 @@ class BatchSeries:
     """Labels of the summary of what ended ok, by batch size."""
     out_of_memory: tuple[int, ...] = ()
     interrupted: tuple[int, ...] = ()
+    number: int = 0
+    """Its place among the series of its table."""
+    work: int = 0
+    """What WORK it is of."""
 
 
 def find_series(rows: TableRows) -> list[BatchSeries]:
@@ -50,11 +56,12 @@ def find_series(rows: TableRows) -> list[BatchSeries]:
         fields.codes[name] for name in DEVICES if name in rows.tied
     ]  # more of them are another question
     numbers = combine(len(alone), [along, *devices])
+    works = combine(len(alone), [fields.codes[name] for name in WORK])
     names = [
         name for name in rows.varied if name != "batch_size" and (name in DEVICES or name not in rows.tied)
     ]
     series = []
-    for number in dict.fromkeys(numbers.tolist()):
+    for place, number in enumerate(dict.fromkeys(numbers.tolist())):
         members = alone[numbers == number].sort_values("batch_size", kind="stable")
         first = members.iloc[0]
         series.append(
@@ -63,6 +70,8 @@ def find_series(rows: TableRows) -> list[BatchSeries]:
                 rows=tuple(row for row in map(int, members.index) if row in rows.rates),
                 out_of_memory=tuple(map(int, members.index[members["status"] == "oom"])),
                 interrupted=tuple(map(int, members.index[members["status"] == "interrupted"])),
+                number=place,
+                work=int(works[numbers == number][0]),
             )
         )
     return series
@@ -78,10 +87,10 @@ def make_claims(rows: TableRows) -> list[Claim]:
             baseline=before,
             evidence=rows.compare(costs, after, before),
             design="ordered",
-            family="batch_size",
-            series=str(number),
+            family=f"batch_size:{members.work}",
+            series=str(members.number),
         )
-        for number, members in enumerate(find_series(rows))
+        for members in find_series(rows)
         for before, after in itertools.pairwise(members.rows)
         if before in costs and after in costs
     ]
@@ -96,14 +105,27 @@ def find_costs(rows: TableRows) -> Figures:
 def make_findings(
     rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
 ) -> list[BatchSizeFinding]:
-    """What the decided claims come to; none where no series has two rows to choose from.
+    """What the decided claims come to: a finding for each WORK of which a series has two rows to choose from.
 
     `round_minutes`: what a further round of the whole sweep takes.
     """
-    series = find_series(rows)
+    works: dict[int, list[BatchSeries]] = {}
+    for members in find_series(rows):
+        works.setdefault(members.work, []).append(members)
+    return [
+        _choose(
+            rows, series, [claim for claim in claims if claim.family == f"batch_size:{work}"], round_minutes
+        )
+        for work, series in works.items()
+        if any(len(members.rows) > 1 for members in series)
+    ]
+
+
+def _choose(
+    rows: TableRows, series: Sequence[BatchSeries], claims: Sequence[Claim], round_minutes: float | None
+) -> BatchSizeFinding:
+    """The finding of one work."""
     named = [members for members in series if len(members.rows) > 1]
-    if not named:
-        return []
     rates = {row: find_mean(samples) for row, samples in rows.rates.items()}
     memory = {
         row: find_mean(samples)
@@ -122,28 +144,27 @@ def make_findings(
     fastest = max(chosen.rows, key=rates.__getitem__)
     as_fast, slower = sort_by_rate(others, choice)
     is_several = choice.bound is not None
-    return [
-        BatchSizeFinding(
-            word="sure" if choice.is_firm else "unknown" if is_several else "likely",
-            claims=tuple(claims),
-            rows=tuple(row for members in named for row in members.rows),
-            choice=choice,
-            label=chosen.label,
-            fastest=fastest if fastest != pick else None,
-            speed_gain=rates[fastest] / rates[pick] - 1 if fastest != pick else None,
-            memory_ratio=memory[fastest] / memory[pick]
-            if fastest != pick and {fastest, pick} <= memory.keys()
-            else None,
-            as_fast=as_fast,
-            slower=slower,
-            out_of_memory=next(iter(chosen.out_of_memory), None),
-            interrupted=chosen.interrupted,
-            least_cost=tuple(find_least_costs(series, find_costs(rows), claims)),
-            remedy=find_choice_remedy(others, round_minutes, rows.seeds)
-            if is_several and not choice.is_firm
-            else None,
-        )
-    ]
+    is_known = is_several or all(evidence.noise is not None for evidence in others.values())
+    return BatchSizeFinding(
+        word="sure" if choice.is_firm else "unknown" if is_several or not is_known else "likely",
+        claims=tuple(claims),
+        rows=tuple(row for members in named for row in members.rows),
+        choice=choice,
+        label=chosen.label,
+        fastest=fastest if fastest != pick else None,
+        speed_gain=rates[fastest] / rates[pick] - 1 if fastest != pick else None,
+        memory_ratio=memory[fastest] / memory[pick]
+        if fastest != pick and {fastest, pick} <= memory.keys()
+        else None,
+        as_fast=as_fast,
+        slower=slower,
+        out_of_memory=next(iter(chosen.out_of_memory), None),
+        interrupted=chosen.interrupted,
+        least_cost=tuple(find_least_costs(series, find_costs(rows), claims)),
+        remedy=find_choice_remedy(others, round_minutes, rows.seeds)
+        if is_several and not choice.is_firm
+        else None,
+    )
 
 
 def find_fastest_series(series: Sequence[BatchSeries], rates: Mapping[int, float]) -> BatchSeries:
@@ -172,8 +193,8 @@ def find_least_costs(
 ) -> list[LeastCost]:
     """Where memory x time is least, of each series of which every row knows it."""
     least = []
-    for number, members in enumerate(series):
-        steps = [claim for claim in claims if claim.series == str(number)]
+    for members in series:
+        steps = [claim for claim in claims if claim.series == str(members.number)]
         if not steps or len(steps) + 1 != len(members.rows):
             continue
         every = (members.rows[0], members.rows[-1])

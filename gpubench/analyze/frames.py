@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gpubench.analyze.intervals import LEVEL, t_quantile
 from gpubench.analyze.series import Codes, combine, encode
 from gpubench.schema.columns import BY_NAME, COLUMNS, CPU_SPEED, MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
 from gpubench.schema.kinds import kind
 from gpubench.schema.row import Row, columns_of
+from gpubench.stats.distributions import t_quantile
+from gpubench.stats.estimates import ALPHA
 
 Runs: TypeAlias = pd.DataFrame
 """A line a process: every attempt that counts, then planned trials without one (`status` skipped or missing).
@@ -369,7 +370,7 @@ def outlier_places(times: npt.NDArray[np.float64]) -> list[int]:
             break
         far = np.where(left, np.abs(logs - there.mean()), -1.0)
         place = int(np.argmax(far))
-        t = float(t_quantile(1 - LEVEL / (2 * len(there)), len(there) - 2))
+        t = float(t_quantile(1 - ALPHA / (2 * len(there)), len(there) - 2))
         limit = (len(there) - 1) * t / np.sqrt((len(there) - 2 + t * t) * len(there))
         left[place] = False
         taken.append(place)

@@ -97,7 +97,7 @@ def build_groups(
     whether the warning of a code weakens a figure that is shown.
     """
     words = collect_words(findings)
-    answer = next((finding.choice.row for finding in findings if finding.choice), None)
+    answers = {finding.choice.row for finding in findings if finding.choice}
     largest = {
         name: float(summary[name].max()) for name in columns if name in BARS and summary[name].notna().any()
     }
@@ -132,7 +132,7 @@ def build_groups(
                     cells=tuple(cells),
                     status=str(row["status"]) if not row["repeats"] else "ok",
                     reason=reason if isinstance(reason, str) else None,
-                    is_answer=label == answer,
+                    is_answer=label in answers,
                     warnings=tuple(filter(is_touching, split_codes(row.get("doubts")))),
                 )
             )

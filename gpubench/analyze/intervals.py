@@ -12,19 +12,13 @@ import numpy.typing as npt
 import pandas as pd
 
 from gpubench.schema import hosts
+from gpubench.stats.distributions import t_quantile
+from gpubench.stats.estimates import ALPHA
 
-LEVEL = 0.05
 FEWEST_ROUNDS = 3
 """Rounds in common from which rows are compared round by round."""
 Floats: TypeAlias = npt.NDArray[np.float64]
 Places: TypeAlias = npt.NDArray[np.int64]
-
-
-def t_quantile(probability: Any, degrees: Any) -> Any:
-    """The value below which Student's distribution has this probability."""
-    from scipy.special import stdtrit
-
-    return stdtrit(degrees, probability)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +117,7 @@ class Means:
 def _half_width(variance: Floats, degrees: Any) -> Floats:
     """Half the width of Student's interval; 0 where nothing varies."""
     with np.errstate(invalid="ignore"):
-        half: Floats = np.where(variance == 0, 0.0, t_quantile(1 - LEVEL / 2, degrees) * np.sqrt(variance))
+        half: Floats = np.where(variance == 0, 0.0, t_quantile(1 - ALPHA / 2, degrees) * np.sqrt(variance))
     return half
 
 
@@ -278,7 +272,7 @@ def overlap_gain_interval(
     half = 0.0
     if parts.sum():
         freedom = parts.sum() ** 2 / (parts**2 / degrees).sum()
-        halves = t_quantile(1 - LEVEL / 2, [freedom, *degrees]) * np.sqrt([parts.sum(), *parts])
+        halves = t_quantile(1 - ALPHA / 2, [freedom, *degrees]) * np.sqrt([parts.sum(), *parts])
         half = float(halves[np.array([True, *(parts > 0)])].max())
     center, scale = float(np.log(rates.sum())), 1 / (len(names) - 1)
     with np.errstate(over="ignore"):

@@ -55,7 +55,7 @@ def build_report(
     question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
     columns, groups = build_table(table, rows, findings, question, wanted)
     shown = [column.name for column in columns]
-    lines = list_rows(rows.summary[list(dict.fromkeys((*table.varied, *NAMED)))])
+    lines = list_rows(rows.summary[list(dict.fromkeys((*rows.varied, *NAMED)))])
     return Report(
         name=table.name,
         question=table.question,
@@ -64,7 +64,7 @@ def build_report(
         groups=groups,
         findings=tuple(findings),
         warnings=(*collect_warnings(table, rows, shown), *warn_of_baselines(findings)),
-        labels={label: {field: row[field] for field in table.varied} for label, row in lines},
+        labels={label: {field: row[field] for field in rows.varied} for label, row in lines},
         figures={label: {name: row[name] for name in NAMED} for label, row in lines},
         axis=table.axis,
     )
@@ -84,7 +84,7 @@ def build_table(
     alone = rows.summary[rows.summary["group"].isna()]
     if wanted or alone.empty:
         alone = rows.summary
-    layout = lay_out(table.varied, table.axis, table.tied)
+    layout = lay_out(rows.varied, table.axis, table.tied)
     names = choose_columns(alone, question, tuple(wanted))
     columns = describe_columns(alone, layout.labels, names)
     groups = build_groups(alone, layout, names, findings, lambda code: is_touching(code, names))
@@ -100,7 +100,7 @@ def collect_facts(table: Table, rows: TableRows) -> Facts:
     images = ended["images_per_epoch"].dropna().unique()
     targets = summary["until_top1"].dropna().unique()
     return Facts(
-        fixed=select_fixed(table.fixed, table.varied),
+        fixed=select_fixed(table.fixed, rows.varied),
         machines=tuple(name for name in machines if name),
         images=int(images[0]) if len(images) == 1 else None,
         processes=(int(ended["repeats"].min()), int(ended["repeats"].max())) if len(ended) else (0, 0),

@@ -18,7 +18,7 @@ from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import first as first_host
 from gpubench.stats.estimates import compare_rounds, mean
-from gpubench.stats.noise import NOISE, find_bottleneck
+from gpubench.stats.noise import find_bottleneck, find_noise
 from gpubench.stats.power import find_rounds
 
 Samples: TypeAlias = Mapping[Hashable, float]
@@ -44,6 +44,7 @@ class TableRows:
     noise: Mapping[int, float] = field(default_factory=dict)
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
     varied: tuple[str, ...] = ()
+    """The fields that tell rows apart; before them the column of the machine's name, where there are several."""
     axes: Axes = ()
     """As the experiment asked for them."""
     axis: str | None = None
@@ -147,13 +148,20 @@ def collect_rows(folder: Folder, table: Table) -> TableRows:
         summary=summary,
         runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
         noise=borrow_noise(summary),
-        varied=table.varied,
+        varied=(*name_machines(summary), *table.varied),
         axes=table.axes,
         axis=table.axis,
         tied=table.tied,
         is_of_tries=table.is_of_tries,
         has_only_baselines=table.has_only_baselines,
     )
+
+
+def name_machines(summary: pd.DataFrame) -> tuple[str, ...]:
+    """The column whose names tell several machines apart; empty for one."""
+    if summary["machine"].nunique() < 2:
+        return ()
+    return tuple(name for name in ("gpu_name", "cpu_name") if summary[name].nunique() > 1)[:1]
 
 
 def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
@@ -174,7 +182,7 @@ def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
         }
     ).astype(object)
     known: list[dict[str, Any]] = facts.where(facts.notna(), None).to_dict("records")  # type: ignore[assignment]
-    noise = (math.log1p(NOISE[find_bottleneck(**each)]) for each in known)
+    noise = (find_noise(find_bottleneck(**each)) for each in known)
     return dict(zip(map(int, summary.index), noise, strict=True))
 
 

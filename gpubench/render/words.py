@@ -47,8 +47,6 @@ from gpubench.schema.trial_fields import ABOUT, DEFAULTS
 MINUS = "−"
 UNKNOWN = "–"
 """Stands where a figure could not be had."""
-LONGEST_REMEDY_MINUTES = 60.0
-"""A remedy that takes longer is not advised."""
 LEAST_RATIO, MOST_RATIO = 0.01, 10_000.0
 """What is told of a ratio below and above these is that it is."""
 MOST_GAIN = 10.0
@@ -255,8 +253,10 @@ def name_value(field: str, value: Any) -> str:
             return count_things(value, "process")
         case "nodes":
             return count_things(value, "node")
-        case "group" | "job" | "config_id":
+        case "group" | "job" | "config_id" | "cpu_name":
             return text
+        case "gpu_name":
+            return text.replace("NVIDIA ", "")
     about = ABOUT.get(field)
     if about is None:
         return f"{field} {text}"
@@ -413,7 +413,7 @@ def _is_open(finding: Finding) -> bool:
 
 
 def _advise(remedy: Remedy | None, verb: str = "tells") -> str:
-    if remedy is None or (remedy.minutes or 0) > LONGEST_REMEDY_MINUTES:
+    if remedy is None:
         return ""
     minutes = remedy.minutes
     cost = "" if minutes is None else f" (about {max(1, math.ceil(minutes))} min more)"

@@ -13,8 +13,6 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from gpubench.core.claims import Evidence, StudentEstimate
 from gpubench.stats.distributions import t_above, t_quantile
 
@@ -108,18 +106,6 @@ def compare_percentages(
         welch=_welch(center, candidate, baseline, deviation) if is_tested else None,
         is_log=False,
     )
-
-
-def find_mean_intervals(
-    means: Any, deviations: Any, counts: Any, confidence: float = 1 - ALPHA
-) -> tuple[Any, Any]:
-    """The ends of Student's intervals of means (in logarithms, where the figures are above 0).
-
-    Vectors of one length, of a row each: its mean, its standard deviation (of a sample), how many processes (one or
-    more). NaN for one process.
-    """
-    half = t_quantile((1 + confidence) / 2, counts - 1) * deviations / np.sqrt(counts)
-    return means - half, means + half
 
 
 # ---- what an estimate tells ----

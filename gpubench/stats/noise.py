@@ -45,6 +45,6 @@ def find_bottleneck(
     return "gpu" if gpus == 1 else "gpus"
 
 
-def borrow_noise(*bottlenecks: Bottleneck) -> float:
-    """The noise of a comparison of rows of one process each, as a logarithm: that of the noisiest of them."""
-    return math.log1p(max(NOISE[bottleneck] for bottleneck in bottlenecks))
+def find_noise(bottleneck: Bottleneck) -> float:
+    """The logarithm of the largest ratio that two processes of such rows were seen to differ by."""
+    return math.log1p(NOISE[bottleneck])

@@ -160,3 +160,25 @@ def test_the_first_size_that_ran_out_of_memory_is_named() -> None:
     finding = answer(measure([500, 900, 1, 1, 1], [1000] * 5, QUIET, statuses=statuses))
     assert finding.out_of_memory == 2
     assert finding.interrupted == (4,)
+
+
+def test_each_network_has_a_choice_of_its_own_with_its_own_claims() -> None:
+    models = ["resnet18"] * 3 + ["resnet50"] * 3
+    rows = measure([500, 900, 1000, 100, 130, 131], [1, 2, 4, 2, 4, 8], QUIET, model=models)
+    rows.summary["batch_size"] = [8, 16, 32] * 2
+    decided = decide(make_claims(rows))
+    first, second = make_findings(rows, decided, 0.5)
+    assert (first.label, second.label) == ({"model": "resnet18"}, {"model": "resnet50"})
+    assert [each.choice.row for each in (first, second) if each.choice] == [2, 4]
+    assert [each.choice.series for each in (first, second) if each.choice] == [(0, 1, 2), (3, 4, 5)]
+    assert (first.rows, second.rows) == ((0, 1, 2), (3, 4, 5))
+    assert [[claim.candidate for claim in each.claims] for each in (first, second)] == [[1, 2], [4, 5]]
+    assert len({claim.family for claim in decided}) == 2
+    assert [(cost.row, cost.low, cost.high) for each in (first, second) for cost in each.least_cost] == [
+        (0, 0, 0), (3, 3, 3),
+    ]  # fmt: skip
+
+
+def test_where_nobody_knows_the_noise_a_choice_of_one_process_is_unknown() -> None:
+    assert answer(measure([500, 1000], [1000, 2000])).word == "unknown"
+    assert answer(measure([500, 1000], [1000, 2000], noise=0.4)).word == "likely"

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from made_up_tables import make_table, scatter
 
-from gpubench.analyze.table_rows import borrow_noise, find_remedy, find_word, plan_rounds
+from gpubench.analyze.table_rows import borrow_noise, find_remedy, find_word, name_machines, plan_rounds
 from gpubench.core.claims import Claim, Word
 from gpubench.core.findings import Remedy
 from gpubench.stats.decisions import decide
@@ -74,6 +75,22 @@ def test_jobs_of_a_group_take_their_time_together_and_repeats_one_after_the_othe
     again = {"epoch_time_s": [1.0] * 4, "took_s": [30.0, 40.0, 50.0, 60.0], "repeat": [0, 0, 1, 1]}
     table = make_table([*jobs, again])
     assert (table.seeds, table.round_minutes) == (2, pytest.approx(3.5))
+
+
+@pytest.mark.parametrize(
+    ("machines", "gpus", "columns"),
+    [
+        (["H200", "A100"], ["H200", "A100"], ("gpu_name",)),
+        (["H200", "H200"], ["H200", "H200"], ()),
+        (["H200", "EPYC"], ["H200", "H200"], ("cpu_name",)),
+        (["H200", None], ["H200", None], ()),
+    ],
+)
+def test_several_machines_are_told_apart_by_a_name(
+    machines: list[str | None], gpus: list[str | None], columns: tuple[str, ...]
+) -> None:
+    summary = pd.DataFrame({"machine": machines, "gpu_name": gpus, "cpu_name": ["EPYC", "Xeon"]})
+    assert name_machines(summary) == columns
 
 
 def test_a_process_without_a_figure_is_left_out_as_is_one_that_failed() -> None:

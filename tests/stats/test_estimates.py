@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 from gpubench.core.claims import StudentEstimate
@@ -14,7 +13,6 @@ from gpubench.stats.estimates import (
     compare_percentages,
     compare_rounds,
     find_half_width,
-    find_mean_intervals,
     find_p_at_least,
     find_p_at_most,
     sum_samples,
@@ -151,12 +149,3 @@ def test_seeds_resolve_no_less_than_an_image() -> None:
     evidence = compare_percentages([61.0] * 3, [60.0] * 3, images=100)
     assert evidence.welch is not None
     assert evidence.welch.error == pytest.approx(math.sqrt(2 / 3 / 12))
-
-
-def test_intervals_of_many_rows() -> None:
-    low, high = find_mean_intervals(np.array([1.0, 5.0]), np.array([math.sqrt(3), 1.0]), np.array([3, 1]))
-    assert (low[0], high[0]) == (pytest.approx(1 - 4.30265, abs=1e-5), pytest.approx(1 + 4.30265, abs=1e-5))
-    assert np.isnan(low[1])
-    assert np.isnan(high[1])
-    low, high = find_mean_intervals(0.0, math.sqrt(5), 5, confidence=0.9)
-    assert (low, high) == (pytest.approx(-2.13185, abs=1e-5), pytest.approx(2.13185, abs=1e-5))
