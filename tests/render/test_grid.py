@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import reports
+from reports import make_column
 
 from gpubench.core.report import Cell
 from gpubench.render.grid import GridCell, make_cell, make_grid
-from tests.render import reports
-from tests.render.reports import make_column
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+import reports
+from reports import make_claim
 
 from gpubench.render import json as as_json
 from gpubench.render import latex, markdown
 from gpubench.render.forms import FORMS
-from tests.render import reports
-from tests.render.reports import make_claim
 
 SCHEMA = json.loads((Path(as_json.__file__).parent / "report.schema.json").read_text())
 

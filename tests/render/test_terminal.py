@@ -6,11 +6,11 @@ import io
 from dataclasses import replace
 
 import pytest
+import reports
 from rich.console import Console
 
 from gpubench.core.report import Cell, ReportRow, RowGroup, Warned
 from gpubench.render import terminal, words
-from tests.render import reports
 
 
 def show(report, width=80, *, is_why=False):

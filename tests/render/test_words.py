@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import reports
+from reports import make_claim
 
 from gpubench.core.findings import BatchSizeFinding, NetworkSizeFinding, Remedy, SharingFinding, Top1Finding
 from gpubench.core.report import Warned
 from gpubench.render import words
 from gpubench.schema.doubts import DOUBTS
-from tests.render import reports
-from tests.render.reports import make_claim
 
 
 def write(report, place=0):
