@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_folder
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +117,34 @@ def read_folder(path: Path, tell: Callable[[str], None]) -> Folder:
     records = read_records(results, report_problem)
     with collector_paused():
         return analyze_records(results, records, problems, report_problem)
+
+
+def read_folders(paths: Sequence[Path], tell: Callable[[str], None]) -> list[Folder]:
+    """These folders, each once, in the order in which they are named; several with names of their own.
+
+    Of several, one that can't be read is told, and the others are read. Raises UnusableError where none can.
+    `paths`: at least one.
+    """
+    folders: list[Folder] = []
+    errors: list[UnusableError] = []
+    distinct: dict[Path, Path] = {}
+    for path in paths:
+        distinct.setdefault(path.resolve(), path)
+    for path in distinct.values():
+        try:
+            folders.append(read_folder(path, tell))
+        except UnusableError as error:
+            errors.append(error)
+    last = None if folders else errors.pop()
+    for error in errors:
+        tell(str(error))
+    if last is not None:
+        raise last
+    counts = Counter(folder.name for folder in folders)
+    return [
+        folder if counts[folder.name] == 1 else replace_folder(folder, name=clean(str(folder.path)))
+        for folder in folders
+    ]
 
 
 def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:

@@ -1,0 +1,33 @@
+"""The tables that a sweep keeps in its results folder, for whoever opens them later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpubench.analyze.folder import Folder, epochs_csv, table_csv, trials_csv
+from gpubench.basics.errors import UnusableError
+from gpubench.core.report import Report
+from gpubench.render import markdown
+from gpubench.results.store import Results
+
+
+def write_tables(results: Results, folder: Folder, reports: Sequence[Report]) -> None:
+    """Write trials.csv, epochs.csv, table.csv and table.md, by rename.
+
+    One that can't be written keeps no other from it; then UnusableError. `reports`: those of the folder's tables.
+    """
+    texts = {
+        "trials.csv": trials_csv(folder),
+        "epochs.csv": epochs_csv(folder),
+        "table.csv": table_csv(folder),
+        "table.md": markdown.write(reports),
+    }
+    errors = []
+    for name, text in texts.items():
+        try:
+            results.write_table(name, text)
+        except UnusableError as error:
+            errors.append(str(error))
+    if errors:
+        more = f", nor can {len(errors) - 1} more" if len(errors) > 1 else ""
+        raise UnusableError(f"{errors[0]}{more}")
