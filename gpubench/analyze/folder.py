@@ -136,8 +136,8 @@ def read_folders(paths: Sequence[Path], tell: Callable[[str], None]) -> list[Fol
         except UnusableError as error:
             errors.append(error)
     last = None if folders else errors.pop()
-    for error in errors:
-        tell(str(error))
+    for failure in errors:
+        tell(str(failure))
     if last is not None:
         raise last
     counts = Counter(folder.name for folder in folders)
