@@ -87,7 +87,9 @@ class View:
         """Whether rows are chosen, or put in another order."""
         return bool(self.where or self.sort)
 
-    def choose_columns(self, usual: Sequence[str], sources: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    def choose_columns(
+        self, usual: Sequence[str], sources: Mapping[str, str] | None = None
+    ) -> tuple[str, ...]:
         """The usual ones without those that are removed, and behind them those that are added.
 
         `sources`: columns that show another one in another unit.
@@ -140,7 +142,9 @@ def parse_view(columns: str | None = None, where: Sequence[str] = (), sort: str 
     names = columns.split(",") if columns is not None else []
     for name, is_minus in (split_minus(part) for part in names):
         if not name:
-            raise UsageError(f"--columns: {columns!r} holds no column between two commas; see docs/columns.md")
+            raise UsageError(
+                f"--columns: {columns!r} holds no column between two commas; see docs/columns.md"
+            )
         if name == ALL and not is_minus:
             added[name] = None
             continue

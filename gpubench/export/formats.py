@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.basics.quoted import shown
@@ -19,8 +19,6 @@ from gpubench.render.forms import FORMS, Form
 
 if TYPE_CHECKING:
     from gpubench.analyze.folder import Folder
-    from gpubench.report.reading import Reading
-    from gpubench.report.table import Table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,9 +64,6 @@ class Format:
     extra: str = ""
     """The optional extra of gpubench that brings it."""
 
-    is_laid_out: bool = False
-    """Whether it is made of the old tables, which lay rows out: its function is given readings of the folders."""
-
     def write(self, folders: Sequence[Folder], asked: Asked) -> bytes:
         """The bytes of the file. Raises UnusableError where a package is missing."""
         if self.form is not None:
@@ -80,17 +75,8 @@ class Format:
                 f"this format needs {self.package}, which is not installed: pip install 'gpubench[{self.extra}]'"
             )
         module, name = self.function.split(":")
-        function: Callable[[Sequence[Any], Asked], bytes] = getattr(importlib.import_module(module), name)
-        if not self.is_laid_out:
-            return function(folders, asked)
-        from gpubench.report.reading import reading_all
-
-        return function(reading_all([folder.path for folder in folders], lambda _: None), asked)
-
-
-def with_left_out(one: Reading, table: Table) -> Table:
-    """The old table with a line below for each record, or plan, of its folder that can't be read."""
-    return replace(table, doubts=(*table.doubts, *one.left_out))
+        function: Callable[[Sequence[Folder], Asked], bytes] = getattr(importlib.import_module(module), name)
+        return function(folders, asked)
 
 
 def write_csv(folders: Sequence[Folder], asked: Asked) -> bytes:
@@ -114,13 +100,12 @@ FORMATS: Mapping[str, Format] = {
         for name, form in (("json", "json"), ("md", "markdown"), ("tex", "latex"))
     },
     "xlsx": Format(
-        function="gpubench.export.xlsx.file:made",
+        function="gpubench.export.xlsx.file:write",
         suffix=".xlsx",
         help="an Excel workbook with every sheet, and charts",
         is_text=False,
         package="xlsxwriter",
         extra="xlsx",
-        is_laid_out=True,
     ),
     "parquet": Format(
         function="gpubench.export.parquet:write",
@@ -132,11 +117,10 @@ FORMATS: Mapping[str, Format] = {
         extra="parquet",
     ),
     "html": Format(
-        function="gpubench.export.page.page:made",
+        function="gpubench.export.page.page:write",
         suffix=".html",
         help="one web page with pictures, which needs no network",
         is_text=False,
-        is_laid_out=True,
     ),
 }
 """Name -> format, in the order of `--help`."""

@@ -30,8 +30,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         return ()
     axis, keys, lines = found
     if axis == "gpus" or not any(
-        sum(row.status == "ok" and row.epoch_time_s is not None for row in rows) >= FEWEST
-        for rows in lines
+        sum(row.status == "ok" and row.epoch_time_s is not None for row in rows) >= FEWEST for rows in lines
     ):
         return ()
     legend, names = names_of(keys)

@@ -32,9 +32,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         PlottedSeries(
             name=_name(same[0], batches),
             look=look,
-            points=tuple(
-                scaling.compared_point(subject, one, places[network(one.row)]) for one in same
-            ),
+            points=tuple(scaling.compared_point(subject, one, places[network(one.row)]) for one in same),
         )
         for look, same in enumerate(found)
     ]
@@ -120,4 +118,6 @@ def _name(one: DevicesCompared, batches: bool) -> str:
     """`ddp on 2 GPUs against single on 1 GPU, strong scaling`."""
     device = "rank" if one.row.device == "cpu" else "GPU"
     share = f", batch {one.row.batch_size:,}" if batches and one.row.batch_size else ""
-    return clean(f"{name_devices(one.row, device)} against {name_devices(one.baseline, device)}, {one.kind} scaling{share}")
+    return clean(
+        f"{name_devices(one.row, device)} against {name_devices(one.baseline, device)}, {one.kind} scaling{share}"
+    )

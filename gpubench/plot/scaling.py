@@ -218,14 +218,14 @@ def _count(one: DevicesCompared) -> int:
     return count_devices(one.row)
 
 
-def compared_point(
-    subject: Subject, one: DevicesCompared, x: float, column: str = "speedup"
-) -> PlottedPoint:
+def compared_point(subject: Subject, one: DevicesCompared, x: float, column: str = "speedup") -> PlottedPoint:
     """A row's figure at `x`, its speedup that of this comparison."""
     made = point(subject, one.row, x, column)
     if column != "speedup" or one.speedup == one.row.speedup:
         return made
     # The table tells the row's speed-up over another baseline, and its interval is of that one.
-    within = "" if one.low is None or one.high is None else f" (95 %: {figure(one.low)} to {figure(one.high)})"
+    within = (
+        "" if one.low is None or one.high is None else f" (95 %: {figure(one.low)} to {figure(one.high)})"
+    )
     said = told(subject, one.row, also=[f"speedup {figure(one.speedup)}{within}"])
     return replace(made, y=one.speedup, low=one.low, high=one.high, written="", told=said)

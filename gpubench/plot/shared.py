@@ -276,7 +276,9 @@ def log_axis(title: str, top: float | None = None) -> PlottedAxis:
     )
 
 
-def caption(table: PlotTable, drawn: str, rows: Sequence[TableRow], *, intervals: bool = True) -> tuple[str, ...]:
+def caption(
+    table: PlotTable, drawn: str, rows: Sequence[TableRow], *, intervals: bool = True
+) -> tuple[str, ...]:
     """The paragraphs below a picture: what it shows and what its marks mean; what its rows were measured on.
 
     `intervals`: whether it has figures that may have one.

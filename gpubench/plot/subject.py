@@ -28,7 +28,9 @@ class Subject:
     """Is given a line for each file of samples that is damaged."""
 
 
-def subjects(folder: Folder, tell: Callable[[str], None] = _nobody, *, is_named: bool = False) -> list[Subject]:
+def subjects(
+    folder: Folder, tell: Callable[[str], None] = _nobody, *, is_named: bool = False
+) -> list[Subject]:
     """One for each table of a results folder. `tell`: as of a Subject; `is_named`: as of `lay_out`."""
     made = []
     for table in lay_out(folder, is_named=is_named):

@@ -24,7 +24,7 @@ from gpubench.plot.description import DOUBTED
 from gpubench.render import words
 from gpubench.render.grid import make_cell
 from gpubench.schema.cell import cell
-from gpubench.schema.columns import BY_NAME, DERIVED, OF_GROUPS, Column
+from gpubench.schema.columns import BY_NAME, DERIVED, OF_GROUPS, REPEATS, Column
 from gpubench.schema.kinds import kind
 from gpubench.schema.row import Row, TableRow
 
@@ -44,7 +44,7 @@ COMPARED = frozenset(
 COLUMN: Mapping[str, Column] = {
     **BY_NAME,
     **{column.name: column for column in DERIVED},
-    "repeats": Column("repeats", "", "processes that ended ok, whose figures the row tells together", "n", holds=int),
+    REPEATS.name: REPEATS,
     "group": Column("group", "", "", "group"),
     "job": Column("job", "", "", "job"),
     "gpu_name": Column("gpu_name", "", "", "GPU"),
@@ -142,7 +142,9 @@ class PlotTable:
         parts = [frame.index[codes == code] for code in pd.unique(codes)]
         heads = frame.loc[[part[0] for part in parts]]
         fields = [field for field in self.varied if field not in (axis, *self.table.tied)]
-        fields = [field for field in (*fields, *name_machines(frame)) if len(heads[field].map(cell).unique()) > 1]
+        fields = [
+            field for field in (*fields, *name_machines(frame)) if len(heads[field].map(cell).unique()) > 1
+        ]
         lines = []
         for part in parts:
             rows = sorted((self.by_label[label] for label in part), key=lambda row: float(row.value(axis)))
@@ -154,7 +156,9 @@ class PlotTable:
         """The rows on several devices, those that they are compared with among them; none where jobs are what was asked
         for, or all have equally many."""
         is_of_jobs = self.summary["group"].notna().any() and self.table.axes
-        if self.table.has_only_baselines or (is_of_jobs and not {*asked_fields(self.table.axes)} & {*DEVICES}):
+        if self.table.has_only_baselines or (
+            is_of_jobs and not {*asked_fields(self.table.axes)} & {*DEVICES}
+        ):
             return []
         pairs: list[DevicesCompared] = []
         kinds: tuple[Literal["strong", "weak"], ...] = ("strong", "weak")
@@ -168,7 +172,9 @@ class PlotTable:
                 )
                 if speedup is not None:
                     pairs.append(
-                        DevicesCompared(kind=each, row=row, baseline=fewer, speedup=speedup, low=low, high=high)
+                        DevicesCompared(
+                            kind=each, row=row, baseline=fewer, speedup=speedup, low=low, high=high
+                        )
                     )
         return pairs
 
@@ -287,7 +293,9 @@ def different(rows: Iterable[Row], field: str) -> list[Any]:
 
 def label(row: Row, fields: Iterable[str]) -> str:
     """A row's name among its neighbours: `batch_size=64 strategy=ddp`. Unknown fields are left out."""
-    return " ".join(f"{field}={as_asked(row.value(field))}" for field in fields if row.value(field) is not None)
+    return " ".join(
+        f"{field}={as_asked(row.value(field))}" for field in fields if row.value(field) is not None
+    )
 
 
 def as_asked(value: object) -> str:

@@ -59,7 +59,8 @@ def of_record(subject: Subject, record: Record, part: str = "") -> Picture | Non
     if subject.results is None:
         return None
     path = subject.results.part("samples", record.trial_id, record.attempt, "csv")
-    return described(subject.table, record, readings(path, record, subject.tell), part)
+    samples = readings(path, record, subject.tell)
+    return described(subject.table, subject.results.read_whole(record), samples, part) if samples else None
 
 
 def described(table: PlotTable, record: Record, samples: Samples, part: str = "") -> Picture | None:
