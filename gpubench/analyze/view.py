@@ -61,7 +61,7 @@ class Condition:
         known = values[values.notna()]
         tests = [SIGNS[self.sign](known, value).astype(bool).to_numpy() for value in self.values]
         is_met = np.logical_and.reduce(tests) if self.sign == "!=" else np.logical_or.reduce(tests)
-        return pd.Series(is_met, index=known.index).reindex(values.index, fill_value=False)
+        return pd.Series(values.index.isin(known.index[is_met]), index=values.index, dtype=bool)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
