@@ -123,7 +123,9 @@ class Folders:
 
     def __repr__(self) -> str:
         paths = ", ".join(str(folder.path) for folder in self.folders)
-        return f"<gpubench results of {paths}: {sum(len(folder.attempts) for folder in self.folders)} records>"
+        return (
+            f"<gpubench results of {paths}: {sum(len(folder.attempts) for folder in self.folders)} records>"
+        )
 
     def _repr_html_(self) -> str:
         return html.write(self.reports)
@@ -146,7 +148,9 @@ def load(*folders: str | Path) -> Folders:
     try:
         return Folders(read_folders(paths, problems.append))
     finally:
-        for line in problems:  # as of the line that called `gpubench.load`, so that each run of it says so again
+        for (
+            line
+        ) in problems:  # as of the line that called `gpubench.load`, so that each run of it says so again
             warnings.warn(line, stacklevel=3)
 
 
@@ -188,9 +192,7 @@ def read_samples(results: Results, record: Record) -> pd.DataFrame:
         inside = np.asarray((frame["t_s"] >= t0) & (frame["t_s"] <= t1))
         frame.loc[inside, "epoch"] = window.epoch
         frame.loc[inside, "measured"] = measured
-        frame.attrs["windows"].append(
-            {"epoch": window.epoch, "measured": measured, "from_s": t0, "to_s": t1}
-        )
+        frame.attrs["windows"].append({"epoch": window.epoch, "measured": measured, "from_s": t0, "to_s": t1})
     return frame
 
 

@@ -52,9 +52,7 @@ NAMED = ("images_per_s", "epoch_time_s", "gpu_mem_mib", "epochs_to_top1", "time_
 """Figures that words name."""
 
 
-def build_report(
-    table: Table, rows: TableRows, findings: Sequence[Finding], view: View = WHOLE
-) -> Report:
+def build_report(table: Table, rows: TableRows, findings: Sequence[Finding], view: View = WHOLE) -> Report:
     """The report of one table. `view`: which columns and rows of it are shown."""
     question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
     columns, groups = build_table(table, rows, findings, question, view)
@@ -71,7 +69,9 @@ def build_report(
         labels={label: {field: row[field] for field in rows.varied} for label, row in lines},
         figures={label: {name: row[name] for name in NAMED} for label, row in lines},
         axis=table.axis,
-        selection=view.describe(sum(len(row.labels) for group in groups for row in group.rows), len(rows.summary)),
+        selection=view.describe(
+            sum(len(row.labels) for group in groups for row in group.rows), len(rows.summary)
+        ),
     )
 
 
@@ -84,10 +84,14 @@ def build_table(
     if isinstance(first, SharingFinding) and not view.has_columns:
         names: tuple[str, ...] = ("group", "epoch_time_s", "slowdown", "work", "overlap")
         columns = tuple(ReportColumn(name=name, is_number=name not in ("group", "overlap")) for name in names)
-        return drop_columns(columns, pick_lines(build_sharing_groups(rows.summary, first), order), view.removed)
+        return drop_columns(
+            columns, pick_lines(build_sharing_groups(rows.summary, first), order), view.removed
+        )
     if isinstance(first, NetworkSizeFinding) and not view.has_columns:
         columns = describe_network_columns(rows.summary, first)
-        return drop_columns(columns, pick_lines(build_network_groups(rows.summary, first), order), view.removed)
+        return drop_columns(
+            columns, pick_lines(build_network_groups(rows.summary, first), order), view.removed
+        )
     alone = rows.summary[rows.summary["group"].isna()]
     if view.has_columns or alone.empty:
         alone = rows.summary

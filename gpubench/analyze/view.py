@@ -31,6 +31,8 @@ COLUMNS: Mapping[str, Column] = {
 """Name -> column, of those that a table may have."""
 ALL = "all"
 """In place of names of columns."""
+REMOVABLE = ("memory_gib", "network", "overlap", "work")
+"""Columns that only printed tables have, so that they can be left out and no more."""
 SHOWN_AS = {"status": "endings"}
 """Columns that a table shows as another one of the summary: how all processes of a row ended."""
 SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -87,7 +89,9 @@ class View:
         """Whether rows are chosen, or put in another order."""
         return bool(self.where or self.sort)
 
-    def choose_columns(self, usual: Sequence[str], sources: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    def choose_columns(
+        self, usual: Sequence[str], sources: Mapping[str, str] | None = None
+    ) -> tuple[str, ...]:
         """The usual ones without those that are removed, and behind them those that are added.
 
         `sources`: columns that show another one in another unit.
@@ -140,11 +144,11 @@ def parse_view(columns: str | None = None, where: Sequence[str] = (), sort: str 
     names = columns.split(",") if columns is not None else []
     for name, is_minus in (split_minus(part) for part in names):
         if not name:
-            raise UsageError(f"--columns: {columns!r} holds no column between two commas; see docs/columns.md")
-        if name == ALL and not is_minus:
-            added[name] = None
-            continue
-        find_column("--columns", name)
+            raise UsageError(
+                f"--columns: {columns!r} holds no column between two commas; see docs/columns.md"
+            )
+        if name not in (REMOVABLE if is_minus else (ALL,)):
+            find_column("--columns", name)
         if is_minus:
             removed.add(name)
         else:

@@ -42,7 +42,8 @@ def table(
         bool, typer.Option("--why", help="Every claim with its p-value, and what would settle it.")
     ] = False,
     best: Annotated[
-        bool, typer.Option("--best", help="Only the recommended configuration, as a command (--json: as data).")
+        bool,
+        typer.Option("--best", help="Only the recommended configuration, as a command (--json: as data)."),
     ] = False,
     *,
     form: str | None,

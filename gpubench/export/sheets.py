@@ -125,7 +125,9 @@ def list_trials(folders: Sequence[Folder]) -> Sheet:
 
 def list_epochs(folders: Sequence[Folder]) -> Sheet:
     """The lines of epochs.csv."""
-    return _join("epochs", EPOCH_COLUMNS, folders, lambda folder: _turn(EPOCH_COLUMNS, epoch_rows(folder.records)))
+    return _join(
+        "epochs", EPOCH_COLUMNS, folders, lambda folder: _turn(EPOCH_COLUMNS, epoch_rows(folder.records))
+    )
 
 
 def list_environments(folders: Sequence[Folder]) -> Sheet:
@@ -155,7 +157,9 @@ def list_warnings(folders: Sequence[Folder]) -> Sheet:
     """A line for each warning of each trial; then one for each record or plan that can't be read, of no row."""
 
     def list_lines(folder: Folder) -> Iterator[Line]:
-        fields = dict.fromkeys(("group", "job", *(field for table in folder.tables for field in table.varied)))
+        fields = dict.fromkeys(
+            ("group", "job", *(field for table in folder.tables for field in table.varied))
+        )
         runs = select_trials(folder)
         runs = runs[runs["doubts"].notna()]
         for _, run in runs.iterrows():
@@ -167,7 +171,9 @@ def list_warnings(folders: Sequence[Folder]) -> Sheet:
         for problem in folder.problems:
             yield [*[None] * (len(WARNING_COLUMNS) - 1), problem]
 
-    return _join("doubts", WARNING_COLUMNS, folders, lambda folder: _turn(WARNING_COLUMNS, list_lines(folder)))
+    return _join(
+        "doubts", WARNING_COLUMNS, folders, lambda folder: _turn(WARNING_COLUMNS, list_lines(folder))
+    )
 
 
 SHEETS: Mapping[str, Callable[[Sequence[Folder]], Sheet]] = {

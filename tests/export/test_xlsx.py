@@ -26,8 +26,8 @@ from xlsxwriter import Workbook
 from xlsxwriter.utility import cell_autofit_width
 
 from gpubench.export.formats import Asked
-from gpubench.export.xlsx import file as workbook
 from gpubench.export.xlsx import charts, grid
+from gpubench.export.xlsx import file as workbook
 from gpubench.export.xlsx.charts import native_charts
 from gpubench.export.xlsx.names import SheetNames
 from gpubench.report import sheets
