@@ -14,7 +14,7 @@ from gpubench.analysis.certainty.outliers import outliers
 from gpubench.analysis.doubted import codes
 from gpubench.analysis.slowdown import gain_over_processes, group_verdict, overlap_gain, slowdown
 from gpubench.analysis.varied import machine, unit, where
-from gpubench.schema.columns import CPU_SPEED, MEASURED, REPEATS, TRIAL, Column
+from gpubench.schema.columns import CPU_SPEED, MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
 from gpubench.schema.epoch_times import Kind
 from gpubench.schema.row import Row, TableRow, replace
@@ -23,6 +23,14 @@ Hardware = tuple[str, ...]
 """Its machine; of a job of a group those of all its jobs, for a job on a CPU may run beside one on a GPU."""
 Allocation = tuple[Hardware, Any, Any, Any]
 """What a row was measured on: hardware, CPUs, loaders; what the jobs beside it got."""
+
+REPEATS = Column(
+    "repeats",
+    "",
+    "processes that ended ok: each repeat in each round; the row shows what they tell together",
+    "n",
+    holds=int,
+)
 
 SPREAD = (
     f"epoch times of its processes lie more than {SPREAD_PCT:g} % of their median apart; "

@@ -39,7 +39,14 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Question -> the columns of figures of its table, in their order, where a line is a row: groups of jobs and networks
 have lines of their own."""
-EVERY = tuple(name for name in (*ALWAYS, *JOBS, *ADDED) if name not in ("gpu_mem_mib", "status", "doubts"))
+EVERY = (
+    "images_per_s", "epoch_time_s", "epoch_time_growth_pct", "memory_gib",
+    *(
+        name
+        for name in (*ALWAYS, *JOBS, *ADDED)
+        if name not in ("gpu_mem_mib", "status", "doubts", "epoch_time_source")
+    ),
+)  # fmt: skip
 """Those of `--columns all`: memory stands in GiB, status and warnings in the rows themselves."""
 SOURCES = {"memory_gib": "gpu_mem_mib"}
 """Columns that show another one in another unit."""
@@ -84,7 +91,7 @@ def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ())
 def choose_columns(summary: pd.DataFrame, question: str, *, has_all: bool = False) -> tuple[str, ...]:
     """The columns of figures, or with `has_all` every one that table.csv has; those that are empty in all rows are
     left out."""
-    names = tuple(dict.fromkeys((*COLUMNS[question], *EVERY))) if has_all else COLUMNS[question]
+    names = tuple(dict.fromkeys(EVERY)) if has_all else COLUMNS[question]
     return tuple(name for name in names if summary[SOURCES.get(name, name)].notna().any())
 
 

@@ -100,6 +100,7 @@ def find_best(folder: Folder, report: Report) -> Mapping[str, Any] | None:
         if isinstance(finding, TargetFinding) and finding.order:
             row = finding.order[0]
         if row is not None:
-            asked: Mapping[str, Any] = folder.processes(row)["asked"].iloc[0]
-            return asked
+            run = folder.processes(row).iloc[0]
+            # The images of a published log are nobody's to name.
+            return {**run["asked"], "data": run["asked"].get("data") if run["source"] == "measured" else None}
     return None

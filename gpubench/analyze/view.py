@@ -31,6 +31,8 @@ COLUMNS: Mapping[str, Column] = {
 """Name -> column, of those that a table may have."""
 ALL = "all"
 """In place of names of columns."""
+REMOVABLE = ("memory_gib", "network", "overlap", "work")
+"""Columns that only printed tables have, so that they can be left out and no more."""
 SHOWN_AS = {"status": "endings"}
 """Columns that a table shows as another one of the summary: how all processes of a row ended."""
 SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -61,7 +63,7 @@ class Condition:
         known = values[values.notna()]
         tests = [SIGNS[self.sign](known, value).astype(bool).to_numpy() for value in self.values]
         is_met = np.logical_and.reduce(tests) if self.sign == "!=" else np.logical_or.reduce(tests)
-        return pd.Series(is_met, index=known.index).reindex(values.index, fill_value=False)
+        return pd.Series(values.index.isin(known.index[is_met]), index=values.index, dtype=bool)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,10 +147,8 @@ def parse_view(columns: str | None = None, where: Sequence[str] = (), sort: str 
             raise UsageError(
                 f"--columns: {columns!r} holds no column between two commas; see docs/columns.md"
             )
-        if name == ALL and not is_minus:
-            added[name] = None
-            continue
-        find_column("--columns", name)
+        if name not in (REMOVABLE if is_minus else (ALL,)):
+            find_column("--columns", name)
         if is_minus:
             removed.add(name)
         else:

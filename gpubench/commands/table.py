@@ -17,7 +17,7 @@ from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands.opened import exit_code_of, read_named, warn
 from gpubench.core.report import Report
-from gpubench.export.sheets import table_csv
+from gpubench.export.sheets import list_table_rows
 from gpubench.render import terminal, words
 from gpubench.render.forms import FORMS
 from gpubench.render.json import VERSION, convert
@@ -48,9 +48,9 @@ def table(
     elif form is None:
         terminal.show(reports, console, is_why=why)
     elif FORMS[form].is_data:
-        text = table_csv(folders, view) if form == "csv" else FORMS[form].write(reports)
-        if form == "csv" and view.has_rows:  # which has no place for a sentence
-            for report in reports:
+        text = list_table_rows(folders, view).write_csv() if form == "csv" else FORMS[form].write(reports)
+        for report in reports:
+            if form == "csv" and report.selection is not None:  # CSV has no place for a sentence
                 warn(f"{report.name}: {words.describe_selection(report.selection)}")
         sys.stdout.buffer.write(text.encode(errors="replace"))
     else:

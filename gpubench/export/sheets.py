@@ -185,11 +185,6 @@ SHEETS: Mapping[str, Callable[[Sequence[Folder]], Sheet]] = {
 }
 
 
-def table_csv(folders: Sequence[Folder], view: View = WHOLE) -> str:
-    """What `gpubench table --csv` prints: of one folder as a whole the text of its table.csv."""
-    return list_table_rows(folders, view).write_csv()
-
-
 def _join(
     name: str,
     columns: tuple[Column, ...],

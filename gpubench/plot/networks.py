@@ -72,11 +72,11 @@ def of_networks(found: Sequence[DevicesCompared]) -> list[list[DevicesCompared]]
         if gmacs(row):
             place = (one.kind, count_devices(row), count_devices(base), row.strategy, row.device)
             places.setdefault(place, []).append(one)
-    made = []
-    for same in itertools.chain.from_iterable(map(_once, places.values())):
-        if len(same) == len({network(one.row) for one in same}) >= FEWEST_NETWORKS:
-            made.append(sorted(same, key=lambda one: by_size(one.row)))
-    return made
+    return [
+        sorted(same, key=lambda one: by_size(one.row))
+        for same in itertools.chain.from_iterable(map(_once, places.values()))
+        if len(same) == len({network(one.row) for one in same}) >= FEWEST_NETWORKS
+    ]
 
 
 def _once(same: Sequence[DevicesCompared]) -> list[list[DevicesCompared]]:

@@ -67,7 +67,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
 
 def part_pairs(table: PlotTable) -> list[tuple[str, list[Pair]]]:
     """The pairs of jobs that belong into one matrix, with what all of them share and others don't."""
-    pairs = [rows for _, rows in table.groups if len(rows) == 2]
+    pairs: list[Pair] = [rows for _, rows in table.groups if len(rows) == 2]
     shared = [
         field for field in _fields(table) if all(_value(a, field) == _value(b, field) for a, b in pairs)
     ]

@@ -163,7 +163,8 @@ class PlotTable:
         pairs: list[DevicesCompared] = []
         kinds: tuple[Literal["strong", "weak"], ...] = ("strong", "weak")
         for each in kinds:
-            for label, baseline in self.summary[f"{each}_baseline"].dropna().astype(int).items():
+            baselines = self.summary[f"{each}_baseline"].dropna().astype(int)
+            for label, baseline in zip(baselines.index, baselines, strict=True):
                 row, fewer = self.by_label[label], self.by_label[baseline]
                 factor = count_devices(row) / count_devices(fewer) / 100
                 speedup, low, high = (

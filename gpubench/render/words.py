@@ -309,7 +309,7 @@ def name_change(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> st
             f"{candidate.get('batch_size'):,}",
         )
     else:
-        before, after = name_row(baseline, without=common), name_row(candidate, without=common)
+        before, after = name_row(baseline, without=common) or "alone", name_row(candidate, without=common)
     return ", ".join(part for part in (f"{before} → {after}", name_row(common)) if part)
 
 
@@ -851,10 +851,10 @@ def write_legend(report: Report) -> str:
 
 def describe_selection(selection: Selection) -> str:
     """`4 of 7 rows shown where batch_size>=64, sorted by epoch_time_s; findings and warnings are of all rows`."""
-    text = f"{selection.rows:,} of {count_things(selection.total, 'row')} shown"
-    text += f" where {' and '.join(selection.where)}" if selection.where else ""
-    text += f", sorted by {', '.join(selection.sort)}" if selection.sort else ""
-    return f"{text}; findings and warnings are of all rows"
+    count = f"{selection.rows:,} of {count_things(selection.total, 'row')}"
+    where = [f"{count} shown where {' and '.join(selection.where)}"] if selection.where else []
+    order = [f"sorted by {', '.join(selection.sort)}"] if selection.sort else []
+    return f"{', '.join([*where, *order])}; findings and warnings are of all rows"
 
 
 def write_lines(report: Report) -> list[Sentence]:
