@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpubench.analyze.grid import INTERVALS
 from gpubench.basics.words import UNKNOWN, WORDS, clean, listed, many, number
 from gpubench.plan.groups import BARE
 from gpubench.plot.description import (
@@ -22,7 +21,7 @@ from gpubench.plot.description import (
 )
 from gpubench.plot.limits import WIDEST
 from gpubench.plot.subject import Subject
-from gpubench.plot.table import COLUMN, PlotTable, known, label
+from gpubench.plot.table import COLUMN, INTERVALS, PlotTable, known, label
 from gpubench.schema.cell import cell
 from gpubench.schema.row import Row, TableRow
 from gpubench.schema.trial_fields import ABOUT

@@ -12,7 +12,8 @@ import pandas as pd
 
 from gpubench.analyze.folder import Folder, Table, place_columns
 from gpubench.analyze.frames import Runs, Summary
-from gpubench.analyze.grid import INTERVALS, list_rows
+from gpubench.analyze import grid
+from gpubench.analyze.grid import list_rows
 from gpubench.analyze.questions import report_table
 from gpubench.analyze.series import BEFORE, DEVICES, Fields, asked_fields
 from gpubench.analyze.table_rows import find_label, name_machines
@@ -50,6 +51,11 @@ COLUMN: Mapping[str, Column] = {
     "gpu_name": Column("gpu_name", "", "", "GPU"),
     "cpu_name": Column("cpu_name", "", "", "CPU"),
 }  # fmt: skip
+INTERVALS: Mapping[str, tuple[str, str]] = {
+    **grid.INTERVALS,
+    "top1_crossing_s": ("top1_crossing_low_s", "top1_crossing_high_s"),
+}
+"""Column -> those of both ends of its interval."""
 VERSIONS = ("torch", "driver")
 
 
