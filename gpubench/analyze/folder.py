@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_folder
 from pathlib import Path
@@ -454,12 +454,17 @@ JOBS_OVER_PROCESSES = ("slowdown_low", "slowdown_high", "overlap_gain_low", "ove
 
 
 def trials_csv(folder: Folder) -> str:
-    """The text of trials.csv: a line for each run that was measured or skipped."""
+    """The text of trials.csv."""
+    return frame_csv(select_trials(folder), [column.name for column in COLUMNS])
+
+
+def select_trials(folder: Folder) -> Runs:
+    """The lines of trials.csv: the runs that were measured or skipped."""
     runs = folder.runs
     runs = runs.assign(
         doubts=runs["doubts"].where(~is_spread(runs), runs["doubts"].map(lambda d: add_code(d, "spread")))
     )
-    return frame_csv(runs[runs["status"] != "missing"], [column.name for column in COLUMNS])
+    return runs[runs["status"] != "missing"]
 
 
 def is_spread(runs: Runs) -> pd.Series[Any]:
@@ -485,21 +490,33 @@ def epochs_csv(folder: Folder) -> str:
 
 def table_csv(folder: Folder) -> str:
     """The text of table.csv: one header, and a line for each row of all tables."""
-    summary = folder.summary
-    names = [table.name for table in folder.tables]
-    lines = summary.assign(experiment=summary["table"].map(dict(enumerate(names))), status=summary["endings"])
-    return frame_csv(lines, table_columns(folder))
+    return frame_csv(label_rows(folder), list_table_columns([folder]))
 
 
-def table_columns(folder: Folder) -> list[str]:
-    """The columns of table.csv. A field that varies in one table is filled in for the others, too."""
+def label_rows(folder: Folder) -> Summary:
+    """The rows of all tables as table.csv has them: each with its table's name, and how all of its runs ended."""
     summary = folder.summary
-    places = {name for _, rows in summary.groupby("table") for name in place_columns(rows)}
-    varied = {field for table in folder.tables for field in table.varied}
+    names = {number: table.name for number, table in enumerate(folder.tables)}
+    return summary.assign(experiment=summary["table"].map(names), status=summary["endings"])
+
+
+def list_table_columns(folders: Sequence[Folder], tables: Collection[Table] = ()) -> list[str]:
+    """The columns of table.csv. A field that varies in one table is filled in for the others, too.
+
+    `tables`: those that count; empty: all of these folders.
+    """
+    parts = [
+        (table, folder.table_frame(table))
+        for folder in folders
+        for table in folder.tables
+        if not tables or table in tables
+    ]
+    places = {name for _, rows in parts for name in place_columns(rows)}
+    varied = {field for table, _ in parts for field in table.varied}
     names = ["experiment", *(name for name in ("gpu_name", "cpu_name", "group", "job") if name in places)]
     names += [column.name for column in TRIAL if column.name in varied]
-    names += ["repeats"] if (summary["repeats"] > 1).any() else []
-    has_jobs = summary["group"].notna().any()
+    names += ["repeats"] if any((rows["repeats"] > 1).any() for _, rows in parts) else []
+    has_jobs = any(rows["group"].notna().any() for _, rows in parts)
     names += [
         *ALWAYS,
         *(JOBS if has_jobs else ()),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from gpubench.analyze.folder import ADDED, ALWAYS, JOBS
+from gpubench.basics.errors import UsageError
 from gpubench.core.claims import Word
 from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Cell, ReportColumn, ReportRow, RowGroup
@@ -37,6 +39,15 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Question -> the columns of figures of its table, in their order, where a line is a row: groups of jobs and networks
 have lines of their own."""
+EVERY = (
+    "images_per_s", "epoch_time_s", "epoch_time_growth_pct", "memory_gib",
+    *(
+        name
+        for name in (*ALWAYS, *JOBS, *ADDED)
+        if name not in ("gpu_mem_mib", "status", "doubts", "epoch_time_source")
+    ),
+)  # fmt: skip
+"""Those of `--columns all`: memory stands in GiB, status and warnings in the rows themselves."""
 SOURCES = {"memory_gib": "gpu_mem_mib"}
 """Columns that show another one in another unit."""
 MIB_A_GIB = 1024
@@ -77,11 +88,42 @@ def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ())
     return Layout(axis=axis, heads=others, labels=(axis, *along))
 
 
-def choose_columns(summary: pd.DataFrame, question: str, wanted: Collection[str] = ()) -> tuple[str, ...]:
-    """The columns of figures; those that are empty in all rows are left out, but for `wanted` ones."""
-    if wanted:
-        return tuple(wanted)
-    return tuple(name for name in COLUMNS[question] if summary[SOURCES.get(name, name)].notna().any())
+def choose_columns(summary: pd.DataFrame, question: str, *, has_all: bool = False) -> tuple[str, ...]:
+    """The columns of figures, or with `has_all` every one that table.csv has; those that are empty in all rows are
+    left out."""
+    names = tuple(dict.fromkeys(EVERY)) if has_all else COLUMNS[question]
+    return tuple(name for name in names if summary[SOURCES.get(name, name)].notna().any())
+
+
+def pick_lines(groups: Sequence[RowGroup], order: Sequence[int]) -> tuple[RowGroup, ...]:
+    """The lines that are of any of these rows, in their order. `groups`: without heads."""
+    places = {label: place for place, label in enumerate(order)}
+
+    def place_line(line: ReportRow) -> int:
+        return min(places[label] for label in line.labels if label in places)
+
+    lines = [line for group in groups for line in group.rows if places.keys() & set(line.labels)]
+    return (RowGroup(head={}, rows=tuple(sorted(lines, key=place_line))),)
+
+
+def drop_columns(
+    columns: Sequence[ReportColumn], groups: Sequence[RowGroup], removed: Collection[str]
+) -> tuple[tuple[ReportColumn, ...], tuple[RowGroup, ...]]:
+    """A table without these columns. Raises UsageError where none is left."""
+    kept = [
+        place
+        for place, column in enumerate(columns)
+        if not {column.name, SOURCES.get(column.name)} & set(removed)
+    ]
+    if not kept:
+        raise UsageError("--columns: every column is removed; leave one, or add one")
+    lines = (
+        tuple(replace(line, cells=tuple(line.cells[place] for place in kept)) for line in group.rows)
+        for group in groups
+    )
+    return tuple(columns[place] for place in kept), tuple(
+        replace(group, rows=rows) for group, rows in zip(groups, lines, strict=True)
+    )
 
 
 def build_groups(
@@ -112,15 +154,14 @@ def build_groups(
         lines: list[ReportRow] = []
         for label, row in list_rows(members):
             reason = row.get("reason")
-            if row["status"] in NEVER_RAN and lines and is_continued(lines[-1], row):
+            if layout.axis and row["status"] in NEVER_RAN and lines and is_continued(lines[-1], row):
                 last = lines[-1]
-                value = row[layout.axis] if layout.axis else label
                 lines[-1] = ReportRow(
                     labels=(*last.labels, label),
                     cells=last.cells,
                     status=last.status,
                     reason=last.reason,
-                    skipped=(*last.skipped, value),
+                    skipped=(*last.skipped, row[layout.axis]),
                     warnings=last.warnings,
                 )
                 continue

@@ -8,18 +8,22 @@ from typing import Any
 
 from gpubench.analyze.folder import Table
 from gpubench.analyze.grid import (
+    SOURCES,
     build_groups,
     build_network_groups,
     build_sharing_groups,
     choose_columns,
     describe_columns,
     describe_network_columns,
+    drop_columns,
     lay_out,
     list_rows,
+    pick_lines,
     plain,
     split_codes,
 )
 from gpubench.analyze.table_rows import TableRows
+from gpubench.analyze.view import WHOLE, View
 from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
 from gpubench.schema.doubts import doubt_of
@@ -48,12 +52,10 @@ NAMED = ("images_per_s", "epoch_time_s", "gpu_mem_mib", "epochs_to_top1", "time_
 """Figures that words name."""
 
 
-def build_report(
-    table: Table, rows: TableRows, findings: Sequence[Finding], wanted: Collection[str] = ()
-) -> Report:
-    """The report of one table. `wanted`: columns that were asked for, in place of those that its question has."""
+def build_report(table: Table, rows: TableRows, findings: Sequence[Finding], view: View = WHOLE) -> Report:
+    """The report of one table. `view`: which columns and rows of it are shown."""
     question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
-    columns, groups = build_table(table, rows, findings, question, wanted)
+    columns, groups = build_table(table, rows, findings, question, view)
     shown = [column.name for column in columns]
     lines = list_rows(rows.summary[list(dict.fromkeys((*rows.varied, *NAMED)))])
     return Report(
@@ -67,28 +69,40 @@ def build_report(
         labels={label: {field: row[field] for field in rows.varied} for label, row in lines},
         figures={label: {name: row[name] for name in NAMED} for label, row in lines},
         axis=table.axis,
+        selection=view.describe(
+            sum(len(row.labels) for group in groups for row in group.rows), len(rows.summary)
+        ),
     )
 
 
 def build_table(
-    table: Table, rows: TableRows, findings: Sequence[Finding], question: str, wanted: Collection[str]
+    table: Table, rows: TableRows, findings: Sequence[Finding], question: str, view: View
 ) -> tuple[tuple[ReportColumn, ...], tuple[RowGroup, ...]]:
-    """Columns and lines: a line a group of jobs, a network, or a row."""
+    """Columns and lines: a line a group of jobs, a network, or, where columns are asked for, a row."""
     first = findings[0] if findings else None
-    if isinstance(first, SharingFinding) and not wanted:
+    order = view.select_rows(rows.summary)
+    if isinstance(first, SharingFinding) and not view.has_columns:
         names: tuple[str, ...] = ("group", "epoch_time_s", "slowdown", "work", "overlap")
         columns = tuple(ReportColumn(name=name, is_number=name not in ("group", "overlap")) for name in names)
-        return columns, build_sharing_groups(rows.summary, first)
-    if isinstance(first, NetworkSizeFinding) and not wanted:
-        return describe_network_columns(rows.summary, first), build_network_groups(rows.summary, first)
+        return drop_columns(
+            columns, pick_lines(build_sharing_groups(rows.summary, first), order), view.removed
+        )
+    if isinstance(first, NetworkSizeFinding) and not view.has_columns:
+        columns = describe_network_columns(rows.summary, first)
+        return drop_columns(
+            columns, pick_lines(build_network_groups(rows.summary, first), order), view.removed
+        )
     alone = rows.summary[rows.summary["group"].isna()]
-    if wanted or alone.empty:
+    if view.has_columns or alone.empty:
         alone = rows.summary
-    layout = lay_out(rows.varied, table.axis, table.tied)
-    names = choose_columns(alone, question, tuple(wanted))
+    has_jobs = bool(alone["group"].notna().any())
+    varied = (*(("group", "job") if has_jobs else ()), *rows.varied)
+    layout = lay_out(varied, None if view.sort or has_jobs else table.axis, table.tied)
+    names = view.choose_columns(choose_columns(alone, question, has_all=view.has_all_columns), SOURCES)
+    alone = alone.loc[[label for label in order if label in alone.index]]
     columns = describe_columns(alone, layout.labels, names)
     groups = build_groups(alone, layout, names, findings, lambda code: is_touching(code, names))
-    return columns, groups
+    return drop_columns(columns, groups, view.removed)
 
 
 def collect_facts(table: Table, rows: TableRows) -> Facts:

@@ -21,7 +21,7 @@ def table(
         text(
             "--columns",
             "NAME,-NAME,…",
-            "Add columns of docs/columns.md; -NAME removes one.",
+            "Add columns of docs/columns.md, or all of them; -NAME removes one.",
             completion.columns,
         ),
     ] = None,
@@ -38,10 +38,17 @@ def table(
         str | None,
         text("--sort", "NAME,-NAME,…", "Show rows by columns; -NAME: largest first.", completion.columns),
     ] = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Every claim with its p-value, and what would settle it.")
+    ] = False,
+    best: Annotated[
+        bool,
+        typer.Option("--best", help="Only the recommended configuration, as a command (--json: as data)."),
+    ] = False,
     *,
     form: str | None,
 ) -> None:
-    """Print the tables of results folders, with growth columns."""
+    """Print the tables of results folders, and what they answer."""
     from gpubench.commands import table as command
 
     raise typer.Exit(
@@ -51,6 +58,8 @@ def table(
             columns=columns,
             where=where or (),
             sort=sort,
+            why=why,
+            best=best,
         )
     )
 

@@ -14,9 +14,9 @@ from gpubench.basics.encodable import encodable
 from gpubench.commands.opened import opened, warn
 from gpubench.plan.groups import MOST_JOBS
 from gpubench.plan.max_batch import are_tries
+from gpubench.render.forms import AnswerForm
 from gpubench.report import audit as report
 from gpubench.report.contents import contents
-from gpubench.report.forms import AnswerForm
 from gpubench.results.file_names import Numbered, numbered
 from gpubench.results.status import FolderStatus, status_by
 from gpubench.results.store import Results

@@ -17,13 +17,13 @@ from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.commands.opened import warn
 from gpubench.plan.values import as_text, parse, percent
+from gpubench.render.forms import AnswerForm
 from gpubench.report.comparison.answers import GUESSED
 from gpubench.report.comparison.forms import as_markdown, in_lines
 from gpubench.report.comparison.json_form import as_json
 from gpubench.report.comparison.notes import attempts_of
 from gpubench.report.comparison.side import Side
 from gpubench.report.contents import Contents
-from gpubench.report.forms import AnswerForm
 from gpubench.report.reading import reading
 from gpubench.results.home import newest_results
 from gpubench.schema.epoch_times import Kind

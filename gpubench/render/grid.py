@@ -164,6 +164,8 @@ def _format_interval(column: ReportColumn, cell: Cell) -> str:
             return f"({words.format_interval(cell.low, cell.high, words.format_significant)})"
         half = (cell.high / cell.low) ** 0.5 - 1  # on the log scale, as it was worked out
         return f"±{words.format_percent(half).replace(' ', '')}" if half <= WIDE else WIDER
+    if cell.low is not None and cell.high is not None and column.name in CHANGES:
+        return f"({words.format_number(cell.low)} to {words.format_number(cell.high)} %)"
     return f"({words.format_interval(cell.low, cell.high, lambda value: format_value(column, value))})"
 
 

@@ -40,6 +40,8 @@ def to_data(report: Report) -> dict[str, Any]:
             {"head": convert(group.head), "rows": [_row_to_data(report, row) for row in group.rows]}
             for group in report.groups
         ],
+        "selection": convert(report.selection),
+        "problems": list(report.problems),
         "rows": [
             {"row": row, "fields": convert(label), "figures": convert(report.figures.get(row, {}))}
             for row, label in report.labels.items()

@@ -47,7 +47,7 @@ ASCII = str.maketrans(
 def show(reports: Sequence[Report], console: Console, *, is_why: bool = False) -> None:
     """Print reports to `console`, styled on a terminal, else as `write` has them; with `is_why` every claim besides."""
     if not console.is_terminal:
-        console.file.write(write(reports, is_why=is_why))
+        console.file.write(encodable(write(reports, is_why=is_why), console.encoding))
         return
     for number, lines in enumerate(
         _set(report, min(console.width, WIDEST), True, is_why) for report in reports

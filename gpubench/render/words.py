@@ -38,10 +38,10 @@ from gpubench.core.findings import (
     Top1Finding,
     VersusFinding,
 )
-from gpubench.core.report import Report, ReportColumn, ReportRow, Warned
+from gpubench.core.report import Report, ReportColumn, ReportRow, Selection, Warned
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.cell import cell
-from gpubench.schema.columns import BY_NAME, DERIVED, Column
+from gpubench.schema.columns import BY_NAME, DERIVED, REPEATS, Column
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS
 
 MINUS = "−"
@@ -146,7 +146,10 @@ TABLE_WARNINGS: Mapping[str, str] = {
 }
 """Code -> what is said of all rows. `{noise}` and the like are shares, from the warning's figures."""
 
-COLUMNS_BY_NAME: Mapping[str, Column] = {**BY_NAME, **{column.name: column for column in DERIVED}}
+COLUMNS_BY_NAME: Mapping[str, Column] = {
+    **BY_NAME,
+    **{column.name: column for column in (*DERIVED, REPEATS)},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,7 +309,7 @@ def name_change(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> st
             f"{candidate.get('batch_size'):,}",
         )
     else:
-        before, after = name_row(baseline, without=common), name_row(candidate, without=common)
+        before, after = name_row(baseline, without=common) or "alone", name_row(candidate, without=common)
     return ", ".join(part for part in (f"{before} → {after}", name_row(common)) if part)
 
 
@@ -841,7 +844,17 @@ def write_legend(report: Report) -> str:
         parts.append("?: unknown")
     if any(column.name == "work" for column in report.columns):
         parts.append("work done: 1 = one job after the other")
+    if report.selection is not None:
+        parts.append(describe_selection(report.selection))
     return "; ".join(parts)
+
+
+def describe_selection(selection: Selection) -> str:
+    """`4 of 7 rows shown where batch_size>=64, sorted by epoch_time_s; findings and warnings are of all rows`."""
+    count = f"{selection.rows:,} of {count_things(selection.total, 'row')}"
+    where = [f"{count} shown where {' and '.join(selection.where)}"] if selection.where else []
+    order = [f"sorted by {', '.join(selection.sort)}"] if selection.sort else []
+    return f"{', '.join([*where, *order])}; findings and warnings are of all rows"
 
 
 def write_lines(report: Report) -> list[Sentence]:

@@ -8,15 +8,10 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-from gpubench.basics.errors import UsageError
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpubench.report.table import Table
-
-AnswerForm = Literal["text", "markdown", "json"]
-"""How a command tells an answer that is no table."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,30 +43,14 @@ FORMS: Mapping[str, Form] = {
     "csv": Form(
         tables="gpubench.report.spreadsheet:text", suffix=".csv", help="As CSV.", is_kept=True, is_data=True
     ),
-    "json": Form(
-        tables="gpubench.report.json_form:text",
-        suffix=".json",
-        help="As JSON, with typed values.",
-        is_data=True,
-    ),
     "markdown": Form(
         tables="gpubench.report.markdown:text",
         suffix=".md",
         help="As Markdown.",
         is_kept=True,
     ),
-    "latex": Form(
-        tables="gpubench.report.latex:text", suffix=".tex", help="As LaTeX, with booktabs.", is_data=True
-    ),
 }
 """Name -> form, in the order of the options and of the files. Each is an option of `gpubench table`."""
-
-
-def only_one(names: Sequence[str]) -> str | None:
-    """The form that was asked for by its option; None for none. Raises UsageError for several."""
-    if len(names) > 1:
-        raise UsageError(f"--{names[0]} and --{names[1]} are two forms of the same; give one of them")
-    return names[0] if names else None
 
 
 def _function(target: str) -> Callable[[Sequence[Table]], str]:

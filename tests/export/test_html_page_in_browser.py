@@ -18,7 +18,7 @@ from typing import Any
 
 import committed
 import pytest
-from pages import html, in_rounds, of_folders, read, row, table_of
+from pages import html, in_rounds, of_folders, read, row
 
 pytestmark = pytest.mark.browser
 REQUIRED = os.environ.get("GPUBENCH_BROWSER") == "required"
@@ -58,7 +58,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Pages on disk, by name."""
     folder = tmp_path_factory.mktemp("pages")
     texts = {name: of_folders(committed.folder(name)) for name in STORED}
-    texts[ROUNDS] = html(read(table_of(in_rounds())))
+    texts[ROUNDS] = html(read(in_rounds()))
     for name, text in texts.items():
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     return {name: folder / f"{name}.html" for name in texts}
@@ -324,7 +324,7 @@ def test_a_table_with_columns_out_of_sight_says_so_until_its_last_one_is_seen(
 
 def test_the_head_of_a_long_table_stays_in_sight(browser: Any, tmp_path: Path) -> None:
     file = tmp_path / "long.html"
-    file.write_text(html(read(table_of([row(batch, epoch_time_s=2.0) for batch in range(1, 80)]))), "utf-8")
+    file.write_text(html(read([row(batch, epoch_time_s=2.0) for batch in range(1, 80)])), "utf-8")
     with Opened(browser, file) as page:
         box = page.locator(".box").first
         box.scroll_into_view_if_needed()

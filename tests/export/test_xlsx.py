@@ -25,8 +25,9 @@ from whole_rows import row_with
 from xlsxwriter import Workbook
 from xlsxwriter.utility import cell_autofit_width
 
-from gpubench.export.formats import FORMATS, Asked
+from gpubench.export.formats import Asked
 from gpubench.export.xlsx import charts, grid
+from gpubench.export.xlsx import file as workbook
 from gpubench.export.xlsx.charts import native_charts
 from gpubench.export.xlsx.names import SheetNames
 from gpubench.report import sheets
@@ -39,7 +40,7 @@ FIXED = ("trials", "epochs", "environment", "doubts")
 
 
 def written(*readings: Reading) -> bytes:
-    return FORMATS["xlsx"].made(readings, Asked())
+    return workbook.made(readings, Asked())
 
 
 def book_of(*readings: Reading) -> openpyxl.Workbook:

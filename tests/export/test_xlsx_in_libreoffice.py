@@ -13,7 +13,8 @@ import pytest
 from whole_readings import reading_of
 from whole_rows import row_with
 
-from gpubench.export.formats import FORMATS, Asked
+from gpubench.export.formats import Asked
+from gpubench.export.xlsx import file as workbook
 from gpubench.report.reading import Reading, reading
 from gpubench.report.sheets import SHEETS
 from gpubench.schema.kinds import as_text, kind, moment
@@ -89,7 +90,7 @@ def odd() -> Reading:
 @pytest.mark.parametrize("name", ["odd", "titan-xp-2021", "h200-copies-2026"])
 def test_every_value_is_as_it_was(name: str, locale: str, tmp_path: Path) -> None:
     one = odd() if name == "odd" else reading(committed.folder(name), lambda line: pytest.fail(line))
-    found = opened(tmp_path, locale, FORMATS["xlsx"].made([one], Asked()))
+    found = opened(tmp_path, locale, workbook.made([one], Asked()))
     numbers = 0
     for what in ("trials", "epochs", "environment", "doubts"):
         sheet = SHEETS[what]([one])

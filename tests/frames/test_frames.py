@@ -16,6 +16,8 @@ import committed
 import pandas as pd
 import pytest
 from fakes import record
+from gpubench.frames.found import Found
+from gpubench.frames.frame import frame, orders_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from swept import swept
@@ -24,8 +26,6 @@ from whole_rows import row_with
 
 import gpubench
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.frames.found import Found
-from gpubench.frames.frame import frame, orders_of
 from gpubench.report import sheets
 from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, SAMPLE_COLUMNS
 from gpubench.schema.kinds import as_text, kind

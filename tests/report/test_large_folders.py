@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from benchmarks import large_results as large
+from gpubench.export.csv_file import made
 from rich.console import Console
 
-from gpubench.export.csv_file import made
 from gpubench.export.formats import Asked
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
