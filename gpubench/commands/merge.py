@@ -10,8 +10,7 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.words import clean, many
 from gpubench.commands.opened import warn
 from gpubench.report.contents import contents, write_contents
-from gpubench.report.reading import no_results_folder
-from gpubench.results.home import newest_results
+from gpubench.results.home import newest_results, no_results_folder
 from gpubench.results.locks.folder_lock import POLL_S, held
 from gpubench.results.merging.merge import Merged, further_rounds, merge
 from gpubench.results.store import Results
