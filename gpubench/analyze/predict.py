@@ -175,7 +175,7 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
     if not len(like):
         is_near = is_ok & (rows["model"] == wanted["model"])
         is_near &= (rows["batch_size"] == wanted["batch_size"]).fillna(False)
-        return _describe_nearest(rows[is_near], differs[is_near])
+        return _describe_nearest(rows[is_near], differs[is_near], job.trial.data)
     best = like.sort_values(["is_ok", "agree", "is_same", "is_there", "start"], kind="stable").iloc[-1]
     row = {str(name): plain(value) for name, value in best.items()}
     if not row["is_ok"]:
@@ -196,18 +196,22 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
     return row, notes
 
 
-def _describe_nearest(rows: Summary, differs: pd.DataFrame) -> Note:
-    """In what the most similar row of that model and batch differs; in too much to be told, nothing is said of it."""
+def _describe_nearest(rows: Summary, differs: pd.DataFrame, data: str) -> Note:
+    """In what the most similar row of that model and batch differs; in too much to be told, nothing is said of it.
+
+    `data`: the name of the job's images.
+    """
     count = differs.sum(axis=1)
     if not len(count) or count.min() > MOST_DIFFERENCES:
         return Note("not-measured")
     row = count.idxmin()
-    names = [str(name) for name in differs if differs.at[row, name]]
-    if "images_fingerprint" in names and "train_images" in names:
-        names.remove("train_images")  # comes with them
-    return Note(
-        "nearest", {"fields": {name: plain(rows.at[row, name]) if name in PACE else None for name in names}}
-    )
+    fields = {str(name): plain(rows.at[row, name]) for name in differs if differs.at[row, name]}
+    if "images_fingerprint" in fields:
+        fields.pop("train_images", None)  # comes with them
+        if rows.at[row, "data"] != data:
+            fields["data"] = rows.at[row, "data"]
+            del fields["images_fingerprint"]
+    return Note("nearest", {"fields": fields})
 
 
 # ---- answers ----

@@ -22,6 +22,10 @@ OVERLAPS: Mapping[str, str] = {"none": "No overlap", "some": "Some overlap", "fu
 UPPER_BOUND = (
     "It may be less: ranks keep a GPU busy while they wait for each other (--breakdown measures it)."
 )
+OTHERS: Mapping[str, str] = {
+    "images_fingerprint": "other images of that name",
+    "variant_definition": "another variant of that name",
+}
 NOTES: Mapping[str, str] = {
     "another-allowance": "would have {wanted} {field}, had {value} alone",
     "model-file": "whether the model's file has changed is not known",
@@ -158,7 +162,7 @@ def _format(value: object) -> str:
     if value is None:
         return "an unknown number"
     if isinstance(value, Mapping):
-        return join_words(name if own is None else f"{name}={cell(own)}" for name, own in value.items())
+        return join_words(OTHERS.get(name) or f"{name}={cell(known)}" for name, known in value.items())
     if isinstance(value, tuple):
         return join_words(RESOURCES.get(name, name.replace("_", " ")) for name in value)
     return STATUSES.get(text := clean(str(value), 200), text)
