@@ -390,7 +390,8 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
 
 def are_tries_of(name: str, runs: Runs) -> bool:
     """Whether an experiment's runs are tries of the largest batch size."""
-    return are_tries(name, [Row(fields={"steps": steps}) for steps in runs["steps"].unique()])
+    steps = (None if pd.isna(known) else known for known in runs["steps"].unique())
+    return are_tries(name, [Row(fields={"steps": known}) for known in steps])
 
 
 def _listed_runs(runs: Runs, ids: Sequence[str]) -> Runs:

@@ -138,7 +138,7 @@ def summarize_alone(runs: Runs) -> dict[str, Summary]:
         first = members.drop_duplicates("row")["run"].to_numpy()
         images = mine["images"].take(first)
         rows[str(kind)] = summary.assign(
-            variant_definition=[_as_key(each) for each in mine["variant_definition"].take(first)],
+            variant_definition=mine["variant_definition"].take(first).map(_as_key).to_numpy(),
             images_fingerprint=[known and known.fingerprint for known in images],
         )
     return rows
@@ -359,7 +359,9 @@ def predict_unit(unit: Unit, asked: Asked) -> PredictedGroup | NoPrediction:
     }
     if lacking:
         policy = asked.experiment.bad_images
-        options = [list_options(j, asked.usual, asked.path, asked.options, policy) for j, _ in lacking.values()]
+        options = [
+            list_options(j, asked.usual, asked.path, asked.options, policy) for j, _ in lacking.values()
+        ]
         return NoPrediction(
             name=name,
             why=tuple(

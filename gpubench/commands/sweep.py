@@ -21,7 +21,7 @@ from gpubench.plan.options import Options
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
 from gpubench.report import live
-from gpubench.render.bar import bar
+from gpubench.report.bar import bar
 from gpubench.report.lost_terminal import OutlivingView, outliving_output
 from gpubench.results.allowance import again_lines
 from gpubench.results.home import results_folder

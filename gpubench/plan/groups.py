@@ -135,7 +135,13 @@ def label(job: Mapping[str, Any]) -> str:
 
 def name_jobs(trials: Sequence[Mapping[str, Any]]) -> list[str]:
     """What trials that run together are called: by model, variant, batch and GPUs, and by whatever tells them apart."""
-    following = (*BARE, "strategy", "lr", "gpus", "gpu_ids")  # told anyway, or following from other fields, mostly
+    following = (
+        *BARE,
+        "strategy",
+        "lr",
+        "gpus",
+        "gpu_ids",
+    )  # told anyway, or following from other fields, mostly
     apart = [
         name
         for name in trials[0]

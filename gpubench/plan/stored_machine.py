@@ -74,9 +74,7 @@ def choose_machine(records: Iterable[Record], here: Machine, device: str | None 
         cpu_count=cpus or 1,
     )
     others = tuple(sorted({record.machine_key for record in ok} - keys))
-    return StoredMachine(
-        key=key, records=mine, machine=machine, cpus=cpus, is_here=is_here, others=others
-    )
+    return StoredMachine(key=key, records=mine, machine=machine, cpus=cpus, is_here=is_here, others=others)
 
 
 def find_device(record: Record) -> str | None:

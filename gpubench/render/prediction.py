@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from gpubench.basics.quoted import clean
 from gpubench.basics.words import machine_name
@@ -54,7 +54,10 @@ def write_text(
     for group in predictions.groups:
         lines += ["", *fold(clean(group.name), width), ""]
         if isinstance(group, NoPrediction):
-            lines += [*fold(describe_refusal(group, predictions.is_here), width), *write_commands(group, command)]
+            lines += [
+                *fold(describe_refusal(group, predictions.is_here), width),
+                *write_commands(group, command),
+            ]
         else:
             lines += [*(line.plain for line in set_grid(lay_out_jobs(group), width, is_rich)), ""]
             lines += [part for sentence in describe_group(group) for part in fold(sentence, width)]
@@ -68,7 +71,10 @@ def write_markdown(predictions: Predictions, *, command: str = "gpubench sweep")
         blocks.append(f"**{escape(clean(group.name))}**")
         if isinstance(group, NoPrediction):
             orders = write_commands(group, command)
-            blocks += [escape(describe_refusal(group, predictions.is_here)), *(f"    {order}" for order in orders)]
+            blocks += [
+                escape(describe_refusal(group, predictions.is_here)),
+                *(f"    {order}" for order in orders),
+            ]
         else:
             sentences = [f"- {escape(sentence)}" for sentence in describe_group(group)]
             blocks += [*write_tables(lay_out_jobs(group)), "\n".join(sentences)]

@@ -15,8 +15,8 @@ from made_up_tables import scatter
 
 from gpubench.analyze.compare import collect_folders, compare_folders, compare_sides, compare_values
 from gpubench.analyze.folder import Folder, read_folder
-from gpubench.basics.errors import UsageError
 from gpubench.analyze.matching import match_rows
+from gpubench.basics.errors import UsageError
 from gpubench.core.comparison import FIGURES, Change
 from gpubench.schema.row import KnownImages
 
@@ -248,7 +248,10 @@ def test_the_advice_is_rounds_not_processes_where_a_round_measures_each_trial_se
     """By the same processes: in rounds of their own, or two rounds of two repeats each."""
     a, b = [1.0, 1.03, 0.97, 1.01], [1.05, 1.08, 1.02, 1.06]
     once = compare([row(a)], [row(b)]).remedy
-    sides = [row(times, repeat=[0, 1, 0, 1], rounds=rounds) for times, rounds in ((a, [1, 1, 2, 2]), (b, [3, 3, 4, 4]))]
+    sides = [
+        row(times, repeat=[0, 1, 0, 1], rounds=rounds)
+        for times, rounds in ((a, [1, 1, 2, 2]), (b, [3, 3, 4, 4]))
+    ]
     twice = compare([sides[0]], [sides[1]]).remedy
     assert once is not None
     assert twice is not None

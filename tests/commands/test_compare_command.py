@@ -81,7 +81,9 @@ def test_each_trial_is_faster_slower_the_same_or_unknown(compare: Compare) -> No
     assert answers(compare("b", "a", "--json")) == {16: ("faster", "sure"), **others}
     ended = compare("a", "b")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert "Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 1" in plain(ended)
+    assert "Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 1" in plain(
+        ended
+    )
     assert re.search(r"Not alike: torch \S+ against 99\.0\.", plain(ended))
 
 
@@ -271,7 +273,9 @@ def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
     assert {fields["strategy"] for fields in read_fields(data, "b")} == {"ddp"}
     times = [trial["time"] for trial in data["trials"]]
     assert {process for time in times for claim in time["claims"] for process in claim["processes"]} == {1}
-    assert {(time["answer"], time["verdict"]) for time in times} == {("faster", "likely")}, "one process: never sure"
+    assert {(time["answer"], time["verdict"]) for time in times} == {("faster", "likely")}, (
+        "one process: never sure"
+    )
     for wrong, said in (
         ("strategy=dp", "takes two values"),
         ("strategy=dp,fsdp", "has strategy=fsdp; there are: ddp, dp"),

@@ -56,7 +56,10 @@ def test_two_jobs_on_one_gpu(tmp_path: Path, asked: Asked) -> None:
     """Each needs 0.75 of the GPU, of which 0.885 is left to two: 1.69 times as long."""
     text = asked(folder(tmp_path, alone(16), alone(32)), jobs=TWO)
     assert text.startswith(f"By results of {SAID} (2 GPUs, 8 CPUs). 16 workers=4 & 32 workers=4 ")
-    assert " 1 of 2: resnet34 crop-resize 16 4.00 6.78 1.69 2 of 2: resnet34 crop-resize 32 4.00 6.78 1.69 " in text
+    assert (
+        " 1 of 2: resnet34 crop-resize 16 4.00 6.78 1.69 2 of 2: resnet34 crop-resize 32 4.00 6.78 1.69 "
+        in text
+    )
     assert text.endswith(
         " Some overlap (unknown, gain 0.18): the jobs would wait for GPU time. One epoch of each job takes at least "
         "6.00 s of GPU 0 and 2.00 s of the CPUs."
@@ -147,7 +150,10 @@ def test_every_group_of_a_file_is_answered_where_it_can(tmp_path: Path, asked: A
     assert re.findall(r"\*\*(.*)\*\*", text) == [
         "small (precision=fp32)", "large (precision=fp32)", "small (precision=bf16)", "large (precision=bf16)"
     ]  # fmt: skip
-    assert (text.count("Some overlap"), text.count("resnet34 crop-resize 64 was not measured alone")) == (2, 2)
+    assert (text.count("Some overlap"), text.count("resnet34 crop-resize 64 was not measured alone")) == (
+        2,
+        2,
+    )
     assert asked.code == 0
     commands = list_commands(asked, place, experiment=tmp_path / "file.toml")
     assert len(commands) == 2
@@ -289,7 +295,9 @@ def test_what_nobody_asked_for_is_as_in_the_rows_and_is_said(tmp_path: Path, ask
 @pytest.mark.usefixtures("far")
 def test_more_than_the_machine_has(tmp_path: Path, asked: Asked) -> None:
     place = folder(tmp_path, alone(16), alone(32))
-    assert "needs 6 GPUs, this machine shows 2" in asked(place, jobs=["batch_size=16,gpu_ids=5", "batch_size=32"])
+    assert "needs 6 GPUs, this machine shows 2" in asked(
+        place, jobs=["batch_size=16,gpu_ids=5", "batch_size=32"]
+    )
     text = asked(place, cpu_sharing="pinned", cpus="8", copies="2", batch_size="16")
     assert "needs 16 CPUs for jobs pinned" in text
 

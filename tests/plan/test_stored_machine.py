@@ -95,12 +95,14 @@ def test_of_rows_with_as_many_gpus_the_newest_counts() -> None:
 
 
 def test_a_log_need_not_tell_how_many_cpus_there_were() -> None:
-    found = choose_machine([measured_where(record(2, GPU), cpu_count=None), record(1, GPU)], scripted.computer())
+    found = choose_machine(
+        [measured_where(record(2, GPU), cpu_count=None), record(1, GPU)], scripted.computer()
+    )
     assert (len(found.machine.gpus), found.cpus, found.machine.cpu_count) == (4, None, 1)
 
 
 def test_failed_trials_alone_say_nothing_of_a_machine() -> None:
-    with pytest.raises(UnusableError, match="no trial in these results ended ok$"):
+    with pytest.raises(UnusableError, match=r"no trial in these results ended ok$"):
         choose_machine([record(1, GPU, "oom"), record(2, GPU, "failed")], scripted.computer())
     with pytest.raises(UnusableError, match="ended ok with device cpu"):
         choose_machine([record(1, GPU)], scripted.computer(), "cpu")

@@ -80,8 +80,8 @@ def test_what_was_predicted_before_has_a_gain_alone() -> None:
 
 
 def test_every_note_has_words() -> None:
-    assert prediction.describe_note(Note("another-allowance", {"field": "cpus", "wanted": 4, "value": None})) == (
-        "would have 4 cpus, had an unknown number alone"
-    )
+    assert prediction.describe_note(
+        Note("another-allowance", {"field": "cpus", "wanted": 4, "value": None})
+    ) == ("would have 4 cpus, had an unknown number alone")
     codes = set(re.findall(r'Note\(\s*"([^"]+)"', Path(predict.__file__).read_text()))
     assert codes == set(prediction.NOTES)
