@@ -289,7 +289,7 @@ def compare_sides(
     ]
     sides = [summary[summary["is_b"] == is_b] for is_b in (False, True)]
     matched = summary.loc[[row for pair in matching.pairs for row in pair]]
-    varied_alone = _find_varied(summary, (*matching.apart, field))
+    varied_alone = _find_varied(summary, (*matching.apart, field)) or (() if field else ("batch_size",))
     return Comparison(
         a=_describe_side(sides[0], names[0], values[0]),
         b=_describe_side(sides[1], names[1], values[1]),
@@ -304,11 +304,14 @@ def compare_sides(
         several=matching.several,
         apart=matching.apart,
         unlike=_find_unlike(summary, matching, field),
-        varied=_find_varied(matched, (*matching.apart, field)) or varied_alone or ("batch_size",),
-        varied_alone=varied_alone or ("batch_size",),
+        varied=_find_varied(matched, (*matching.apart, field)) or varied_alone,
+        varied_alone=varied_alone,
         shared=sum(bool(processes[a] & processes[b]) for a, b in ended),
-        is_same=bool(ended) and all(processes[a] == processes[b] for a, b in ended),
-        remedy=find_remedy(unknown_times, family, rows.round_minutes),
+        is_same=bool(ended)
+        and not (matching.only_a or matching.only_b)
+        and all(summary["status"][a] == summary["status"][b] for a, b in matching.pairs)
+        and all(processes[a] == processes[b] for a, b in ended),
+        remedy=find_remedy(unknown_times, family, rows.round_minutes, rows.seeds),
     )
 
 

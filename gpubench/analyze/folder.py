@@ -25,7 +25,7 @@ from gpubench.plan.state import out_of_memory, survey
 from gpubench.results.counting import counting, newest, without_first_round
 from gpubench.results.csv_tables import epochs_csv as epochs_text
 from gpubench.results.csv_text import csv_text
-from gpubench.results.home import results_home, results_in
+from gpubench.results.home import no_results_folder, results_in
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
@@ -150,10 +150,7 @@ def read_folders(paths: Sequence[Path], tell: Callable[[str], None]) -> list[Fol
 def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
     """The records of a folder that can be read. Raises UnusableError where there are none."""
     if not results.folder.is_dir():
-        raise UnusableError(
-            f"{results.folder} is not a results folder; name one that gpubench sweep has written, such as "
-            f"{results_home()}/NAME"
-        )
+        raise no_results_folder(results.folder)
     lines: list[str] = []
     records = results.records(lines.append, ("windows", "phases"), together=True)
     for line in lines:
@@ -393,7 +390,8 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
 
 def are_tries_of(name: str, runs: Runs) -> bool:
     """Whether an experiment's runs are tries of the largest batch size."""
-    return are_tries(name, [Row(fields={"steps": steps}) for steps in runs["steps"].unique()])
+    steps = (None if pd.isna(known) else known for known in runs["steps"].unique())
+    return are_tries(name, [Row(fields={"steps": known}) for known in steps])
 
 
 def _listed_runs(runs: Runs, ids: Sequence[str]) -> Runs:

@@ -95,7 +95,7 @@ def predict(
 ) -> None:
     """Say how much jobs would slow each other down, from stored rows of each alone; runs nothing.
 
-    Also says how good such answers have been so far on this machine; without any jobs, only that.
+    Exit code 4 where none can be answered. Without any jobs: the groups that ran, and how far predictions were off.
     """
     from gpubench.commands import predict as command
     from gpubench.plan.options import Options
@@ -172,8 +172,8 @@ def compare(
         text(
             "--figures",
             "NAME,…",
-            "Only these: time,memory,energy,top1.",
-            completion.listed(("time", "memory", "energy", "top1")),
+            "Only these: time,memory,cpu,energy,top1.",
+            completion.listed(("time", "memory", "cpu", "energy", "top1")),
         ),
     ] = None,
     threshold: Annotated[
@@ -181,7 +181,7 @@ def compare(
         text(
             "--threshold",
             "SHARE",
-            "Exit 3 where B is shown to take more time, memory or energy by more than this: 5%.",
+            "Exit 3 where B is sure to take more time, memory or energy by more than this: 5%.",
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 3 also where that is not excluded.")] = False,
@@ -192,7 +192,7 @@ def compare(
     markdown: Markdown = False,
     json_: JsonObject = False,
 ) -> None:
-    """Set B beside A: faster, slower, the same or open, for each trial that both have."""
+    """Set B beside A: faster, slower, the same or unknown, for each trial that both have."""
     from gpubench.commands import compare as command
 
     form = form_of(json=json_, markdown=markdown)

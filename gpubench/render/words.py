@@ -194,9 +194,11 @@ def format_ratio(value: float) -> str:
 
 
 def format_percent(share: float) -> str:
-    """A share as `12 %`; below 1 % `0.6 %`."""
+    """A share as `12 %`; below 1 % with one digit that tells: `0.6 %`, `0.04 %`."""
     percent = 100 * share
-    return f"{format_number(percent, 1 if 0 < abs(percent) < 0.95 else 0)} %"
+    if 0 < abs(percent) < 0.005:
+        return "<0.01 %"
+    return f"{format_significant(percent, 1) if abs(percent) < 0.95 else format_number(percent)} %"
 
 
 def format_gain(share: float) -> str:
@@ -1101,7 +1103,7 @@ def write_comparison(comparison: Comparison) -> list[Sentence]:
     if comparison.is_senseless:
         return lines
     if comparison.threshold is not None and not comparison.obstacle:
-        lines.append(Sentence("answer", _judge_regression(comparison, format_percent(comparison.threshold))))
+        lines.append(Sentence("answer", _judge_regression(comparison, f"{100 * comparison.threshold:g} %")))
     by_title: dict[str, list[Change]] = {}
     for _, change in comparison.changes:
         by_title.setdefault(title_change(change), []).append(change)

@@ -15,7 +15,7 @@ from gpubench.basics.words import clean, listed
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.contents import Contents, contents
 from gpubench.report.table import Table
-from gpubench.results.home import results_home, results_in
+from gpubench.results.home import no_results_folder, results_in
 from gpubench.results.store import Results
 from gpubench.schema.record import Record, with_epochs_alone
 
@@ -168,10 +168,3 @@ def stored(
             )
         raise UnusableError(f"{results.folder} holds no record{' that can be read' if told else 's'}")
     return results, records
-
-
-def no_results_folder(folder: Path) -> UnusableError:
-    """That this is none, and where those lie that there are."""
-    return UnusableError(
-        f"{folder} is not a results folder; name one that gpubench sweep has written, such as {results_home()}/NAME"
-    )

@@ -71,7 +71,9 @@ def test_figures_have_three_digits_and_round_half_up():
         "1.00",
     ]
     assert [words.format_gib(mib) for mib in (430, 7168, 43315, 117760)] == ["0.42", "7.0", "42.3", "115"]
-    assert [words.format_percent(share) for share in (0.006, 0.0096, 0.146, 0)] == [
+    assert [words.format_percent(share) for share in (0.00001, 0.0004, 0.006, 0.0096, 0.146, 0)] == [
+        "<0.01 %",
+        "0.04 %",
         "0.6 %",
         "1 %",
         "15 %",

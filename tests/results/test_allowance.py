@@ -16,14 +16,14 @@ from benches import Heard, run_with, sweep_of
 from fakes import record
 from scripted import Scripted
 
-from gpubench.commands.audit import facts_of
+from gpubench.analyze.audit import read_audited
+from gpubench.analyze.folder import read_folder
+from gpubench.analyze.predict import find_alone, summarize_alone
 from gpubench.node.environment import environment_facts
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.sources import Disk
-from gpubench.predict.alone import Alone, alone_rows, find
-from gpubench.predict.stored import stored_of
 from gpubench.report.contents import contents
 from gpubench.results.allowance import again_lines, alike, unlike
 from gpubench.schema.record import Record
@@ -230,8 +230,8 @@ def test_a_folder_shows_what_the_sweep_shows_whichever_allowance_came_last(tmp_p
     with (tmp_path / "trials.csv").open() as file:
         written = [(int(line["cpus"]), int(line["batch_size"])) for line in csv.DictReader(file)]
     assert sorted(written) == sorted(row[:2] for row in shown)
-    facts, _ = facts_of(made.bench.results, made.records)
-    assert (len(facts.rows), len(facts.attempts)) == (5, 5)
+    audited = read_audited(read_folder(tmp_path, pytest.fail))
+    assert (len(audited.rows), len(audited.folder.attempts)) == (5, 5)
 
 
 def test_predict_takes_the_rows_of_its_own_cpus_whichever_came_last(tmp_path: Path) -> None:
@@ -241,11 +241,11 @@ def test_predict_takes_the_rows_of_its_own_cpus_whichever_came_last(tmp_path: Pa
     for cpus in (2, 4):
         made = work(tmp_path, cpus, *jobs, gpus=1)
         group, facts = made.plan.units[-1], made.bench.sources.data
-        rows = alone_rows(stored_of([made.records], made.bench.node.machine).records)
-        for job, one in zip(group.jobs, made.bench.resolve(group), strict=True):
-            found = find(job, one, facts(job.trial.data).fingerprint, rows)
-            assert isinstance(found, Alone)
-            assert (found.row.cpus, found.row.epoch_time_s) == (cpus, cpus)
+        (rows,) = summarize_alone(read_folder(tmp_path, pytest.fail).runs).values()
+        for job, place in zip(group.jobs, made.bench.resolve(group), strict=True):
+            match = find_alone(job, place, facts(job.trial.data).fingerprint, rows)
+            assert isinstance(match, tuple)
+            assert (match[0]["cpus"], match[0]["epoch_time_s"]) == (cpus, cpus)
 
 
 def test_repeats_stay_repeats_of_one_allowance(tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ import scripted
 from benches import Heard, node_of, run_with, sweep_of
 from scripted import Driver, Scripted
 
-from gpubench.analysis.audit.rules import audit
+from gpubench.analyze.audit import audit_folder
+from gpubench.analyze.folder import read_folder
 from gpubench.basics.errors import UsageError
 from gpubench.commands import sweep as command
-from gpubench.commands.audit import facts_of
 from gpubench.commands.merge import merged
+from gpubench.core.audit import RowShare, RuleFinding
 from gpubench.node.node import Node
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
@@ -279,10 +280,9 @@ def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
     ]
 
 
-def audited(work: Sweep) -> dict[int, tuple[str, str]]:
-    facts, problems = facts_of(work.bench.results, work.bench.results.records())
-    assert not problems
-    return {rule.number: (finding.verdict, finding.text) for rule, finding in audit(facts)}
+def audited(work: Sweep) -> dict[int, RuleFinding]:
+    findings = audit_folder(read_folder(work.bench.results.folder, pytest.fail))
+    return {finding.number: finding for finding in findings}
 
 
 def test_tries_are_no_rows_that_an_audit_counts_or_compares(tmp_path: Path) -> None:
@@ -292,9 +292,8 @@ def test_tries_are_no_rows_that_an_audit_counts_or_compares(tmp_path: Path) -> N
     found(work, card)
     after = audited(work)
     assert len(tried(card)) == 2
-    assert "all 6 attempts at 6 trials are kept" in after[3][1]
-    assert "(2 tried larger batches (--find-max-batch))" in after[3][1]
-    del before[3], after[3]
+    attempts = [judged.pop(3).observations[0].figures["attempts"] for judged in (before, after)]
+    assert attempts == [4, 6]
     assert after == before
 
 
@@ -305,6 +304,5 @@ def test_an_experiment_that_is_only_called_as_a_search_is_audited(tmp_path: Path
     for path in work.bench.results.plans():
         path.unlink()
     store_plan(work)
-    before = audited(work)
-    assert "tried larger batches" not in before[3][1]
-    assert "all 4 ok rows" in before[10][1]
+    (ended,) = audited(work)[10].observations
+    assert ended.figures["rows"] == RowShare(4, 4)
