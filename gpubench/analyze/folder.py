@@ -19,10 +19,10 @@ from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, listed
 from gpubench.plan.max_batch import are_tries
-from gpubench.plan.plan import Job
+from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
-from gpubench.results.counting import counting, newest, without_first_round
+from gpubench.results.counting import as_counting, counting, newest, without_first_round
 from gpubench.results.csv_tables import epochs_csv as epochs_text
 from gpubench.results.csv_text import csv_text
 from gpubench.results.home import results_home, results_in
@@ -183,14 +183,21 @@ class PlannedRows:
 
 
 def analyze_records(
-    results: Results, records: Sequence[Record], problems: list[str], tell: Callable[[str], None]
+    results: Results,
+    records: Sequence[Record],
+    problems: list[str],
+    tell: Callable[[str], None],
+    skips: Mapping[str, str] | None = None,
 ) -> Folder:
-    """A folder of these records: all attempts that can be read."""
+    """A folder of these records: all attempts that can be read.
+
+    `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it.
+    """
     chosen = counting(records)
     plans, wrong = stored_plans(results, records)
     for line in wrong:
         tell(line)
-    planned = _read_plans(plans, records, list(chosen.values()))
+    planned = _read_plans(plans, records, list(chosen.values()), skips or {})
     rows = [row_of(record, key[-1]) for key, record in chosen.items()]
     return build_folder(
         results.folder,
@@ -201,6 +208,57 @@ def analyze_records(
         plans=tuple(plans),
         attempts=tuple(records),
     )
+
+
+def analyze_plan(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Folder:
+    """One plan's own trials, of these records alone: it looks at nothing on disk, for a sweep makes it again and again.
+
+    `path`: of the results folder. `skips`: trial id -> why the sweep skipped it.
+    """
+    name = plan.experiment.name
+    jobs = {job.trial_id: job for job in plan.jobs}
+    chosen = counting(record for record in records if record.trial_id in jobs)
+    measured = {record.trial_id for record in chosen.values()}
+    planned = PlannedRows(
+        rows=[_planned_row(job, name, skips.get(id_)) for id_, job in jobs.items() if id_ not in measured],
+        axes={name: list(plan.experiment.varied)},
+        questions={name: plan.experiment.question},
+        members={name: list(jobs)},
+    )
+    rows = [replace(row_of(record, key[-1]), experiment=name) for key, record in chosen.items()]
+    return build_folder(
+        path,
+        [*rows, *planned.rows],
+        planned,
+        records=tuple(chosen.values()),
+        attempts=tuple(records),
+    )
+
+
+def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:
+    """Trial id -> the row of each of these attempts, with the doubts and the overlap that follow from other rows.
+
+    `records`: all jobs of any group, and of no trial two attempts. `held`: what else is stored.
+    """
+    if not records:
+        return {}
+    held = list(held)
+    # Of a thousand rows few bear on these: their repeats.
+    configurations = {record.config_id for record in records}
+    chosen = counting(record for record in held if record.config_id in configurations)
+    mine = as_counting(records)  # one that ended badly after a better one counts nowhere else
+    chosen |= mine
+    rows = [row_of(record, key[-1]) for key, record in chosen.items()]
+    runs = runs_of(rows)
+    _add_cpu_speed(runs, [*records, *held])
+    _add_group_facts(runs)
+    runs["doubts"] = _add_spread(runs)
+    following = {name: list_values(runs[name]) for name in ("doubts", "cpu_speed_pct", "sharing", "full_together")}
+    return {
+        row.trial_id: replace(row, **{name: None if (value := values[place]) != value else value for name, values in following.items()})
+        for place, (key, row) in enumerate(zip(chosen, rows, strict=True))
+        if key in mine
+    }
 
 
 def build_folder(
@@ -239,9 +297,12 @@ def build_folder(
 
 
 def _read_plans(
-    plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record]
+    plans: Sequence[StoredPlan],
+    records: Sequence[Record],
+    chosen: Sequence[Record],
+    skips: Mapping[str, str],
 ) -> PlannedRows:
-    """What the plans say. `chosen`: the records that count."""
+    """What the plans say. `chosen`: the records that count. `skips`: trial id -> why a sweep skipped it."""
     planned = PlannedRows()
     known_ids = {record.trial_id for record in chosen}
     ran_out = any(record.status == "oom" for record in records)
@@ -272,7 +333,8 @@ def _read_plans(
                 known_ids.add(job.trial_id)
                 if job.trial_id not in here:
                     planned.elsewhere.add(job.trial_id)
-                why = skipped.get(unit.unit_id) if job.trial_id in here else None
+                why = skips.get(job.trial_id) or skipped.get(unit.unit_id)
+                why = why if job.trial_id in here else None
                 planned.rows.append(_planned_row(job, name, why))
     planned.members = {
         name: [trial for ids in each.values() for trial in ids] for name, each in units.items()
@@ -455,11 +517,16 @@ JOBS_OVER_PROCESSES = ("slowdown_low", "slowdown_high", "overlap_gain_low", "ove
 
 def trials_csv(folder: Folder) -> str:
     """The text of trials.csv: a line for each run that was measured or skipped."""
-    runs = folder.runs
-    runs = runs.assign(
-        doubts=runs["doubts"].where(~is_spread(runs), runs["doubts"].map(lambda d: add_code(d, "spread")))
-    )
+    runs = folder.runs.assign(doubts=_add_spread(folder.runs))
     return frame_csv(runs[runs["status"] != "missing"], [column.name for column in COLUMNS])
+
+
+def _add_spread(runs: Runs) -> pd.Series[Any]:
+    """The doubts of each run, that about processes far apart among them."""
+    doubts: pd.Series[Any] = runs["doubts"].where(
+        ~is_spread(runs), runs["doubts"].map(lambda codes: add_code(codes, "spread"))
+    )
+    return doubts
 
 
 def is_spread(runs: Runs) -> pd.Series[Any]:

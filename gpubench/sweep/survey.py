@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from dataclasses import replace as replace_planned
 from typing import Any
 
-from gpubench.analysis import claims
-from gpubench.analysis.certainty.interval import interval
+from gpubench.analyze.folder import analyze_plan, complete_rows
+from gpubench.analyze.looks import list_open_questions
 from gpubench.plan.estimate import Estimate, Forecast, estimates
 from gpubench.plan.further import further
 from gpubench.plan.outlook import Ahead, Outlook, outlook
@@ -16,13 +16,13 @@ from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, is_stale, out_of_memory, survey
-from gpubench.report.contents import rows_among, table_of
 from gpubench.results.allowance import Key, alike
 from gpubench.results.counting import counting, in_order, newest, newest_of_rounds
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, refuse
 from gpubench.schema.record import FINAL, Record
 from gpubench.schema.row import Row
+from gpubench.stats.estimates import find_width_pct
 from gpubench.sweep.bench import Bench
 
 Configuration = tuple[str, str | None, str | None, str]
@@ -101,7 +101,7 @@ class Survey:
                 if (record := here.get(trial_id)) and (trial_id, record.attempt) not in self.measured
                 if number == 1 or record.status in FINAL
             ]
-            told = rows_among(records, self.alike())
+            told = complete_rows(records, self.alike())
             rows += [told[record.trial_id] for record in records]
         return rows
 
@@ -187,8 +187,8 @@ class Survey:
             configuration
             for configuration, found in self._times().items()
             if len(found) >= FEWEST_FOR_CERTAINTY
-            and (known := interval(found)) is not None
-            and known.half_pct <= within_pct
+            and (known_pct := find_width_pct(found)) is not None
+            and known_pct <= within_pct
         }
         return {
             unit.unit_id
@@ -227,16 +227,14 @@ class Survey:
         }
 
     def _open_questions(self) -> list[list[set[str]]] | None:
-        """For each question that the table of what was measured here leaves open the ids of each row's trials.
+        """For each question that what was measured here leaves open the ids of each row's trials.
 
-        A row has one for each repeat. None where that table asks none.
+        A row has one for each repeat. None where nothing is asked.
         """
         machines = {self.bench.machine_key(job) for job in self.plan.jobs}
-        table = table_of(self.plan, [one for one in self.alike() if one.machine_key in machines], {})
-        if table is None or not table.claims.count:
-            return None
-        found = claims.opened(table.claims, table.claims.settled(self.plan.experiment.repeats))
-        return [[{run.trial_id for run in row.runs} for row in rows] for rows in found]
+        here = [record for record in self.alike() if record.machine_key in machines]
+        folder = analyze_plan(self.bench.results.folder, self.plan, here, {})
+        return list_open_questions(folder, self.plan.experiment.repeats)
 
     def _going_on(self, units: Sequence[Unit]) -> list[Unit]:
         """Those that still more rounds would measure: what failed in one is in no later one."""
