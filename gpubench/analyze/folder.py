@@ -253,10 +253,11 @@ def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str
     _add_cpu_speed(runs, [*records, *held])
     _add_group_facts(runs)
     runs["doubts"] = _add_spread(runs)
-    following = {name: list_values(runs[name]) for name in ("doubts", "cpu_speed_pct", "sharing", "full_together")}
+    derived = runs[["doubts", "cpu_speed_pct", "sharing", "full_together"]].astype(object)
+    values = derived.where(derived.notna(), None).itertuples(index=False)
     return {
-        row.trial_id: replace(row, **{name: None if (value := values[place]) != value else value for name, values in following.items()})
-        for place, (key, row) in enumerate(zip(chosen, rows, strict=True))
+        row.trial_id: replace(row, doubts=doubts, cpu_speed_pct=speed, sharing=sharing, full_together=full)
+        for key, row, (doubts, speed, sharing, full) in zip(chosen, rows, values, strict=True)
         if key in mine
     }
 

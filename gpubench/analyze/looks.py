@@ -15,6 +15,7 @@ from gpubench.analyze import batch_size, devices, network_size, sharing, versus
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.table_rows import TableRows, collect_rows
 from gpubench.core.claims import Claim
+from gpubench.core.findings import BatchSizeFinding
 from gpubench.stats.choice import FIRM, bound_gain
 from gpubench.stats.decisions import count_looks, count_spent, decide
 
@@ -74,7 +75,9 @@ def _list_open_groups(
     rows: TableRows, claims: Sequence[Claim], processes_a_round: int
 ) -> Iterable[tuple[int, ...]]:
     """The jobs, and their trials alone, of groups of which it is not known whether sharing gains."""
-    borders = {group.rows[0]: math.log(sharing.find_borders(group.jobs)[0]) for group in sharing.list_groups(rows)}
+    borders = {
+        group.rows[0]: math.log(sharing.find_borders(group.jobs)[0]) for group in sharing.list_groups(rows)
+    }
     decided = _decide_at_looks(
         [claim for claim in claims if claim.limit == borders[claim.candidate]], processes_a_round
     )
@@ -87,7 +90,7 @@ def _list_open_groups(
 
 
 def _list_open_choice(
-    rows: TableRows, finding: batch_size.BatchSizeFinding, processes_a_round: int
+    rows: TableRows, finding: BatchSizeFinding, processes_a_round: int
 ) -> Iterable[tuple[int, int]]:
     """The chosen row with each other one of its series that may be faster by more than what makes a choice firm."""
     choice = finding.choice

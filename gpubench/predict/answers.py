@@ -215,7 +215,7 @@ class Answers:
 
 def _trying(root: Path) -> AbstractContextManager[Progress]:
     """Shows how far somebody is who tries all images of a folder."""
-    from gpubench.report.bar import bar  # takes long to import, and is seldom wanted
+    from gpubench.render.progress_bar import bar  # takes long to import, and is seldom wanted
 
     return bar(f"trying all images of {root}")
 

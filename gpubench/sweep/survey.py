@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from dataclasses import replace as replace_planned
 from typing import Any
 
-from gpubench.analyze.folder import analyze_plan, complete_rows
-from gpubench.analyze.looks import list_open_questions
 from gpubench.plan.estimate import Estimate, Forecast, estimates
 from gpubench.plan.further import further
 from gpubench.plan.outlook import Ahead, Outlook, outlook
@@ -101,9 +99,15 @@ class Survey:
                 if (record := here.get(trial_id)) and (trial_id, record.attempt) not in self.measured
                 if number == 1 or record.status in FINAL
             ]
-            told = complete_rows(records, self.alike())
-            rows += [told[record.trial_id] for record in records]
+            rows += self.complete_rows(records, self.alike())
         return rows
+
+    def complete_rows(self, records: Sequence[Record], held: Sequence[Record]) -> list[Row]:
+        """The rows of these attempts, in their order, with what follows from others that are `held`."""
+        from gpubench.sweep import tables
+
+        rows = tables.complete_rows(records, held)
+        return [rows[record.trial_id] for record in records]
 
     def alike(self) -> list[Record]:
         """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
@@ -231,10 +235,11 @@ class Survey:
 
         A row has one for each repeat. None where nothing is asked.
         """
+        from gpubench.sweep import tables
+
         machines = {self.bench.machine_key(job) for job in self.plan.jobs}
         here = [record for record in self.alike() if record.machine_key in machines]
-        folder = analyze_plan(self.bench.results.folder, self.plan, here, {})
-        return list_open_questions(folder, self.plan.experiment.repeats)
+        return tables.find_open_questions(self.bench.results.folder, self.plan, here)
 
     def _going_on(self, units: Sequence[Unit]) -> list[Unit]:
         """Those that still more rounds would measure: what failed in one is in no later one."""
