@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from gpubench.analysis import prediction as together
 from gpubench.analysis.track_record import TrackRecord, track_record
 from gpubench.analysis.varied import unit, where
 from gpubench.basics.encodable import encodable
@@ -23,7 +24,6 @@ from gpubench.plan.options import Options, job_option
 from gpubench.predict.answers import NO_JOBS, Answers, Home
 from gpubench.predict.measured import measured_groups, rows_of
 from gpubench.predict.stored import Counts, StoredRows, stored_of
-from gpubench.record import together
 from gpubench.report import prediction as report
 from gpubench.report.groups import gathered
 from gpubench.report.reading import no_results_folder

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gpubench.analysis import prediction as together
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.words import listed, machine_name, many
 from gpubench.datasets.pool import Progress
@@ -24,7 +25,6 @@ from gpubench.plan.values import as_text
 from gpubench.predict.alone import Alone, alone_rows, find, names
 from gpubench.predict.stored import Remembered, StoredRows
 from gpubench.predict.unasked import filled
-from gpubench.record import together
 from gpubench.report import prediction as report
 from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS

@@ -53,6 +53,8 @@ class Survey:
     """Trial ids and numbers of the attempts that this sweep has stored."""
     _took: dict[str, float] = field(default_factory=dict)
     """Id of a unit -> seconds that it took in the last round."""
+    _asked: tuple[int, list[list[set[str]]] | None] | None = None
+    """How many records there were when open questions were last looked for, and these."""
     _tell: Tell = refuse
     _given: dict[Key, Mapping[str, Any]] | None = None
 
@@ -237,9 +239,13 @@ class Survey:
         """
         from gpubench.sweep import tables
 
+        if self._asked is not None and self._asked[0] == len(self.records):
+            return self._asked[1]
         machines = {self.bench.machine_key(job) for job in self.plan.jobs}
         here = [record for record in self.alike() if record.machine_key in machines]
-        return tables.find_open_questions(self.bench.results.folder, self.plan, here)
+        found = tables.find_open_questions(self.bench.results.folder, self.plan, here)
+        self._asked = len(self.records), found
+        return found
 
     def _going_on(self, units: Sequence[Unit]) -> list[Unit]:
         """Those that still more rounds would measure: what failed in one is in no later one."""

@@ -10,7 +10,7 @@ from gpubench.core.report import Report
 from gpubench.plan.plan import Unit
 from gpubench.plan.state import Planned
 from gpubench.plan.wall_time import WallTime
-from gpubench.record.together import GroupPrediction, predict_group
+from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import Standing, View
 from gpubench.results.locks import unit_locks
 from gpubench.schema.record import Record
@@ -62,7 +62,11 @@ class Sweep(Survey):
 
     def predict(self, unit: Unit) -> GroupPrediction:
         """What the trials alone, as far as they were measured here, say of a group."""
-        return predict_group(unit, self.bench.resolve(unit), self.chosen() if unit.is_group else {})
+        if not unit.is_group:
+            return ALONE
+        from gpubench.sweep.predicting import predict_group
+
+        return predict_group(unit, self.bench.resolve(unit), self.chosen())
 
     def keep(self, records: Sequence[Record]) -> None:
         """Takes the records of a unit that has just ended."""

@@ -19,7 +19,7 @@ from gpubench.analysis.certainty.interval import Interval, interval, overlap_gai
 from gpubench.analysis.certainty.mean_estimate import LEVEL
 from gpubench.analysis.certainty.outliers import outliers
 from gpubench.analysis.certainty.power import settling_ratio, smallest_effect
-from gpubench.analysis.certainty.steps import FEWEST_STEPS, step_mean
+from gpubench.stats.steps import FEWEST_STEPS, step_mean
 
 COUNTS = (3, 5, 10)
 BETWEEN = (0, 1, 4)

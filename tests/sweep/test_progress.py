@@ -68,8 +68,9 @@ def readings(mem: float | None, gpu: float | None, cpu: float | None) -> Live:
 
 
 def test_a_trial_is_shown_as_it_stands() -> None:
+    unit = a_unit(until_top1="70", epochs="2")
     found = shown(
-        a_unit(until_top1="70", epochs="2"),
+        unit,
         [
             JobProgress(
                 epoch=1,
@@ -86,6 +87,7 @@ def test_a_trial_is_shown_as_it_stands() -> None:
         done=3,
         total=9,
         trial_label="lenet",
+        trial_id=unit.jobs[0].trial_id,
         epoch=2,
         epochs=2,
         step=250,
