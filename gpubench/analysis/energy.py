@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from gpubench.schema.row import Row
 
 
@@ -17,15 +15,3 @@ def edp_js(row: Row) -> float | None:
     """Energy-delay product of an epoch in J s: `energy_j * epoch_time_s`; None where either is not known."""
     energy, time = row.energy_j, row.epoch_time_s
     return energy * time if energy and time else None
-
-
-def divided(joules_by_gpu: Mapping[str, float], shares_by_gpu: Mapping[str, float | None]) -> float | None:
-    """A job's joules by an estimate: of each GPU's its share, from 0 to 1.
-
-    None where no joules are known, a GPU's share is not, or nothing would be left for the job.
-    """
-    shares = {gpu: shares_by_gpu.get(gpu) for gpu in joules_by_gpu}
-    known = {gpu: share for gpu, share in shares.items() if share is not None}
-    if len(known) < len(shares):
-        return None
-    return sum(joules * known[gpu] for gpu, joules in joules_by_gpu.items()) or None

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from gpubench.analysis.gradient_wait import Wait, gradient_wait
 from gpubench.analysis.slowdown import overlap_gain, sharing_word
@@ -245,3 +246,34 @@ def _ranks(row: Row, gpus: int) -> int:
     if gpus:
         return gpus if strategy and strategy.process_per_device else 1
     return row.ranks or 1
+
+
+class Where(Protocol):
+    """The GPUs and CPUs of a job; `resolve.Resolved` is one."""
+
+    @property
+    def gpu_ids(self) -> Sequence[int]: ...
+    @property
+    def cpus(self) -> float: ...
+    @property
+    def cpu_ids(self) -> Sequence[int]: ...
+
+
+def predicted(
+    alone: Sequence[Row], resolved: Sequence[Where], others: Sequence[Row] = ()
+) -> tuple[Prediction | None, str | None]:
+    """What rows of the trials alone say of them together, on these GPUs and CPUs; or why they say nothing.
+
+    `others`: rows of the same machine, which may tell how long ranks wait for each other.
+    """
+    demands = [
+        demand(solo, gpus=one.gpu_ids, cpus=one.cpus, cpu_set=frozenset(one.cpu_ids), others=others)
+        for solo, one in zip(alone, resolved, strict=True)
+    ]
+    by_turns = any(solo.mps != "on" for solo in alone)
+    made = predict(demands, slicing=SLICING if by_turns else 0.0)
+    if made is None:
+        return None, "an epoch time alone is not known"
+    if made.unknown:  # the rest of it would be taken for nothing
+        return None, f"not known of the trials alone: {', '.join(made.unknown)}"
+    return made, None

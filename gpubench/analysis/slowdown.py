@@ -159,17 +159,6 @@ def loss(found: Verdict, gain: float) -> Literal["no", "perhaps", "yes"]:
     return "perhaps" if open_ or (found.gain_range is not None and found.gain_range[1] >= 0) else "yes"
 
 
-def faster_together(slowdown: float | None) -> str | None:
-    """The doubt about a job that its neighbours seem to have sped up; None where there is none."""
-    if slowdown is None or slowdown >= FASTER:
-        return None
-    return (
-        f"it took {slowdown:.2f} times as long as alone, which sharing can't do: its epoch time differs from process "
-        "to process by as much, or something slowed the trial alone down (other work, low clocks, CPUs at rest); "
-        "measure more processes of both (--rounds 5)"
-    )
-
-
 def slowest(slowdowns: Sequence[float]) -> float | None:
     """The largest slowdown as people read it; None for none."""
     return float(half_up(max(slowdowns), 2)) if slowdowns else None

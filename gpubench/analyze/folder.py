@@ -19,10 +19,10 @@ from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, listed
 from gpubench.plan.max_batch import are_tries
-from gpubench.plan.plan import Job
+from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
-from gpubench.results.counting import counting, newest, without_first_round
+from gpubench.results.counting import as_counting, counting, newest, without_first_round
 from gpubench.results.csv_tables import epochs_csv as epochs_text
 from gpubench.results.csv_text import csv_text
 from gpubench.results.home import no_results_folder, results_in
@@ -180,14 +180,21 @@ class PlannedRows:
 
 
 def analyze_records(
-    results: Results, records: Sequence[Record], problems: list[str], tell: Callable[[str], None]
+    results: Results,
+    records: Sequence[Record],
+    problems: list[str],
+    tell: Callable[[str], None],
+    skips: Mapping[str, str] | None = None,
 ) -> Folder:
-    """A folder of these records: all attempts that can be read."""
+    """A folder of these records: all attempts that can be read.
+
+    `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it.
+    """
     chosen = counting(records)
     plans, wrong = stored_plans(results, records)
     for line in wrong:
         tell(line)
-    planned = _read_plans(plans, records, list(chosen.values()))
+    planned = _read_plans(plans, records, list(chosen.values()), skips or {})
     rows = [row_of(record, key[-1]) for key, record in chosen.items()]
     return build_folder(
         results.folder,
@@ -198,6 +205,58 @@ def analyze_records(
         plans=tuple(plans),
         attempts=tuple(records),
     )
+
+
+def analyze_plan(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Folder:
+    """One plan's own trials, of these records alone: it looks at nothing on disk, for a sweep makes it again and again.
+
+    `path`: of the results folder. `skips`: trial id -> why the sweep skipped it.
+    """
+    name = plan.experiment.name
+    jobs = {job.trial_id: job for job in plan.jobs}
+    chosen = counting(record for record in records if record.trial_id in jobs)
+    measured = {record.trial_id for record in chosen.values()}
+    planned = PlannedRows(
+        rows=[_planned_row(job, name, skips.get(id_)) for id_, job in jobs.items() if id_ not in measured],
+        axes={name: list(plan.experiment.varied)},
+        questions={name: plan.experiment.question},
+        members={name: list(jobs)},
+    )
+    rows = [replace(row_of(record, key[-1]), experiment=name) for key, record in chosen.items()]
+    return build_folder(
+        path,
+        [*rows, *planned.rows],
+        planned,
+        records=tuple(chosen.values()),
+        attempts=tuple(records),
+    )
+
+
+def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:
+    """Trial id -> the row of each of these attempts, with the doubts and the overlap that follow from other rows.
+
+    `records`: all jobs of any group, and of no trial two attempts. `held`: what else is stored.
+    """
+    if not records:
+        return {}
+    held = list(held)
+    # Of a thousand rows few bear on these: their repeats.
+    configurations = {record.config_id for record in records}
+    chosen = counting(record for record in held if record.config_id in configurations)
+    mine = as_counting(records)  # one that ended badly after a better one counts nowhere else
+    chosen |= mine
+    rows = [row_of(record, key[-1]) for key, record in chosen.items()]
+    runs = runs_of(rows)
+    _add_cpu_speed(runs, [*records, *held])
+    _add_group_facts(runs)
+    runs["doubts"] = _add_spread(runs)
+    derived = runs[["doubts", "cpu_speed_pct", "sharing", "full_together"]].astype(object)
+    values = derived.where(derived.notna(), None).itertuples(index=False)
+    return {
+        row.trial_id: replace(row, doubts=doubts, cpu_speed_pct=speed, sharing=sharing, full_together=full)
+        for key, row, (doubts, speed, sharing, full) in zip(chosen, rows, values, strict=True)
+        if key in mine
+    }
 
 
 def build_folder(
@@ -236,9 +295,12 @@ def build_folder(
 
 
 def _read_plans(
-    plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record]
+    plans: Sequence[StoredPlan],
+    records: Sequence[Record],
+    chosen: Sequence[Record],
+    skips: Mapping[str, str],
 ) -> PlannedRows:
-    """What the plans say. `chosen`: the records that count."""
+    """What the plans say. `chosen`: the records that count. `skips`: trial id -> why a sweep skipped it."""
     planned = PlannedRows()
     known_ids = {record.trial_id for record in chosen}
     ran_out = any(record.status == "oom" for record in records)
@@ -269,7 +331,8 @@ def _read_plans(
                 known_ids.add(job.trial_id)
                 if job.trial_id not in here:
                     planned.elsewhere.add(job.trial_id)
-                why = skipped.get(unit.unit_id) if job.trial_id in here else None
+                why = skips.get(job.trial_id) or skipped.get(unit.unit_id)
+                why = why if job.trial_id in here else None
                 planned.rows.append(_planned_row(job, name, why))
     planned.members = {
         name: [trial for ids in each.values() for trial in ids] for name, each in units.items()
@@ -458,11 +521,16 @@ def trials_csv(folder: Folder) -> str:
 
 def select_trials(folder: Folder) -> Runs:
     """The lines of trials.csv: the runs that were measured or skipped."""
-    runs = folder.runs
-    runs = runs.assign(
-        doubts=runs["doubts"].where(~is_spread(runs), runs["doubts"].map(lambda d: add_code(d, "spread")))
-    )
+    runs = folder.runs.assign(doubts=_add_spread(folder.runs))
     return runs[runs["status"] != "missing"]
+
+
+def _add_spread(runs: Runs) -> pd.Series[Any]:
+    """The doubts of each run, that about processes far apart among them."""
+    doubts: pd.Series[Any] = runs["doubts"].where(
+        ~is_spread(runs), runs["doubts"].map(lambda codes: add_code(codes, "spread"))
+    )
+    return doubts
 
 
 def is_spread(runs: Runs) -> pd.Series[Any]:

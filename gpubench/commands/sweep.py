@@ -11,6 +11,7 @@ from rich.console import Console
 
 from gpubench.basics import slurm_job
 from gpubench.basics.errors import ResumableError, UnusableError, UsageError, unknown
+from gpubench.basics.quiet_pipe import outliving_output
 from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
 from gpubench.basics.words import many
 from gpubench.node.cluster import cluster
@@ -20,9 +21,9 @@ from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.options import Options
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
-from gpubench.report import live
-from gpubench.report.bar import bar
-from gpubench.report.lost_terminal import OutlivingView, outliving_output
+from gpubench.render import live
+from gpubench.render.live import OutlivingView
+from gpubench.render.progress_bar import bar
 from gpubench.results.allowance import again_lines
 from gpubench.results.home import results_folder
 from gpubench.results.plans import whole_epochs_before

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.analysis.slowdown import faster_together
 from gpubench.basics.words import many
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
@@ -29,6 +28,7 @@ from gpubench.schema.doubts import (
     SPREAD_PCT,
     THROTTLED_PCT,
     doubt_of,
+    faster_together,
 )
 
 

@@ -12,7 +12,7 @@ from gpubench.core.report import Cell, Report, ReportColumn, ReportRow
 from gpubench.render import words
 from gpubench.schema.cell import cell as cell_text
 
-Tone = Literal["plain", "better", "worse"]
+Tone = Literal["plain", "better", "worse", "running"]
 
 CHANGES = ("gpu_mem_growth_pct", "epoch_time_growth_pct")
 """Columns of signed changes in per cent."""
@@ -43,6 +43,8 @@ class GridRow:
     ending: str = ""
     is_answer: bool = False
     is_warned: bool = False
+    is_pending: bool = False
+    """Whether it is still to be measured."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -874,6 +874,50 @@ def write_lines(report: Report) -> list[Sentence]:
     ]
 
 
+# A sweep that goes on.
+
+
+def name_leader(report: Report) -> str:
+    """What leads so far, `128`, `batch 128 on 2 GPUs (ddp)`: the choice, the first at the target, else the fastest.
+
+    Of groups of jobs the one that gets most done. Empty while nothing stands beside another.
+    """
+    for finding in report.findings:
+        if isinstance(finding, TargetFinding) and finding.order:
+            return _short(report, finding.order[0])
+        if finding.choice is not None:
+            return _short(report, finding.choice.row)
+        if isinstance(finding, SharingFinding):
+            known = {group.work: group for group in finding.groups if group.work is not None}
+            return name_group(report, known[max(known)]) if len(known) > 1 else ""
+    rates = {
+        row: rate for row, figures in report.figures.items() if (rate := figures["images_per_s"]) is not None
+    }
+    return _short(report, max(rates, key=rates.__getitem__)) if len(rates) > 1 else ""
+
+
+def write_leader(report: Report) -> str:
+    """`so far: 128 leads`; empty while nothing does."""
+    return f"so far: {name} leads" if (name := name_leader(report)) else ""
+
+
+def write_certainty(report: Report) -> str:
+    """`widest interval ±4.1 % (batch 16)`, of the times that the table shows; empty where none has an interval."""
+    places = [place for place, column in enumerate(report.columns) if column.name == "epoch_time_s"]
+    halves = {
+        (cell.high / cell.low) ** 0.5 - 1: row
+        for row in report.rows
+        for place in places
+        if (cell := row.cells[place]).low and cell.high
+    }
+    if not halves:
+        return ""
+    half = max(halves)
+    width = "±100+%" if half > 1 else f"±{format_percent(half)}"
+    name = name_row(report.labels[halves[half].labels[0]])
+    return f"widest interval {width}" + (f" ({name})" if name else "")
+
+
 HINT = "More: --why, --columns all"
 """The last line below a table on a terminal."""
 CUT = "More findings and warnings: --why"

@@ -325,3 +325,14 @@ def rank(code: str) -> int:
     """The place of a code among all doubts, from the worst on; unknown ones come last."""
     doubt = BY_CODE.get(code)
     return len(DOUBTS) if doubt is None else DOUBTS.index(doubt)
+
+
+def faster_together(slowdown: float | None) -> str | None:
+    """The doubt about a job that its neighbours seem to have sped up; None where there is none."""
+    if slowdown is None or slowdown >= FASTER:
+        return None
+    return (
+        f"it took {slowdown:.2f} times as long as alone, which sharing can't do: its epoch time differs from process "
+        "to process by as much, or something slowed the trial alone down (other work, low clocks, CPUs at rest); "
+        "measure more processes of both (--rounds 5)"
+    )

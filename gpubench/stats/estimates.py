@@ -132,6 +132,21 @@ def find_half_width(estimate: StudentEstimate, tail: float) -> float:
     return max(float(t_quantile(1 - tail, degrees)) * error for error, degrees in _errors(estimate))
 
 
+def find_width_pct(figures: Sequence[float]) -> float | None:
+    """Half the 95 % interval of the geometric mean of some processes' figures above 0, in per cent of that mean.
+
+    None for fewer than two.
+    """
+    if len(figures) < 2:
+        return None
+    logs = _logs(figures)
+    half = find_half_width(sum_samples(mean(logs), [(logs, 1.0)]), ALPHA / 2)
+    try:
+        return 100 * math.sinh(half)
+    except OverflowError:
+        return math.inf
+
+
 def sum_samples(
     center: float, samples: Sequence[tuple[Sequence[float], float]], least_deviation: float = 0.0
 ) -> StudentEstimate:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from gpubench.plan.outlook import Left
 from gpubench.plan.plan import Unit
 from gpubench.plan.state import Planned
-from gpubench.report.live import View
-from gpubench.report.standing import round_line
+from gpubench.render.live import View
+from gpubench.render.running import round_line
 from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row
 from gpubench.sweep.joining import POLL_S, Joining
@@ -86,13 +86,13 @@ def _end_round(running: RunningSweep, number: int, planned: Sequence[Planned], *
     rounds = work.plan.experiment.rounds
     if rounds.most == 1:
         return
-    running.view.stands(work.own_table, at_once=True)
-    if has_run and (table := work.own_table()):
+    if has_run and (standing := work.stand()):
+        running.view.stands(lambda: standing, at_once=True)
         if work.answered() is not None:
             left = Left(seconds=0)
         else:
             left = work.outlook(number, planned, over=True).left(0.0, running.time.elapsed_s)
-        running.view.ended_round(round_line(number, rounds, table, left))
+        running.view.ended_round(round_line(number, rounds, standing.report, left))
 
 
 def _go_on(running: RunningSweep, joining: Joining) -> None:

@@ -19,7 +19,7 @@ from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
-from gpubench.report.live import QuietView
+from gpubench.render.live import QuietView
 from gpubench.results.plans import stored_plans
 from gpubench.schema.record import Record
 from gpubench.sweep.left_out import left_out_lines, store_left_out

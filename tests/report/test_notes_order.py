@@ -10,8 +10,8 @@ from test_tables import on_console, row, shown, sweep
 from whole_rows import changed
 
 from gpubench.basics.words import stem
+from gpubench.render.live import PlainView
 from gpubench.report import terminal
-from gpubench.report.live import PlainView
 
 
 def test_the_answer_is_the_first_thing_below_the_rows_and_doubts_are_the_last():

@@ -19,8 +19,8 @@ from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.skips import Room
 from gpubench.plan.sources import Disk, StoredSources
+from gpubench.render.live import QuietView
 from gpubench.report.contents import contents, write_contents
-from gpubench.report.live import QuietView
 from gpubench.results.plans import stored_plans
 from gpubench.schema import catalog
 from gpubench.schema.record import ResultColumns

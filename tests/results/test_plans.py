@@ -26,8 +26,8 @@ from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.shards import Shard, part
 from gpubench.plan.sources import Disk
+from gpubench.render.live import QuietView
 from gpubench.report.contents import contents
-from gpubench.report.live import QuietView
 from gpubench.results.home import newest_results
 from gpubench.results.plans import Stamp, StoredPlan, last_use, stored_plans
 from gpubench.results.store import Results

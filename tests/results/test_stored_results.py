@@ -23,9 +23,9 @@ from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.render.live import QuietView
 from gpubench.report import spreadsheet
 from gpubench.report.contents import contents, trial_rows
-from gpubench.report.live import QuietView
 from gpubench.results.counting import counting
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.rows import row_of

@@ -22,9 +22,9 @@ from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.render.live import QuietView
+from gpubench.render.running import finished_line
 from gpubench.report.contents import contents
-from gpubench.report.ending_lines import finished_line
-from gpubench.report.live import QuietView
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.schema.order import SteadyWindow, TrialOrder

@@ -37,15 +37,6 @@ class AccuracyDecision:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Crossing:
-    """When a top-1 was reached."""
-
-    time_s: float
-    confirmed: bool
-    """Whether the next evaluation lies there, too; False: there is none."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class SeedPair:
     """The top-1 of seeds, in per cent, of two configurations."""
 
@@ -123,21 +114,3 @@ def _decision(
         margin=margin,
         loses=found.chance_at_most(-margin),
     )
-
-
-def crossing(points: Sequence[tuple[float, float]], target: float) -> Crossing | None:
-    """When top-1 reached `target`, from evaluations (time in s, top-1 in per cent) in the order of time.
-
-    A straight line from the last evaluation below it to the first one there, if the next one is there, too: one lucky
-    evaluation is no accuracy. Where it is the last one nothing confirms it. If the first evaluation is there already,
-    its own time, for nobody looked before. None where it was not reached.
-    """
-    for place, (time, top1) in enumerate(points):
-        after = points[place + 1] if place + 1 < len(points) else None
-        if top1 < target or (after is not None and after[1] < target):
-            continue
-        earlier, below = points[place - 1] if place else (time, target)
-        if below < target:
-            time = earlier + (time - earlier) * (target - below) / (top1 - below)
-        return Crossing(time_s=time, confirmed=after is not None)
-    return None

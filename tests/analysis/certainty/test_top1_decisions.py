@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from gpubench.analysis.certainty.accuracy import Crossing, compare_top1, crossing
+from gpubench.analysis.certainty.accuracy import compare_top1
 from gpubench.analysis.certainty.distributions import t_above
 
 ONE = [71.2, 71.9, 70.8]
@@ -62,30 +62,3 @@ def test_it_errs_as_seldom_as_it_says():
         differs = [compare_top1(a, b, 1.0).differs <= 0.05 for a, b in pairs]
         assert 0.005 < sum(at_margin) / 2000 < 0.062
         assert 0.01 < sum(differs) / 2000 < 0.062
-
-
-RISING = [(10.0, 40.0), (20.0, 60.0), (30.0, 65.0), (40.0, 70.0)]
-
-
-def test_between_two_evaluations():
-    """From 40 at 10 s to 60 at 20 s: 55 at 17.5 s."""
-    assert crossing(RISING, 55.0) == Crossing(time_s=17.5, confirmed=True)
-    assert crossing(RISING, 60.0) == Crossing(time_s=20.0, confirmed=True)
-
-
-def test_the_first_and_the_last_evaluation():
-    assert crossing(RISING, 40.0) == Crossing(time_s=10.0, confirmed=True), "nobody looked before"
-    assert crossing(RISING, 39.0) == Crossing(time_s=10.0, confirmed=True)
-    assert crossing(RISING, 69.0) == Crossing(time_s=38.0, confirmed=False), "nothing comes after"
-    assert crossing(RISING[:1], 40.0) == Crossing(time_s=10.0, confirmed=False)
-
-
-def test_never():
-    assert crossing(RISING, 70.1) is None
-    assert crossing([], 50.0) is None
-
-
-def test_one_lucky_evaluation_is_no_accuracy():
-    lucky = [(10.0, 40.0), (20.0, 62.0), (30.0, 50.0), (40.0, 70.0), (50.0, 71.0)]
-    assert crossing(lucky, 60.0) == Crossing(time_s=35.0, confirmed=True)
-    assert crossing(lucky[:3], 60.0) is None

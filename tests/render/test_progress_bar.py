@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gpubench.report.bar import bar
+from gpubench.render.progress_bar import bar
 
 
 def test_off_a_terminal_a_line_says_what_is_done_and_one_every_ten_seconds_how_far_it_is(

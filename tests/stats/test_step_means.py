@@ -8,7 +8,7 @@ import pytest
 from simulated_processes import resembling, stalling
 
 from gpubench.analysis.certainty.distributions import t_quantile
-from gpubench.analysis.certainty.steps import FEWEST_STEPS, effective, step_mean
+from gpubench.stats.steps import FEWEST_STEPS, effective, step_mean
 
 
 def test_batches_by_hand():

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.certainty.mean_estimate import mean, variance
+from gpubench.stats.estimates import mean, variance
 
 FEWEST_STEPS = 40
 BATCHES = 8

@@ -8,9 +8,8 @@ from rich.console import Console
 from whole_rows import changed, row_with
 
 from gpubench.basics.words import ANSI
-from gpubench.report.ending_lines import finished_line, group_line
-from gpubench.report.live import LiveView, PlainView, QuietView, view
-from gpubench.report.live_progress import LiveProgress, clock, frame
+from gpubench.render.live import LiveView, PlainView, QuietView, view
+from gpubench.render.running import LiveProgress, clock, finished_line, frame, group_line
 from gpubench.schema.verdict import Verdict
 
 OK = row_with(status="ok", epoch_time_s=3.214, gpu_mem_mib=2435.0)

@@ -1,15 +1,21 @@
-"""How far a sweep is while a trial runs: in three lines, and as a bar for each round."""
+"""What a sweep says of a trial that runs, of one that has ended, and of a round, in lines of text."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpubench.basics.encodable import encodable
 from gpubench.basics.rounding import half_up
-from gpubench.basics.words import clean
-from gpubench.plan.outlook import place
+from gpubench.basics.words import LOGGED, WORDS, clean, listed
+from gpubench.core.prediction import find_overlap
+from gpubench.core.report import Report
+from gpubench.plan.max_batch import are_tries
+from gpubench.plan.outlook import Left, place
 from gpubench.plan.rounds import Rounds
+from gpubench.render.words import format_number, name_leader, write_certainty
+from gpubench.schema.row import Row
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -28,6 +34,8 @@ class LiveProgress:
     """Trials finished, skipped or reused so far; the running one is number `done + 1`."""
     total: int
     trial_label: str
+    trial_id: str = ""
+    """Of the running unit's first job."""
     epoch: int | None = None
     """From 1, warm-up included."""
     epochs: int | None = None
@@ -58,8 +66,13 @@ class LiveProgress:
     note: str = ""
     """What else there is to say: "warm-up", "evaluating", "waiting for the other jobs"."""
 
+    @property
+    def part(self) -> float:
+        """How far the running trial is in its steps, from 0 to 1."""
+        return self.step / self.steps if self.steps and self.step is not None else 0.0
 
-def frame(progress: LiveProgress, width: int, encoding: str = "utf-8") -> Text:
+
+def write_progress(progress: LiveProgress, width: int, encoding: str = "utf-8") -> Text:
     """What is told of the trial under way: three lines, each at most `width` cells wide."""
     from rich.text import Text
 
@@ -117,7 +130,7 @@ def _left(progress: LiveProgress) -> str:
     return f"longer than planned, {left}" if progress.is_late else left
 
 
-def rounds_bar(number: int, rounds: Rounds, done: int, total: int, width: int) -> Text:
+def draw_rounds(number: int, rounds: Rounds, done: int, total: int, width: int) -> Text:
     """`round 2 of 5  ━━━━━━ ━━──── ────── ────── ──────  2 of 6 done`, at most `width` cells wide.
 
     A bar for each round; one bar, of this round, where nobody knows how many they will be, or they are too many.
@@ -152,3 +165,71 @@ def clock(seconds: float) -> str:
     hours, rest = divmod(whole, 3600)
     minutes, seconds = divmod(rest, 60)
     return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+# ---- what has ended ----
+
+
+def finished_line(number: int, total: int, label: str, row: Row) -> str:
+    """`[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB`, or how it ended and why."""
+    status = str(row.status)
+    parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
+    if status == "ok":
+        if row.epoch_time_s is not None and not are_tries(row.experiment or "", [row]):
+            parts.append(f"epoch {half_up(row.epoch_time_s, 2)} s")
+        parts += [f"{half_up(row.gpu_mem_mib):,} MiB"] if row.gpu_mem_mib is not None else []
+        if row.until_top1 is not None and row.top1_pct is not None:
+            parts.append(top1_so_far(row.top1_pct, row.until_top1))
+    elif status != "oom" and row.reason:
+        parts.append(row.reason.strip().splitlines()[0])
+    return clean("  ".join(parts))
+
+
+def group_line(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
+    """`[4/6] 3 copies  ok  2.61 s, 2.60 s, 2.62 s (2.01, 2.00 and 2.02 times alone): some overlap (gain 0.25)`.
+
+    Of a group that ended otherwise: how, which job was the first cause, and why.
+    """
+    cause = find_cause(rows)
+    status = str(cause.status)
+    parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
+    if status == "ok":
+        parts.append(_write_times(rows))
+    else:
+        reason = [line.strip() for line in (cause.reason or "").strip().splitlines()[:1]]
+        job = [f"job {cause.job}"] if status != "skipped" and cause.job else []
+        parts.append(": ".join([*job, *reason]))
+    return clean("  ".join(part for part in parts if part))
+
+
+def find_log(row: Row) -> str:
+    """The file with the output of processes that failed; empty for what ended otherwise."""
+    return clean(row.log) if row.status in LOGGED and row.log else ""
+
+
+def find_cause(rows: Sequence[Row]) -> Row:
+    """The first job that ended badly by itself: others are skipped because of it. The first job where all are ok."""
+    bad = [row for row in rows if row.status != "ok"]
+    return next((row for row in bad if row.status != "skipped"), (bad or rows)[0])
+
+
+def _write_times(rows: Sequence[Row]) -> str:
+    times = [row.epoch_time_s for row in rows if row.epoch_time_s is not None]
+    slowdowns = [row.slowdown for row in rows if row.slowdown is not None]
+    gain = rows[0].overlap_gain
+    text = ", ".join(f"{half_up(time, 2)} s" for time in times)
+    if len(slowdowns) == len(rows):
+        text += f" ({listed([format_number(value, 2) for value in slowdowns])} times alone)"
+    if gain is not None:
+        text += f": {find_overlap(gain)} overlap (gain {format_number(gain, 2)})"
+    return text
+
+
+def round_line(number: int, rounds: Rounds, report: Report, left: Left) -> str:
+    """`round 2 of 5: 128 leads; widest interval ±4 % (batch 16); about 3 min left`, once a round is over."""
+    leader = name_leader(report)
+    certainty = write_certainty(report)
+    if not certainty and report.facts.processes[1] < 2:
+        certainty = "each row is of one process" if report.facts.processes[1] else "no row has a time"
+    parts = [f"{leader} leads" if leader else "", certainty, str(left) if left.seconds else ""]
+    return f"{place(number, rounds)}: {'; '.join(filter(None, parts))}"

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 from screen import Screen
 
-from gpubench.report.area import Area
+from gpubench.render.area import Area
 
 
 class Watched:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 import pytest
+from gpubench.report.standing import round_line, standing
 from rich.console import Console
 from screen import Screen
 from test_groups_told import alone, group
@@ -14,9 +15,8 @@ from test_tables import row
 
 from gpubench.plan.outlook import Left
 from gpubench.plan.rounds import ONE, Rounds
-from gpubench.report.live import LiveView, PlainView, QuietView, view
-from gpubench.report.live_progress import LiveProgress, rounds_bar
-from gpubench.report.standing import round_line, standing
+from gpubench.render.live import LiveView, PlainView, QuietView, view
+from gpubench.render.running import LiveProgress, rounds_bar
 from gpubench.report.table import Table, build
 from gpubench.schema.row import Row
 
