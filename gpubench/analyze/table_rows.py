@@ -208,8 +208,13 @@ def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
 
 def find_word(claims: Iterable[Claim]) -> Word:
     """How sure several claims are together: the least sure word of those that are decided; unknown where none is."""
-    words = {claim.decided.word for claim in claims} - {"unknown"}
-    return "likely" if "likely" in words else "sure" if words else "unknown"
+    return join_certainty(claim.decided.word for claim in claims)
+
+
+def join_certainty(words: Iterable[Word]) -> Word:
+    """The least sure of words that are not unknown; unknown where all are."""
+    known = set(words) - {"unknown"}
+    return "likely" if "likely" in known else "sure" if known else "unknown"
 
 
 def average_rounds(samples: Samples) -> dict[Hashable, float]:
