@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.analyze.grid import plain
-from gpubench.analyze.series import DEVICES, Fields, combine
+from gpubench.analyze.series import DEVICES, combine
 from gpubench.analyze.table_rows import Figures, Samples, TableRows, plan_rounds
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
@@ -45,12 +45,11 @@ class BatchSeries:
 
 def find_series(rows: TableRows) -> list[BatchSeries]:
     """The series along the batch size, of what ran alone; none where it does not vary by itself."""
-    alone = rows.summary[rows.summary["group"].isna()]
+    alone, fields = rows.summary, rows.fields
     is_target = bool(alone["until_top1"].notna().any())  # who trains to a target asks for that
-    is_shared = len(alone) < len(rows.summary)  # beside groups, trials alone are what jobs are compared with
+    is_shared = bool(rows.is_job.any())  # beside groups, trials alone are what jobs are compared with
     if rows.axis != "batch_size" or rows.is_of_tries or is_target or is_shared:
         return []
-    fields = Fields.of(alone)
     along, _ = fields.series("batch_size", rows.tied)
     devices = [
         fields.codes[name] for name in DEVICES if name in rows.tied

@@ -77,7 +77,7 @@ def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built
     summary, members = summarize(runs)
     summary["unit"] = _number_units(summary)
     fields = Fields.of(summary)
-    order = _order_rows(fields, axis, tied)
+    order = _order_rows(summary, fields, axis, tied)
     fields = fields.take(order)
     summary, members = _reorder(summary, members, order)
     repeats = summary["repeats"].to_numpy()
@@ -138,10 +138,11 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
 
     Without an id, the second row of a job is one of a second group of that name.
     """
-    jobs = summary[summary["group"].notna()]
+    jobs = summary.loc[summary["group"].notna(), ["group", "group_id", "job", "allowance"]]
     group, ids = encode(jobs["group"]), encode(jobs["group_id"])
     has_id = ids >= 0
-    again = jobs.groupby(["group", "job"], dropna=False).cumcount().to_numpy()
+    namesakes = pd.Series(combine(len(jobs), [group, encode(jobs["job"])]))
+    again = namesakes.groupby(namesakes).cumcount().to_numpy()
     unit = combine(
         len(jobs),
         [group, ids, np.where(has_id, encode(jobs["allowance"]), -1), np.where(has_id, -1, again)],
@@ -152,10 +153,10 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
     return pd.Series(numbers, index=jobs.index, dtype="Int64").reindex(summary.index)
 
 
-def _order_rows(fields: Fields, axis: str | None, tied: tuple[str, ...]) -> Any:
+def _order_rows(summary: Summary, fields: Fields, axis: str | None, tied: tuple[str, ...]) -> Any:
     """The places of the rows in the order of reading: series by series, each ascending along `axis`; then groups."""
-    summary, alone = fields.frame, np.flatnonzero(fields.alone)
-    jobs = summary[~fields.alone]
+    alone = np.flatnonzero(fields.alone)
+    jobs = summary.loc[~fields.alone, ["job", "unit"]]
     if axis and len(alone):
         named, every = fields.take(alone).series(axis, tied)
         begin = pd.Series(np.arange(len(every))).groupby(every).transform("min").to_numpy()
@@ -348,14 +349,17 @@ def _find_alone(rows: Rows, members: Members, runs: Runs) -> None:
     """The row of the same trial alone of each job of several processes, where all its runs were compared with one."""
     ok = members[members["is_ok"]]
     row = ok["row"].to_numpy()
-    mine = runs.loc[ok["run"], ["trial_id", "solo_id", "machine"]].assign(row=row)
-    keys = ["trial_id", "machine"]
-    solos = mine[~rows.is_job[row]].drop_duplicates(keys, keep="last").set_index(keys)["row"].rename("alone")
-    jobs = mine[rows.is_job[row] & (rows.repeats > 1)[row]]
-    jobs = jobs.drop(columns="trial_id").rename(columns={"solo_id": "trial_id"})
-    beside = jobs.join(solos, on=keys).dropna(subset="alone").groupby("row")["alone"]
-    only = beside.first()[beside.nunique() == 1]
-    rows.labels["alone"][only.index] = only.astype("int64")
+    mine = runs.loc[ok["run"], ["trial_id", "solo_id", "machine"]]
+    is_job = rows.is_job[row]
+    trials = mine["trial_id"].where(~is_job, mine["solo_id"])
+    key = combine(len(row), [encode(trials), encode(mine["machine"])])
+    solo = np.full(len(row), -1)  # of each key
+    solo[key[~is_job]] = row[~is_job]
+    is_compared = is_job & (rows.repeats > 1)[row] & (solo[key] >= 0)
+    least, most = np.full(rows.size, rows.size), np.full(rows.size, -1)
+    np.minimum.at(least, row[is_compared], solo[key[is_compared]])
+    np.maximum.at(most, row[is_compared], solo[key[is_compared]])
+    rows.labels["alone"] = np.where(least == most, most, -1)
 
 
 def _fill_gain(rows: Rows, jobs: Places) -> None:

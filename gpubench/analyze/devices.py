@@ -44,6 +44,8 @@ def make_findings(
     rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
 ) -> list[DevicesFinding]:
     """What the decided claims come to: a finding a strategy, that with the best rate first."""
+    if not claims:
+        return []
     families: dict[str, list[Claim]] = {}
     for claim in claims:
         families.setdefault(claim.family, []).append(claim)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from gpubench.analyze.derive import LABELS, build_summary, sharing_word
@@ -415,18 +416,14 @@ def name_full(facts: GroupFacts) -> str | None:
 
 
 def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summary, Members]:
-    current = runs[~runs["superseded"]]
     tables: list[Table] = []
     summaries: list[Summary] = []
     members: list[Members] = []
     label = 0
-    for name in dict.fromkeys([*planned.members, *current["experiment"]]):
-        mine = pd.concat(
-            [_listed_runs(current, planned.members.get(name, ())), _unlisted_runs(current, name, planned)]
-        )
-        kinds = list(dict.fromkeys(mine["kind"]))
+    for name, mine in _order_runs(runs, planned).items():
+        kinds = list(dict.fromkeys(runs["kind"].iloc[mine]))
         for kind in kinds:
-            alike = mine[mine["kind"] == kind]
+            alike = runs.iloc[mine[(runs["kind"].iloc[mine] == kind).to_numpy()]]
             axes = planned.axes.get(name, [])
             title = clean(f"{name}, {kind}" if len(kinds) > 1 else name)
             is_of_tries = are_tries_of(title, alike)
@@ -457,23 +454,30 @@ def are_tries_of(name: str, runs: Runs) -> bool:
     return are_tries(name, [Row(fields={"steps": known}) for known in steps])
 
 
-def _listed_runs(runs: Runs, ids: Sequence[str]) -> Runs:
-    """Those of these trials, in their order."""
-    places = {trial: place for place, trial in enumerate(ids)}
-    listed_runs = runs[runs["trial_id"].isin(places)]
-    return listed_runs.iloc[np.argsort(listed_runs["trial_id"].map(places).to_numpy(), kind="stable")]
+def _order_runs(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.int64]]:
+    """Experiment -> the places of its runs that count: those that its plans list in their order, then the others."""
+    is_current = ~runs["superseded"].to_numpy()
+    listed = {trial for ids in planned.members.values() for trial in ids}
+    is_unlisted = is_current & ~runs["trial_id"].isin(listed).to_numpy()
+    order = {}
+    for name in dict.fromkeys([*planned.members, *runs["experiment"][is_current]]):
+        places = {trial: place for place, trial in enumerate(planned.members.get(name, ()))}
+        place = runs["trial_id"].map(places).to_numpy("float64")
+        mine = np.flatnonzero(is_current & ~np.isnan(place))
+        others = np.flatnonzero(is_unlisted & (runs["experiment"] == name).to_numpy())
+        order[name] = np.concatenate(
+            [mine[np.argsort(place[mine], kind="stable")], _sort_by_fields(runs, others)]
+        )
+    return order
 
 
-def _unlisted_runs(runs: Runs, name: str, planned: PlannedRows) -> Runs:
-    """Those of this experiment that no plan lists, sorted by what varies: records come in no useful order."""
-    every = {trial for ids in planned.members.values() for trial in ids}
-    mine = runs[(runs["experiment"] == name) & ~runs["trial_id"].isin(every)]
-    if len(mine) < 2:
-        return mine
-    fields = Fields.of(mine).varied()
-    keys = [mine[column].map(_sort_key) for column in ("group", *fields, "repeat")]
-    order = sorted(range(len(mine)), key=list(zip(*keys, strict=True)).__getitem__)
-    return mine.iloc[order]
+def _sort_by_fields(runs: Runs, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Places of runs that no plan lists, by what varies among them: records come in no useful order."""
+    if len(places) < 2:
+        return places
+    mine = runs.iloc[places]
+    keys = [mine[column].map(_sort_key) for column in ("group", *Fields.of(mine).varied(), "repeat")]
+    return places[sorted(range(len(mine)), key=list(zip(*keys, strict=True)).__getitem__)]
 
 
 def _sort_key(value: Any) -> tuple[int, Any]:

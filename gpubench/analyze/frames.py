@@ -138,28 +138,31 @@ def number_configurations(runs: Runs) -> pd.DataFrame:
     which has none yet, joins the first.
     """
     size = len(runs)
-    positions = np.arange(size)
-    ids = runs["config_id"].where(runs["config_id"] != "", pd.Series(positions, index=runs.index).astype(str))
+    position = np.arange(size)
+    ids = runs["config_id"].where(runs["config_id"] != "", pd.Series(position, index=runs.index).astype(str))
     config = combine(size, [encode(ids), encode(runs["group"]), encode(runs["job"])])
     hardware = hardware_of(runs)
     is_placed = runs["machine"].notna().to_numpy()
     got = [encode(hardware), *(encode(runs[name]) for name in ("cpus", "workers", "allowance"))]
     place = combine(size, got)
-    frame = pd.DataFrame({"config": config, "place": place, "position": positions, "is_placed": is_placed})
-    placed = frame[is_placed]
-    first = placed.drop_duplicates("config").set_index("config")["place"]
-    homeless = ~is_placed & frame["config"].isin(first.index).to_numpy()
-    frame.loc[homeless, "place"] = first.reindex(frame.loc[homeless, "config"]).to_numpy()
-    frame.loc[~is_placed & ~homeless, "place"] = -1
-    begin = frame[~homeless].groupby(["config", "place"])["position"].min().rename("begin")
-    frame = frame.join(begin, on=["config", "place"])
-    frame["is_bad"] = (runs["status"] != "ok").to_numpy()
-    frame["is_homeless"] = homeless
-    frame["hardware"] = hardware.to_numpy()
-    frame = frame.sort_values(["config", "begin", "is_bad", "is_homeless", "position"], kind="stable")
-    is_new = (frame[["config", "begin"]] != frame[["config", "begin"]].shift()).any(axis=1)
-    frame["row"] = is_new.cumsum() - 1
-    return frame.reset_index(drop=True)
+    first_place = np.full(size, -1)  # of each configuration
+    first_place[config[is_placed][::-1]] = place[is_placed][::-1]
+    place = np.where(is_placed, place, first_place[config])
+    is_joining = ~is_placed & (place >= 0)
+    row = combine(size, [config, place])
+    begin = np.full(size, size)
+    np.minimum.at(begin, row[~is_joining], position[~is_joining])
+    is_bad = (runs["status"] != "ok").to_numpy()
+    order = np.lexsort((is_joining, is_bad, begin[row], config))
+    number = np.cumsum(np.diff(row[order], prepend=-1) != 0) - 1
+    return pd.DataFrame(
+        {
+            "row": number,
+            "position": order,
+            "is_bad": is_bad[order],
+            "hardware": hardware.to_numpy(dtype=object)[order],
+        }
+    )
 
 
 def hardware_of(runs: Runs) -> pd.Series[Any]:

@@ -10,7 +10,10 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from gpubench.analyze import devices
+from gpubench.analyze.series import combine
 from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, list_open, list_rows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import NetworkSizeFinding
@@ -27,7 +30,8 @@ def make_claims(rows: TableRows) -> list[Claim]:
     Series are of one strategy on equally many devices against equally many, and of one batch size where networks were
     measured with several. A network whose size is not known is in none.
     """
-    if len(rows.alone.drop_duplicates(list(NETWORK))) < FEWEST_NETWORKS:
+    networks = combine(len(rows.summary), [rows.fields.codes[name] for name in NETWORK])
+    if len(np.unique(networks[rows.is_compared])) < FEWEST_NETWORKS:
         return []
     summary = rows.summary.assign(devices=devices.count_devices(rows.summary))
     gmacs = summary["gmacs_per_image"].astype("float64").fillna(0)
@@ -65,6 +69,8 @@ def make_findings(
     rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
 ) -> list[NetworkSizeFinding]:
     """What the decided claims come to, a finding a series."""
+    if not claims:
+        return []
     findings = []
     counts = devices.count_devices(rows.summary)
     for _, group in itertools.groupby(claims, key=lambda claim: claim.series):

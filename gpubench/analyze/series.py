@@ -50,6 +50,9 @@ IMPLIED = frozenset(CANDIDATES) - set(ALLOTTED)
 """Fields that may follow an axis by themselves: CPUs and loaders are looked at apart."""
 IN_WORDS = ("gpu_ids", "workers")
 """Fields that may be left to the machine in a way that makes unlike values one."""
+AUTO_FLAGS = ("is_asked_known", *(f"is_{field}_auto" for field in IN_WORDS))
+PLACES = ("machine", "gpu_name", "cpu_name", "group", "job")
+"""Columns beside the fields that say where a row ran."""
 
 
 def encode(values: Any) -> Codes:
@@ -92,8 +95,9 @@ class Fields:
     """The trial fields of rows as codes."""
 
     codes: Mapping[str, Codes]
-    """Of CANDIDATES, `machine` and `group`."""
+    """Of CANDIDATES and of PLACES."""
     frame: pd.DataFrame
+    """Their values, and what was left to the machine."""
     is_first_gpus: Mask
     """Whether GPU ids are the first so many (0, 1, …), and so tell no more than how many there are."""
 
@@ -105,10 +109,11 @@ class Fields:
             values = frame[name]
             default = BEFORE.get(name)
             codes[name] = encode(values if default is None else values.fillna(default))
-        codes |= {name: encode(frame[name]) for name in ("machine", "group")}
+        codes |= {name: encode(frame[name]) for name in PLACES if name in frame}
         different = frame["gpu_ids"].drop_duplicates().dropna()
         counting = {ids for ids in different if ids == tuple(range(len(ids)))}
-        return cls(codes=codes, frame=frame, is_first_gpus=frame["gpu_ids"].isin(counting).to_numpy())
+        is_first_gpus = frame["gpu_ids"].isin(counting).to_numpy()
+        return cls(codes=codes, frame=frame[[*codes, *AUTO_FLAGS]], is_first_gpus=is_first_gpus)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -184,14 +189,11 @@ class Fields:
                 differing.append(field)
         return differing
 
-    def _encode(self, field: str) -> Codes:
-        return self.codes[field] if field in self.codes else encode(self.frame[field])
-
     def is_determined(self, field: str, by: Collection[str]) -> bool:
         """Whether rows that are equal in all of `by` never differ in `field`."""
         if self.counts[field] <= 1:
             return True
-        groups = combine(len(self), [self._encode(name) for name in by])
+        groups = combine(len(self), [self.codes[name] for name in by])
         known = self.codes[field] >= 0 if field in AUTO else np.ones(len(self), dtype=bool)
         both = combine(len(self), [groups, self.codes[field]])
         return len(np.unique(both[known])) == len(np.unique(groups[known]))
@@ -230,8 +232,8 @@ class Fields:
         values = {}
         for name in CANDIDATES:
             if self.counts[name] == 1:
-                known = self.frame[name].dropna()
-                value = known.iloc[0] if len(known) else BEFORE.get(name)
+                known = self.frame[name].dropna().array[:1]
+                value = known[0] if len(known) else BEFORE.get(name)
                 if value is not None:
                     values[name] = value.item() if isinstance(value, np.generic) else value
         return values

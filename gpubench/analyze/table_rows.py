@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.folder import Folder, Table
-from gpubench.analyze.series import Axes
+from gpubench.analyze.series import Axes, Fields, Mask
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import first as first_host
@@ -62,10 +62,24 @@ class TableRows:
         return self.runs[(self.runs["status"] == "ok") & self.runs["row"].isin(self.summary.index)]
 
     @cached_property
+    def fields(self) -> Fields:
+        """The trial fields of all rows."""
+        return Fields.of(self.summary)
+
+    @cached_property
+    def is_job(self) -> Mask:
+        """Which rows are of jobs of groups."""
+        return self.summary["group"].notna().to_numpy()
+
+    @cached_property
+    def is_compared(self) -> Mask:
+        """Which rows are of trials that ran alone and have a rate."""
+        return ~self.is_job & self.summary.index.isin(list(self.rates))
+
+    @cached_property
     def alone(self) -> pd.DataFrame:
         """The rows of trials that ran alone and have a rate."""
-        is_timed = self.summary.index.isin(list(self.rates))
-        return self.summary[self.summary["group"].isna() & is_timed]
+        return self.summary[self.is_compared]
 
     @cached_property
     def rates(self) -> Figures:
@@ -112,16 +126,22 @@ class TableRows:
 
     def collect(self, values: pd.Series[Any]) -> Figures:
         """A figure of processes that ended ok, a line each, by row; those that are not known or 0 are left out."""
-        runs = self.ended.loc[values.index[np.isfinite(values.astype("float64")) & (values > 0)]]
-        keys = runs[["row", "round", "repeat"]].astype("float64").fillna(-1).astype("int64")
-        keys["host"] = [first_host(host) if isinstance(host, str) else "" for host in runs["host"]]
-        keys["number"] = keys.groupby(list(keys)).cumcount()
+        numbers = values.reindex(self.ended.index).to_numpy("float64", na_value=np.nan)
         figures: dict[int, dict[Hashable, float]] = {}
-        for (row, *key), value in zip(
-            keys.itertuples(index=False), values.loc[runs.index].astype("float64"), strict=True
-        ):
-            figures.setdefault(row, {})[tuple(key)] = value
+        twins: Counter[Hashable] = Counter()
+        for (row, *place), value in zip(self._places, numbers.tolist(), strict=True):
+            if 0 < value < math.inf:
+                figures.setdefault(row, {})[(*place, twins[row, *place])] = value
+                twins[row, *place] += 1
         return figures
+
+    @cached_property
+    def _places(self) -> list[tuple[int, int, int, str]]:
+        """Of each process that ended ok its row, its round, its repeat, and its node."""
+        ended = self.ended
+        numbers = [ended[name].to_numpy("int64", na_value=-1).tolist() for name in ("row", "round", "repeat")]
+        nodes = [first_host(host) if isinstance(host, str) else "" for host in ended["host"]]
+        return list(zip(*numbers, nodes, strict=True))
 
     def find_noise(self, *rows: int) -> float | None:
         """The most that any of these rows was seen to vary by."""
@@ -188,8 +208,13 @@ def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
 
 def find_word(claims: Iterable[Claim]) -> Word:
     """How sure several claims are together: the least sure word of those that are decided; unknown where none is."""
-    words = {claim.decided.word for claim in claims} - {"unknown"}
-    return "likely" if "likely" in words else "sure" if words else "unknown"
+    return join_certainty(claim.decided.word for claim in claims)
+
+
+def join_certainty(words: Iterable[Word]) -> Word:
+    """The least sure of words that are not unknown; unknown where all are."""
+    known = set(words) - {"unknown"}
+    return "likely" if "likely" in known else "sure" if known else "unknown"
 
 
 def average_rounds(samples: Samples) -> dict[Hashable, float]:

@@ -95,8 +95,8 @@ def make_findings(
 
 def list_tasks(summary: pd.DataFrame) -> list[pd.DataFrame]:
     """The rows of trials alone that trained until a top-1, by target."""
-    is_asked = summary["until_top1"].notna() & summary["machine"].notna()
-    members = summary[summary["group"].isna() & is_asked]
+    is_asked = summary["until_top1"].notna() & summary["machine"].notna() & summary["group"].isna()
+    members = summary[is_asked] if is_asked.any() else summary[:0]
     return [part for _, part in members.groupby(list(TASK), sort=False, dropna=False)]
 
 

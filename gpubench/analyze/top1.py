@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.series import CANDIDATES, Fields, asked_fields, combine, tied_fields
+from gpubench.analyze.series import CANDIDATES, asked_fields, combine, tied_fields
 from gpubench.analyze.table_rows import TableRows, list_rows
 from gpubench.core.claims import Claim, Design, Word
 from gpubench.core.findings import Top1Finding
@@ -30,9 +30,11 @@ and it is about the least that five seeds show that lie half a point (a standard
 def make_claims(rows: TableRows) -> list[Claim]:
     """Two claims a pair of rows, field by field: that they differ, and that they are equal."""
     seeds = find_seeds(rows)
-    judged = rows.alone[rows.alone.index.isin(list(seeds)) & rows.alone["until_top1"].isna()]
-    if judged.empty:
+    summary = rows.summary
+    is_judged = rows.is_compared & summary.index.isin(list(seeds)) & summary["until_top1"].isna().to_numpy()
+    if is_judged.sum() < 2:
         return []
+    judged = summary.loc[is_judged, ["val_images", *rows.varied]]
     designs: tuple[tuple[Design, float], ...] = (("paired", 0.0), ("equal", MARGIN))
     claims = []
     compared = set()
@@ -67,13 +69,14 @@ def make_findings(
     round_minutes: float | None = None,  # noqa: ARG001  # seeds take trainings of their own
 ) -> list[Top1Finding]:
     """What the decided claims come to: a finding a field, along words one for each two values."""
+    if not claims:
+        return []
     seeds = find_seeds(rows)
-    fields = Fields.of(rows.summary)
     sides: dict[tuple[str, object, object], list[Claim]] = {}
     for claim in claims:
         field = claim.family.split(":")[1]
         values = [rows.get(row, field) for row in (claim.candidate, claim.baseline)]
-        key = (field, None, None) if fields.is_numeric(field) else (field, *values)
+        key = (field, None, None) if rows.fields.is_numeric(field) else (field, *values)
         sides.setdefault(key, []).append(claim)
     findings = []
     for (field, value, baseline), members in sides.items():
@@ -106,7 +109,8 @@ def _find_best(words: Sequence[Word]) -> Word:
 
 def find_seeds(rows: TableRows) -> dict[int, list[float]]:
     """The top-1 of each of a row's repeats, which differ in their seed, in per cent; of several rounds the first."""
-    ended = rows.ended.dropna(subset=["top1_pct"]).sort_values("round", kind="stable")
+    ended = rows.ended[["row", "repeat", "round", "top1_pct"]]
+    ended = ended[ended["top1_pct"].notna()].sort_values("round", kind="stable")
     first = ended.drop_duplicates(["row", "repeat"])
     seeds: dict[int, list[float]] = first.groupby("row")["top1_pct"].agg(list).to_dict()  # type: ignore[assignment]
     return seeds
@@ -116,7 +120,7 @@ def list_pairs(rows: TableRows, judged: pd.DataFrame, field: str) -> list[tuple[
     """Rows that differ in `field`, and in what moves with it, alone, each with the one that it is compared with."""
     if field in (*ANOTHER_TASK, *ALLOTTED) or len(judged) < 2:
         return []
-    fields = Fields.of(judged)
+    fields = rows.fields.take(rows.summary.index.isin(judged.index))
     asked = asked_fields(rows.axes)
     implied = {
         name
@@ -135,5 +139,5 @@ def list_pairs(rows: TableRows, judged: pd.DataFrame, field: str) -> list[tuple[
         frame["other"] = frame.groupby("place")["label"].transform("first")
     frame = frame[frame["other"].notna() & (frame["other"] != frame["label"])]
     others = frame["other"].astype("int64")
-    differ = frame["value"].to_numpy() != judged[field].loc[others].to_numpy()
+    differ = frame["value"].to_numpy() != judged.loc[others, field].to_numpy()
     return [(int(row), int(other)) for row, other in zip(frame["label"][differ], others[differ], strict=True)]

@@ -90,9 +90,13 @@ def list_pairs(rows: TableRows, field: str) -> Iterator[list[tuple[int, int]]]:
     The first value is that which stands first in the table of those that stand beside another one: `single` never does
     on two devices. Jobs of groups are in no pair, nor are rows of which several are at one place.
     """
-    alone = rows.alone
+    fields = rows.fields.take(rows.is_compared)
     frame = pd.DataFrame(
-        {"place": find_places(alone, field), "value": encode(alone[field]), "label": alone.index}
+        {
+            "place": find_places(fields, field),
+            "value": encode(fields.frame[field]),
+            "label": fields.frame.index,
+        }
     )
     frame = frame[~frame.duplicated(["place", "value"], keep=False)]
     frame = frame[frame.duplicated("place", keep=False)]
@@ -103,14 +107,13 @@ def list_pairs(rows: TableRows, field: str) -> Iterator[list[tuple[int, int]]]:
         yield list(zip(members["label"], members["place"].map(baselines), strict=True))
 
 
-def find_places(frame: pd.DataFrame, field: str) -> Codes:
+def find_places(fields: Fields, field: str) -> Codes:
     """A number for each row, equal in rows that differ in nothing but `field` and what follows from it by itself."""
-    fields = Fields.of(frame)
     following = [name for name in CANDIDATES if field in FOLLOWS.get(name, ())]
     free = {field, *following}
     codes = [fields.told_apart(name, free) for name in CANDIDATES if name not in free]
-    codes += [np.where(_is_by_itself(frame, name, field), -1, fields.codes[name]) for name in following]
-    return combine(len(frame), [*codes, fields.codes["machine"]])
+    codes += [np.where(_is_by_itself(fields.frame, name, field), -1, fields.codes[name]) for name in following]
+    return combine(len(fields), [*codes, fields.codes["machine"]])
 
 
 def _is_by_itself(frame: pd.DataFrame, name: str, field: str) -> pd.Series[bool]:
