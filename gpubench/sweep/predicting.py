@@ -10,10 +10,11 @@ from typing import Any
 
 from gpubench.analyze.frames import Runs, runs_of
 from gpubench.analyze.grid import list_rows
-from gpubench.analyze.predict import SLICING, find_gradient_wait, make_demand, predict_slowdowns
+from gpubench.analyze.predict import find_gradient_wait, make_demand
 from gpubench.core.prediction import PredictedGroup, PredictedJob
 from gpubench.plan.plan import Unit
 from gpubench.plan.resolve import Resolved
+from gpubench.plan.slowdowns import SLICING, predict_slowdowns
 from gpubench.record.together import GroupPrediction
 from gpubench.results.rows import row_of
 from gpubench.schema.record import Record

@@ -14,6 +14,7 @@ from gpubench.analyze.looks import list_open_questions
 from gpubench.analyze.questions import answer_table, report_table
 from gpubench.analyze.report import build_report
 from gpubench.analyze.table_rows import collect_rows
+from gpubench.analyze.view import WHOLE, View
 from gpubench.basics.collector import collector_paused
 from gpubench.core.report import Report
 from gpubench.plan.plan import Plan
@@ -23,7 +24,7 @@ from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
 __all__ = ["complete_rows", "find_open_questions", "report_plan", "stand", "write_folder"]
-AT_FIRST = ("images_per_s", "epoch_time_s")
+AT_FIRST = View(added=("images_per_s", "epoch_time_s"))
 """Columns of a table before anything of it is measured."""
 
 
@@ -56,7 +57,7 @@ def _report_early(folder: Folder, table: Table) -> Report:
     rows = collect_rows(folder, table)
     findings = answer_table(rows)
     is_measured = bool((rows.summary["repeats"] > 0).any())
-    return build_report(table, rows, findings, () if findings or is_measured else AT_FIRST)
+    return build_report(table, rows, findings, WHOLE if findings or is_measured else AT_FIRST)
 
 
 def write_folder(results: Results, records: Sequence[Record], skips: Mapping[str, str]) -> list[str]:
