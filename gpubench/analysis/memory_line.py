@@ -13,102 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpubench.analysis.alike import devices
-from gpubench.analysis.certainty.distributions import t_quantile
-from gpubench.analysis.certainty.mean_estimate import LEVEL, mean
 from gpubench.analysis.growth import gpu_mem
 from gpubench.basics.words import number
 from gpubench.schema.row import Row
+from gpubench.stats.memory_line import FEWEST_SIZES, fit_largest
 
-FEWEST_SIZES = 3
-"""Sizes from which a line tells its own doubt."""
 FAR = 1.5
 """From so many times the largest size that ran on, it is said how far a line through smaller ones leads."""
-OFF_PCT = 3.0
-"""Per cent of its memory by which a size may lie off the line."""
 WIDE = 2.0
 """An interval that reaches so many times as far as its value, or so small a part of it, tells nothing."""
-LEAST_ERROR_MIB = 20.0
-"""Torch's allocator asks for memory in blocks of this size: no line is surer than that."""
 BY_DRIVER = ("nvml-process", "nvml-device-delta", "published-log")
 """Sources of memory that hold all that a card must have; the allocator's own count leaves CUDA's context out."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
-    """A least-squares line through points."""
-
-    count: int
-    middle: float
-    """Mean batch size."""
-    height: float
-    """Mean memory, in MiB."""
-    slope: float
-    """MiB an image."""
-    spread: float
-    """Sum of squares of the batch sizes about their mean."""
-    error: float
-    """Standard deviation of the points about the line, in MiB."""
-
-    def at(self, batch: float) -> float:
-        """The memory that the line says of a batch size, in MiB."""
-        return self.height + self.slope * (batch - self.middle)
-
-    def half_width(self, batch: float) -> float:
-        """Half the width of the 95 % interval in which the memory of a trial with this batch size lies."""
-        apart = (batch - self.middle) ** 2 / self.spread
-        return self._quantile * self.error * math.sqrt(1 + 1 / self.count + apart)
-
-    def reaches(self, room: float) -> tuple[float, float, float] | None:
-        """The batch size whose memory is `room`, and the ends of its 95 % interval.
-
-        Those between which the interval of `half_width` holds `room` (Fieller). None where memory is not shown to grow.
-        """
-        known = (self._quantile * self.error) ** 2
-        above = room - self.height
-        steep = self.slope**2 - known / self.spread
-        if self.slope <= 0 or steep <= 0:
-            return None
-        root = math.sqrt(known * (above**2 / self.spread + steep * (1 + 1 / self.count)))
-        low, high = (self.middle + (above * self.slope + sign * root) / steep for sign in (-1, 1))
-        return self.middle + above / self.slope, low, high
-
-    @property
-    def _quantile(self) -> float:
-        return t_quantile(1 - LEVEL / 2, self.count - 2)
-
-
-def line(points: Sequence[tuple[float, float]]) -> Line | None:
-    """The line through (batch size, MiB); None of fewer than FEWEST_SIZES sizes."""
-    if len({batch for batch, _ in points}) < FEWEST_SIZES:
-        return None
-    middle, height = (mean([point[place] for point in points]) for place in (0, 1))
-    spread = math.fsum((batch - middle) ** 2 for batch, _ in points)
-    slope = math.fsum((batch - middle) * (mib - height) for batch, mib in points) / spread
-    off = math.fsum((mib - height - slope * (batch - middle)) ** 2 for batch, mib in points)
-    error = math.sqrt(off / (len(points) - 2))
-    return Line(
-        count=len(points),
-        middle=middle,
-        height=height,
-        slope=slope,
-        spread=spread,
-        error=max(error, LEAST_ERROR_MIB),
-    )
-
-
-def straight(points: Sequence[tuple[float, float]]) -> Line | None:
-    """The line through as many of the largest sizes as lie on one; None where not even FEWEST_SIZES do."""
-    ordered = sorted(points)
-    for first in range(len(ordered) - FEWEST_SIZES + 1):
-        found = line(ordered[first:])
-        if found is not None and _off_pct(found, ordered[first:]) <= OFF_PCT:
-            return found
-    return None
-
-
-def _off_pct(found: Line, points: Sequence[tuple[float, float]]) -> float:
-    """By how much the point that lies farthest off the line does, in per cent of its memory."""
-    return max(100 * abs(mib - found.at(batch)) / mib for batch, mib in points)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,17 +46,6 @@ def room_of(row: Row) -> MemoryRoom | None:
             mib=total - kept, words=f"the {number(total - kept)} MiB that the driver leaves of a GPU"
         )
     return None if cap is None else MemoryRoom(mib=cap, words=f"the cap of {number(cap)} MiB")
-
-
-def guesses(rows: Sequence[Row], each: int) -> list[float]:
-    """Batch sizes at which memory may end by the line through these rows, the best first; none where there is no line.
-
-    `each`: batch sizes are multiples of it.
-    """
-    known, room = _weighed(rows)
-    found = straight([(_batch(row), gpu_mem(row) or 0.0) for row in known]) if room else None
-    reached = found.reaches(room.mib) if found and room else None
-    return [math.floor(one / each) * each for one in reached] if reached and _is_narrow(reached) else []
 
 
 def _weighed(rows: Sequence[Row]) -> tuple[list[Row], MemoryRoom | None]:
@@ -171,7 +75,7 @@ def largest_that_fits(rows: Sequence[Row]) -> str:
     ran = max(_batch(row) for row in rows if row.status == "ok")
     full = min((_batch(row) for row in rows if row.status == "oom" and _batch(row) > ran), default=None)
     tried = f"{ran:,} ran, {full:,} ran out of memory" if full else ""
-    found = straight([(_batch(row), gpu_mem(row) or 0.0) for row in known])
+    found = fit_largest([(_batch(row), gpu_mem(row) or 0.0) for row in known])
     reached = found.reaches(room.mib) if found else None
     if found is None or reached is None or not _is_narrow(reached):
         return (

@@ -39,6 +39,7 @@ from gpubench.sweep.job_time import job_time
 from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preflight import announced, check_given_gpus, check_hardware, look_around, other_load
 from gpubench.sweep.preparing import await_start, prepare
+from gpubench.sweep.run import load_tables
 from gpubench.sweep.run import run as run_sweep
 from gpubench.sweep.stored_plan import has_others, store_plan
 from gpubench.sweep.summary import Summary
@@ -256,6 +257,7 @@ def run(
     try:
         with view:
             look_around(work, planned, view, allow_busy=allow_busy)
+            load_tables()  # while torch starts
             if not (prepare(work, planned, view, stop) and await_start(work, planned, view, stop)):
                 return Summary(interrupted=True)
             return run_sweep(work, view, stop, lambda row: emit(row, mode))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
@@ -31,6 +32,7 @@ def run(
     A table that can't be written ends nothing: `work.unwritten` says so in the end. Raises UnusableError where no GPU
     is left and all that is left to run needs one.
     """
+    load_tables()
     try:
         summary = _run(RunningSweep.of(work, view, should_stop, emit))
     except BaseException:
@@ -38,6 +40,12 @@ def run(
         raise
     work.leave()
     return summary
+
+
+def load_tables() -> None:
+    """Imports what makes tables, so that nothing is imported while a trial is measured."""
+    importlib.import_module("gpubench.sweep.tables")
+    importlib.import_module("gpubench.sweep.predicting")
 
 
 def _run(running: RunningSweep) -> Summary:
