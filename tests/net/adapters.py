@@ -16,13 +16,9 @@ from held import CSVS, Claim, Figures, IntervalOf, Verdict
 
 from gpubench.analysis import over_processes, slowdown, top1
 from gpubench.analysis.certainty.interval import Interval
-from gpubench.analysis.comparing import compared
-from gpubench.analysis.matching import matched
 from gpubench.analysis.noise import process_interval
-from gpubench.analysis.repeats import merge_repeats
-from gpubench.analysis.varied import CANDIDATES, known
 from gpubench.commands.merge import merged
-from gpubench.report.reading import Reading, reading
+from gpubench.report.reading import reading
 from gpubench.report.table import Table
 from gpubench.schema.row import Row, TableRow
 
@@ -55,9 +51,6 @@ def analyze(folder: Path) -> Figures:
             figures.claims.append(claim)
             figures.verdicts.append(verdict)
         figures.verdicts += _sharing(table)
-    for claim, verdict in _comparisons(results):
-        figures.claims.append(claim)
-        figures.verdicts.append(verdict)
     return figures
 
 
@@ -168,30 +161,3 @@ def _top1(table: Table) -> Iterator[tuple[Claim, Verdict]]:
             Claim(key, decision.difference, decision.low, decision.high, counts, p),
             Verdict(key, decision.word, 0, adjusted),
         )
-
-
-# ---- comparisons as `gpubench compare` makes them ----
-
-
-def _comparisons(results: Reading) -> Iterator[tuple[Claim, Verdict]]:
-    """The folder beside itself, and beside each other the first two values of each field that varies."""
-    contents = results.contents
-    rows = merge_repeats([row for row in contents.rows if row.trial_id not in contents.superseded])
-    yield from _compare("compare", rows, rows, ())
-    for field in dict.fromkeys(itertools.chain.from_iterable(table.varied for table in results.tables)):
-        values = [value for value in dict.fromkeys(known(row, field) for row in rows) if value is not None]
-        if field in CANDIDATES and len(values) > 1:
-            a, b = ([row for row in rows if known(row, field) == value] for value in values[:2])
-            yield from _compare(f"compare, {field}", a, b, (field,))
-
-
-def _compare(
-    kind: str, a: Sequence[TableRow], b: Sequence[TableRow], free: tuple[str, ...]
-) -> Iterator[tuple[Claim, Verdict]]:
-    comparison = compared(matched(a, b, free=free), by_rounds=bool(free))
-    for pair in comparison.beside:
-        for metric, figure in pair.figures.items():
-            counts = figure.interval.processes if figure.interval else (pair.a.repeats, pair.b.repeats)
-            key = ("", f"{kind}, {metric}, by {figure.basis}", _name(pair.b), _name(pair.a))
-            claim = Claim(key, figure.change, figure.low, figure.high, counts, {})
-            yield claim, Verdict(key, figure.word, comparison.family, {})

@@ -33,9 +33,15 @@ def differences(tmp_path_factory: pytest.TempPathFactory) -> list[Difference]:
         for name in names:
             folder = held.put(name, home)
             now = held.as_plain(write_csvs(folder), analyze(folder), "")
-            differences += held.compare(name, before[name], now, NEW_COLUMNS, GONE_COLUMNS)
+            stored = before[name] | {"claims": _leave_out_comparisons(before[name]["claims"])}
+            differences += held.compare(name, stored, now, NEW_COLUMNS, GONE_COLUMNS)
             shutil.rmtree(folder)
     return differences
+
+
+def _leave_out_comparisons(claims: dict[str, Any]) -> dict[str, Any]:
+    """Claims of tables alone: `gpubench compare` has other tests of what it claims."""
+    return {key: claim for key, claim in claims.items() if not key.startswith(" | compare")}
 
 
 def unlisted(differences: Sequence[Difference], allowed: Sequence[Allowed]) -> str:
