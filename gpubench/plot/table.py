@@ -149,7 +149,9 @@ class PlotTable:
         heads = frame.loc[[part[0] for part in parts]]
         fields = [field for field in self.varied if field not in (axis, *self.table.tied)]
         fields = [
-            field for field in (*fields, *name_machines(frame)) if len(heads[field].map(cell).unique()) > 1
+            field
+            for field in (*fields, *name_machines(frame))
+            if len({cell(value) for value in heads[field]}) > 1
         ]
         lines = []
         for part in parts:

@@ -46,7 +46,9 @@ def in_rounds() -> list[Row]:
             row(512, "missing")]  # fmt: skip
 
 
-def read(rows: Sequence[Row], name: str = "sizes", question: str = "Which size?", folder: str = "a folder") -> Folder:
+def read(
+    rows: Sequence[Row], name: str = "sizes", question: str = "Which size?", folder: str = "a folder"
+) -> Folder:
     """A folder with a table of them."""
     return folder_of(rows, folder=folder, name=name, axes=[["batch_size"]], question=question)
 

@@ -111,7 +111,9 @@ def test_growth_is_told_to_the_last_field() -> None:
                 kind="lines",
                 x=x,
                 y=PlottedAxis(title="GPU memory (MiB)", top=2500.0),
-                series=(PlottedSeries(name="", points=points("GPU memory", "MiB", 0, 1000.0, 1500.0, 2500.0)),),
+                series=(
+                    PlottedSeries(name="", points=points("GPU memory", "MiB", 0, 1000.0, 1500.0, 2500.0)),
+                ),
             ),
         ),
         caption=(

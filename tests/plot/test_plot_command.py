@@ -182,10 +182,7 @@ def test_where_matplotlib_is_missing_one_line_says_what_brings_it(
 
 
 def test_descriptions_and_the_page_need_no_matplotlib() -> None:
-    told = (
-        "import sys, gpubench.commands.plot, gpubench.export.page.page;"
-        "print('matplotlib' in sys.modules)"
-    )
+    told = "import sys, gpubench.commands.plot, gpubench.export.page.page;print('matplotlib' in sys.modules)"
     ended = subprocess.run(
         [sys.executable, "-c", told], capture_output=True, text=True, timeout=60, check=True
     )

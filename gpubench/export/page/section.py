@@ -220,7 +220,7 @@ def _doubts(table: PlotTable) -> Markup:
 def _environment(table: PlotTable) -> Markup:
     """What the rows have in common, and what is known of the machine and its software."""
     runs = table.runs
-    facts = [(name, clean(", ".join(runs[field].dropna().astype(str).unique()))) for name, field in FACTS]
+    facts = [(name, clean(", ".join(dict.fromkeys(map(str, runs[field].dropna()))))) for name, field in FACTS]
     if began := sorted(runs["started_at"].dropna()):
         facts.append(("Measured", began[0] if began[0] == began[-1] else f"{began[0]} to {began[-1]}"))
     said = [joined(element("dt", name), element("dd", known)) for name, known in facts if known]
