@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gpubench.analyze.grid import plain
 from gpubench.analyze.series import DEVICES, combine
 from gpubench.analyze.table_rows import Figures, Samples, TableRows, plan_rounds
@@ -45,32 +47,32 @@ class BatchSeries:
 
 def find_series(rows: TableRows) -> list[BatchSeries]:
     """The series along the batch size, of what ran alone; none where it does not vary by itself."""
-    alone, fields = rows.summary, rows.fields
-    is_target = bool(alone["until_top1"].notna().any())  # who trains to a target asks for that
+    fields = rows.fields
+    is_target = bool(rows.summary["until_top1"].notna().any())  # who trains to a target asks for that
     is_shared = bool(rows.is_job.any())  # beside groups, trials alone are what jobs are compared with
     if rows.axis != "batch_size" or rows.is_of_tries or is_target or is_shared:
         return []
     along, _ = fields.series("batch_size", rows.tied)
-    devices = [
-        fields.codes[name] for name in DEVICES if name in rows.tied
-    ]  # more of them are another question
-    numbers = combine(len(alone), [along, *devices])
-    works = combine(len(alone), [fields.codes[name] for name in WORK])
+    devices = [name for name in DEVICES if name in rows.tied]  # more of them are another question
+    numbers = combine(len(fields), [along, *(fields.codes[name] for name in devices)])
+    works = combine(len(fields), [fields.codes[name] for name in WORK])
     names = [
         name for name in rows.varied if name != "batch_size" and (name in DEVICES or name not in rows.tied)
     ]
+    order = np.argsort(rows.summary["batch_size"].to_numpy("float64", na_value=np.inf), kind="stable")
+    statuses = rows.summary["status"]
     series = []
-    for place, number in enumerate(dict.fromkeys(numbers.tolist())):
-        members = alone[numbers == number].sort_values("batch_size", kind="stable")
-        first = members.iloc[0]
+    for number in range(numbers.max(initial=-1) + 1):
+        places = order[numbers[order] == number]
+        members = statuses.iloc[places]
         series.append(
             BatchSeries(
-                label={name: plain(first[name]) for name in names},
-                rows=tuple(row for row in map(int, members.index) if row in rows.rates),
-                out_of_memory=tuple(map(int, members.index[members["status"] == "oom"])),
-                interrupted=tuple(map(int, members.index[members["status"] == "interrupted"])),
-                number=place,
-                work=int(works[numbers == number][0]),
+                label={name: plain(rows.summary[name].iat[places[0]]) for name in names},
+                rows=tuple(row for row in members.index.tolist() if row in rows.rates),
+                out_of_memory=tuple(members.index[members == "oom"].tolist()),
+                interrupted=tuple(members.index[members == "interrupted"].tolist()),
+                number=number,
+                work=int(works[places[0]]),
             )
         )
     return series

@@ -116,8 +116,12 @@ class Means:
 
 def _half_width(variance: Floats, degrees: Any) -> Floats:
     """Half the width of Student's interval; 0 where nothing varies."""
-    with np.errstate(invalid="ignore"):
-        half: Floats = np.where(variance == 0, 0.0, t_quantile(1 - ALPHA / 2, degrees) * np.sqrt(variance))
+    half: Floats = np.where(variance == 0, 0.0, np.nan)
+    varies = variance > 0
+    if varies.any():
+        half[varies] = t_quantile(1 - ALPHA / 2, np.broadcast_to(degrees, half.shape)[varies]) * np.sqrt(
+            variance[varies]
+        )
     return half
 
 

@@ -189,7 +189,9 @@ def find_alone(rows: TableRows) -> dict[int, int]:
     for trial, machine, row in solos.itertuples(index=False):
         labels.setdefault((trial, machine), row)
     jobs = rows.summary.loc[rows.is_job, ["solo_id", "machine"]]
-    return {row: labels[trial, machine] for row, trial, machine in jobs.itertuples() if (trial, machine) in labels}
+    return {
+        row: labels[trial, machine] for row, trial, machine in jobs.itertuples() if (trial, machine) in labels
+    }
 
 
 def find_baselines(

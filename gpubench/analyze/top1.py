@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.series import CANDIDATES, asked_fields, combine, tied_fields
+from gpubench.analyze.series import CANDIDATES, Axes, Fields, asked_fields, combine, encode, tied_fields
 from gpubench.analyze.table_rows import TableRows, list_rows
 from gpubench.core.claims import Claim, Design, Word
 from gpubench.core.findings import Top1Finding
@@ -34,20 +34,21 @@ def make_claims(rows: TableRows) -> list[Claim]:
     is_judged = rows.is_compared & summary.index.isin(list(seeds)) & summary["until_top1"].isna().to_numpy()
     if is_judged.sum() < 2:
         return []
-    judged = summary.loc[is_judged, ["val_images", *rows.varied]]
+    fields = rows.fields.take(is_judged)
+    images = summary["val_images"].astype("float64")[is_judged]
     designs: tuple[tuple[Design, float], ...] = (("paired", 0.0), ("equal", MARGIN))
     claims = []
     compared = set()
     for field in rows.varied:
-        for candidate, baseline in list_pairs(rows, judged, field):
+        for candidate, baseline in list_pairs(rows.axes, fields, images, field):
             sides = seeds[candidate], seeds[baseline]
             if min(map(len, sides)) < FEWEST_SEEDS and field not in ASKED_OF_ONE_SEED:
                 continue
             if frozenset((candidate, baseline)) in compared:
                 continue
             compared.add(frozenset((candidate, baseline)))
-            images = judged.loc[[candidate, baseline], "val_images"].astype("float64").min()
-            evidence = compare_percentages(*sides, images=None if np.isnan(images) else int(images))
+            fewest = images[[candidate, baseline]].min()
+            evidence = compare_percentages(*sides, images=None if np.isnan(fewest) else int(fewest))
             claims += [
                 Claim(
                     metric="top1_pct",
@@ -116,22 +117,23 @@ def find_seeds(rows: TableRows) -> dict[int, list[float]]:
     return seeds
 
 
-def list_pairs(rows: TableRows, judged: pd.DataFrame, field: str) -> list[tuple[int, int]]:
-    """Rows that differ in `field`, and in what moves with it, alone, each with the one that it is compared with."""
-    if field in (*ANOTHER_TASK, *ALLOTTED) or len(judged) < 2:
+def list_pairs(axes: Axes, fields: Fields, images: pd.Series[float], field: str) -> list[tuple[int, int]]:
+    """Rows that differ in `field`, and in what moves with it, alone, each with the one that it is compared with.
+
+    `images`: those that top-1 of each row was taken on.
+    """
+    if field in (*ANOTHER_TASK, *ALLOTTED) or len(np.unique(fields.codes[field])) < 2:
         return []
-    fields = rows.fields.take(rows.summary.index.isin(judged.index))
-    asked = asked_fields(rows.axes)
+    asked = asked_fields(axes)
     implied = {
-        name
-        for name in CANDIDATES
-        if rows.axes and name not in asked and fields.is_determined(name, (field,))
+        name for name in CANDIDATES if axes and name not in asked and fields.is_determined(name, (field,))
     }
-    free = {field, *tied_fields(rows.axes, field), *implied, *ALLOTTED}
+    free = {field, *tied_fields(axes, field), *implied, *ALLOTTED}
     apart = [fields.codes[name] for name in (*CANDIDATES, "machine") if name not in free]
-    images = judged["val_images"].astype("float64").fillna(-1).to_numpy()
-    places = combine(len(judged), [*apart, pd.factorize(images)[0]])
-    frame = pd.DataFrame({"place": places, "value": judged[field], "label": judged.index}, index=judged.index)
+    values = fields.frame[field]
+    frame = pd.DataFrame(
+        {"place": combine(len(fields), [*apart, encode(images)]), "value": values, "label": values.index}
+    )
     if fields.is_numeric(field):
         frame = frame.sort_values("value", kind="stable")
         frame["other"] = frame.groupby("place")["label"].shift()
@@ -139,5 +141,5 @@ def list_pairs(rows: TableRows, judged: pd.DataFrame, field: str) -> list[tuple[
         frame["other"] = frame.groupby("place")["label"].transform("first")
     frame = frame[frame["other"].notna() & (frame["other"] != frame["label"])]
     others = frame["other"].astype("int64")
-    differ = frame["value"].to_numpy() != judged.loc[others, field].to_numpy()
+    differ = frame["value"].to_numpy() != values[others].to_numpy()
     return [(int(row), int(other)) for row, other in zip(frame["label"][differ], others[differ], strict=True)]

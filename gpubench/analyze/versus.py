@@ -91,6 +91,8 @@ def list_pairs(rows: TableRows, field: str) -> Iterator[list[tuple[int, int]]]:
     on two devices. Jobs of groups are in no pair, nor are rows of which several are at one place.
     """
     fields = rows.fields.take(rows.is_compared)
+    if len(np.unique(fields.codes[field])) < 2:
+        return
     frame = pd.DataFrame(
         {
             "place": find_places(fields, field),
@@ -112,7 +114,9 @@ def find_places(fields: Fields, field: str) -> Codes:
     following = [name for name in CANDIDATES if field in FOLLOWS.get(name, ())]
     free = {field, *following}
     codes = [fields.told_apart(name, free) for name in CANDIDATES if name not in free]
-    codes += [np.where(_is_by_itself(fields.frame, name, field), -1, fields.codes[name]) for name in following]
+    codes += [
+        np.where(_is_by_itself(fields.frame, name, field), -1, fields.codes[name]) for name in following
+    ]
     return combine(len(fields), [*codes, fields.codes["machine"]])
 
 
