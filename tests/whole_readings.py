@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hypothesis import strategies as st
-
 from gpubench.report.contents import Contents
 from gpubench.report.reading import Reading
 from gpubench.report.table import tables
+from hypothesis import strategies as st
+
 from gpubench.results.store import Results
 from gpubench.schema.columns import Column
 from gpubench.schema.kinds import kind

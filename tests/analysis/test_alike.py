@@ -1,10 +1,9 @@
 """Which rows are of one workload."""
 
 import pytest
-from whole_rows import row_with
-
 from gpubench.analysis.alike import MOVES, devices, fair_step, likeness, telling, workload
 from gpubench.analysis.varied import CANDIDATES
+from whole_rows import row_with
 
 
 def same_workload(one, other, *axes, **more):

@@ -6,9 +6,9 @@ import math
 import re
 
 import pytest
+from gpubench.report.table import Table, build
 from whole_rows import changed, row_with
 
-from gpubench.report.table import Table, build
 from gpubench.schema.trial import make
 
 

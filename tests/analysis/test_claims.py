@@ -7,14 +7,13 @@ import random
 
 import numpy as np
 import pytest
+from gpubench.analysis.knee import knees
+from gpubench.report.table import Table, build
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from simulated_processes import mean_times
 from whole_rows import changed, row_with
-
-from gpubench.analysis.knee import knees
-from gpubench.report.table import Table, build
 
 AXES = [("batch_size",)]
 

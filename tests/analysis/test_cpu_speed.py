@@ -1,10 +1,9 @@
 """How fast the host's CPU was while each row was measured, by the probe of its process."""
 
 from fakes import record
-from whole_rows import row_with
-
 from gpubench.analysis.cpu_speed import fastest_probes_ms, with_cpu_speed
 from gpubench.analysis.repeats import merge_repeats
+from whole_rows import row_with
 
 SENTENCE = (
     "the host's CPU ran at 80 % of its fastest in this folder, and with it what waits for launches; run it again on a "

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy import stats
-from whole_rows import changed, row_with
-
 from gpubench.analysis.amdahl import share_of
 from gpubench.analysis.claims import opened
 from gpubench.analysis.efficiency import Scaled, sentence
 from gpubench.analysis.scaling import Comparison
 from gpubench.report.table import Table, build
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from whole_rows import changed, row_with
+
 from gpubench.schema.row import Row
 
 

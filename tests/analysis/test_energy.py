@@ -1,11 +1,10 @@
 """Images per joule and the energy-delay product."""
 
 import pytest
+from gpubench.analysis.energy import edp_js, images_per_joule
 from hypothesis import given
 from hypothesis import strategies as st
 from whole_rows import row_with
-
-from gpubench.analysis.energy import edp_js, images_per_joule
 
 positive = st.floats(1e-3, 1e9)
 

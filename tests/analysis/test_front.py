@@ -1,11 +1,10 @@
 """The Pareto front, and that batch sizes tell theirs of time and energy."""
 
+from gpubench.analysis.front import front
+from gpubench.analysis.knee import knees
 from hypothesis import given
 from hypothesis import strategies as st
 from whole_rows import row_with
-
-from gpubench.analysis.front import front
-from gpubench.analysis.knee import knees
 
 points = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=8)
 

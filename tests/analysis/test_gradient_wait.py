@@ -3,9 +3,8 @@
 import random
 
 import pytest
-from whole_rows import row_with
-
 from gpubench.analysis.gradient_wait import Wait, gradient_wait
+from whole_rows import row_with
 
 
 def row(batch, gpus, busy_ms, **more):

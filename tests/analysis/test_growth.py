@@ -5,13 +5,12 @@ import itertools
 
 import committed
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from whole_rows import changed, everything, row_with
-
 from gpubench.analysis.growth import growth, moves_with, ordered_axis, series
 from gpubench.analysis.knee import knees
 from gpubench.analysis.repeats import iqr, merge_repeats
+from hypothesis import given
+from hypothesis import strategies as st
+from whole_rows import changed, everything, row_with
 
 # The two columns of this table were copied from the table before it; these are worked out by hand.
 MISPRINTED = {"mobilenet_v2-gpus": ([76.8, 82.7, 1.4], [-10.5, -4.9, -26.6])}

@@ -3,12 +3,11 @@
 import itertools
 
 import pytest
+from gpubench.analysis.knee import knees
+from gpubench.analysis.noise import half_width
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from whole_rows import changed, row_with
-
-from gpubench.analysis.knee import knees
-from gpubench.analysis.noise import half_width
 
 
 def rows(memory, times, **others):

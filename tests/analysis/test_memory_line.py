@@ -2,12 +2,11 @@
 
 import committed
 import pytest
+from gpubench.analysis.knee import knees
+from gpubench.analysis.memory_line import largest_that_fits
 from hypothesis import given
 from hypothesis import strategies as st
 from whole_rows import changed, row_with
-
-from gpubench.analysis.knee import knees
-from gpubench.analysis.memory_line import largest_that_fits
 
 LOG = committed.HOME / "titan-xp-2021" / "trials.csv"
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import scripted
+from gpubench.report.table import Table, build
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from whole_rows import row_with
@@ -15,7 +16,6 @@ from gpubench.plan.experiment_file import load
 from gpubench.plan.plan import expand
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.sources import Disk
-from gpubench.report.table import Table, build
 
 EXPERIMENT = Path(__file__).parents[2] / "experiments" / "network-size.toml"
 NETWORKS = (("lenet", 0.0006), ("mobilenet_v2", 0.3), ("resnet18", 1.81), ("resnet50", 4.09))

@@ -5,10 +5,9 @@ import statistics
 
 import numpy as np
 import pytest
-from whole_rows import changed, row_with
-
 from gpubench.analysis.noise import beginning, half_width, processes, resting, times, together
 from gpubench.analysis.repeats import iqr, merge_repeats
+from whole_rows import changed, row_with
 
 PAIRS = 4000
 COUNTS = (3, 4, 5, 6, 8, 9, 10, 15, 20, 30)

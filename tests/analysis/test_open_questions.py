@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from scipy import stats
-from simulated_processes import Array, mean_times
-from test_claims import AXES, around, group_rows, process, rounds_of
-
 from gpubench.analysis.claims import Claims, claims, opened
 from gpubench.analysis.decided import Decided
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.scaling import comparisons
 from gpubench.report.table import build
+from scipy import stats
+from simulated_processes import Array, mean_times
+from test_claims import AXES, around, group_rows, process, rounds_of
+
 from gpubench.schema.row import Row
 
 QUIET, WILD = (0.0, 0.001, -0.001), (0.0, 0.2, -0.2)

@@ -4,12 +4,11 @@ import math
 from collections import Counter
 
 import pytest
+from gpubench.analysis.gradient_wait import Wait
+from gpubench.analysis.prediction import SLICING, Demand, demand, fair_share, predict
 from hypothesis import given
 from hypothesis import strategies as st
 from whole_rows import row_with
-
-from gpubench.analysis.gradient_wait import Wait
-from gpubench.analysis.prediction import SLICING, Demand, demand, fair_share, predict
 
 
 def job(epoch, cpu=None, gpu=None, gpus=(), cpus=1.0, cpu_set="all", **more):

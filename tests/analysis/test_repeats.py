@@ -3,12 +3,12 @@
 import statistics
 
 import pytest
+from gpubench.analysis.repeats import SPREAD, apart, merge_repeats, with_spread
+from gpubench.analysis.slowdown import group_verdict
 from hypothesis import given
 from hypothesis import strategies as st
 from whole_rows import changed, row_with
 
-from gpubench.analysis.repeats import SPREAD, apart, merge_repeats, with_spread
-from gpubench.analysis.slowdown import group_verdict
 from gpubench.schema.verdict import Verdict
 
 

@@ -1,11 +1,10 @@
 """Speedup and efficiency: against what, and what must hold for any rows."""
 
 import pytest
+from gpubench.analysis.scaling import comparisons, devices, scale, sentence
 from hypothesis import given
 from hypothesis import strategies as st
 from whole_rows import changed, table_row_with
-
-from gpubench.analysis.scaling import comparisons, devices, scale, sentence
 
 
 def row(gpus, batch, time, strategy=None, **more):

@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from whole_rows import changed, row_with
-
 from gpubench.analysis import sharing
 from gpubench.analysis.sharing import WATCHED, busy, evidence, full_together, not_full, stored_resources
 from gpubench.analysis.slowdown import group_verdict
+from whole_rows import changed, row_with
+
 from gpubench.schema.columns import BY_NAME
 from gpubench.schema.group_facts import GroupFacts, Resource
 from gpubench.schema.verdict import Verdict

@@ -5,12 +5,12 @@ import random
 import statistics
 
 import pytest
+from gpubench.analysis.noise import half_width
+from gpubench.analysis.slowdown import group_verdict, loss, overlap_gain, sharing_word, slowdown
 from hypothesis import given
 from hypothesis import strategies as st
 from whole_rows import changed, row_with
 
-from gpubench.analysis.noise import half_width
-from gpubench.analysis.slowdown import group_verdict, loss, overlap_gain, sharing_word, slowdown
 from gpubench.schema.verdict import Verdict
 
 SCATTERED = "epoch times spread by as much as they last; measure again on a quiet machine"

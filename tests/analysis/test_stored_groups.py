@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from whole_rows import changed, everything, row_with
-
 from gpubench.analysis.sharing import evidence
 from gpubench.analysis.slowdown import group_verdict
 from gpubench.analysis.stored_groups import with_verdicts
+from whole_rows import changed, everything, row_with
 
 BUSY = {"gpu_util_pct": 99.0, "gpus": 1, "gpu_ids": [0]}
 

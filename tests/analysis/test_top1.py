@@ -6,13 +6,12 @@ import math
 from dataclasses import replace
 
 import pytest
-from scipy import stats
-from whole_rows import row_with, table_row_with
-
 from gpubench.analysis.certainty.accuracy import SeedPair, decide_top1
 from gpubench.analysis.certainty.power import settling_seeds
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.analysis.top1 import comparisons, with_crossing
+from scipy import stats
+from whole_rows import row_with, table_row_with
 
 SIZES = (("batch_size",),)
 

@@ -3,12 +3,12 @@
 import math
 
 import pytest
-from whole_rows import row_with
-
 from gpubench.analysis.certainty.interval import ratio
 from gpubench.analysis.decided import decided
 from gpubench.analysis.over_processes import of_some_rounds, time_ratio
 from gpubench.analysis.repeats import merge_repeats
+from whole_rows import row_with
+
 from gpubench.schema import hosts
 
 NEAR = (1.0, 1.01, 0.99)

@@ -1,8 +1,8 @@
 """Which fields become columns."""
 
+from gpubench.analysis.varied import BEFORE, constant, label, same_in_all, varied
 from whole_rows import row_with
 
-from gpubench.analysis.varied import BEFORE, constant, label, same_in_all, varied
 from gpubench.schema.row import Row
 
 

@@ -25,8 +25,8 @@ from typing import Any
 
 import torch
 import torch.multiprocessing
-
 from gpubench.analysis.certainty.distributions import t_quantile
+
 from gpubench.datasets import locate
 from gpubench.schema import catalog
 from gpubench.schema.order import DataSpec, transforms

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from committed import HOME
-
 from gpubench.report.forms import FORMS
 from gpubench.report.reading import reading
 

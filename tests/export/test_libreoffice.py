@@ -15,9 +15,9 @@ import committed
 import pytest
 from fixed_folder import fixed
 from gpubench.export.csv_file import made
+from gpubench.report.reading import reading_all
 
 from gpubench.export.formats import Asked
-from gpubench.report.reading import reading_all
 from gpubench.results.csv_text import DIALECTS
 
 SOFFICE = shutil.which("soffice")

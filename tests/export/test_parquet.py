@@ -8,13 +8,13 @@ import io
 import committed
 import pandas as pd
 import pytest
+from gpubench.report.reading import Reading, reading
+from gpubench.report.sheets import SHEETS as MADE
 from pyarrow import parquet
 
 import gpubench
 from gpubench.basics.errors import UnusableError
 from gpubench.export.formats import FORMATS, SHEETS, Asked
-from gpubench.report.reading import Reading, reading
-from gpubench.report.sheets import SHEETS as MADE
 
 
 @pytest.fixture(scope="module")

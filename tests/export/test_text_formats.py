@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 from fixed_folder import ODD, fixed
+from gpubench.report.forms import FORMS
 from gpubench.report.latex import escape
 from swept import swept
 from warm_command import WarmCommand
 
 from gpubench.export.formats import FORMATS
-from gpubench.report.forms import FORMS
 from gpubench.results.csv_text import DIALECTS, csv_text
 
 Export = Callable[..., subprocess.CompletedProcess[str]]

@@ -15,6 +15,9 @@ from xml.etree import ElementTree
 import committed
 import openpyxl
 import pytest
+from gpubench.report import sheets
+from gpubench.report.reading import Reading, reading
+from gpubench.report.sheets import Sheet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl.worksheet.worksheet import Worksheet
@@ -30,9 +33,6 @@ from gpubench.export.xlsx import charts, grid
 from gpubench.export.xlsx import file as workbook
 from gpubench.export.xlsx.charts import native_charts
 from gpubench.export.xlsx.names import SheetNames
-from gpubench.report import sheets
-from gpubench.report.reading import Reading, reading
-from gpubench.report.sheets import Sheet
 from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, Column
 from gpubench.schema.kinds import as_text, kind, moment
 

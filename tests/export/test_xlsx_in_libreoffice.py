@@ -10,13 +10,13 @@ from typing import Any
 
 import committed
 import pytest
+from gpubench.report.reading import Reading, reading
+from gpubench.report.sheets import SHEETS
 from whole_readings import reading_of
 from whole_rows import row_with
 
 from gpubench.export.formats import Asked
 from gpubench.export.xlsx import file as workbook
-from gpubench.report.reading import Reading, reading
-from gpubench.report.sheets import SHEETS
 from gpubench.schema.kinds import as_text, kind, moment
 
 pytestmark = [

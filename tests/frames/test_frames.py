@@ -18,6 +18,7 @@ import pytest
 from fakes import record
 from gpubench.frames.found import Found
 from gpubench.frames.frame import frame, orders_of
+from gpubench.report import sheets
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from swept import swept
@@ -26,7 +27,6 @@ from whole_rows import row_with
 
 import gpubench
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.report import sheets
 from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, SAMPLE_COLUMNS
 from gpubench.schema.kinds import as_text, kind
 from gpubench.schema.record import Status

@@ -12,14 +12,14 @@ import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from held import CSVS, Claim, Figures, IntervalOf, Verdict
-
 from gpubench.analysis import over_processes, slowdown, top1
 from gpubench.analysis.certainty.interval import Interval
 from gpubench.analysis.noise import process_interval
-from gpubench.commands.merge import merged
 from gpubench.report.reading import reading
 from gpubench.report.table import Table
+from held import CSVS, Claim, Figures, IntervalOf, Verdict
+
+from gpubench.commands.merge import merged
 from gpubench.schema.row import Row, TableRow
 
 MARGIN = math.log1p(over_processes.MARGIN)

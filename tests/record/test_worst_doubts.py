@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from gpubench.report.doubts import FIGURE
+from gpubench.report.doubts import doubts as told
 from test_doubts import CASES, QUIET, case, in_a_group
 from whole_rows import row_with
 
 from gpubench.record.doubts import RULES, DoubtEvidence, doubts
 from gpubench.record.figures import Figures
-from gpubench.report.doubts import FIGURE
-from gpubench.report.doubts import doubts as told
 from gpubench.schema.doubts import DOUBTS
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 from gpubench.report.standing import round_line, standing
+from gpubench.report.table import Table, build
 from rich.console import Console
 from screen import Screen
 from test_groups_told import alone, group
@@ -17,7 +18,6 @@ from gpubench.plan.outlook import Left
 from gpubench.plan.rounds import ONE, Rounds
 from gpubench.render.live import LiveView, PlainView, QuietView, view
 from gpubench.render.running import LiveProgress, rounds_bar
-from gpubench.report.table import Table, build
 from gpubench.schema.row import Row
 
 FIVE = Rounds(number=5)

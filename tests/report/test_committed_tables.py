@@ -6,9 +6,9 @@ from pathlib import Path
 
 import committed
 import pytest
-
 from gpubench.report.contents import contents, trial_rows
 from gpubench.report.forms import FORMS
+
 from gpubench.results.csv_tables import trials_csv
 from gpubench.results.store import Results
 

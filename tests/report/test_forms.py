@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from gpubench.report.forms import FORMS, only_one
 from swept import swept
 from warm_command import WarmCommand
 
 from gpubench.basics.errors import UsageError
-from gpubench.report.forms import FORMS, only_one
 
 PRINTED = list(FORMS)
 STORED = [name for name, form in FORMS.items() if form.file]

@@ -11,12 +11,12 @@ import committed
 import golden
 import pytest
 from fixed_folder import fixed
-
 from gpubench.report import shown, terminal
 from gpubench.report.choice import parse as chosen_columns
 from gpubench.report.forms import FORMS
 from gpubench.report.reading import reading, reading_all
 from gpubench.report.table import COLUMN, Table
+
 from gpubench.results.csv_text import csv_cell
 
 HERE = Path(__file__).parent / "golden"

@@ -4,18 +4,18 @@ import csv
 import io
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from rich.console import Console
-from test_tables import cells, names, row, shown
-from whole_rows import changed
-
 from gpubench.analysis.sharing import Resource
 from gpubench.analysis.slowdown import group_verdict
 from gpubench.report import layout, markdown, spreadsheet, terminal
 from gpubench.report.groups import gathered
 from gpubench.report.notes import which
 from gpubench.report.table import build
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+from test_tables import cells, names, row, shown
+from whole_rows import changed
+
 from gpubench.schema.verdict import Verdict
 
 CPU = Resource(

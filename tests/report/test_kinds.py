@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from fixed_folder import trial
-from test_tables import row
-
 from gpubench.report.reading import reading
 from gpubench.report.table import Table, tables
+from test_tables import row
+
 from gpubench.results.store import Results
 from gpubench.schema.row import Row
 

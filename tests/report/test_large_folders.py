@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from benchmarks import large_results as large
 from gpubench.export.csv_file import made
+from gpubench.report import cells, heading, notes, terminal
+from gpubench.report.reading import Reading, reading
 from rich.console import Console
 
 from gpubench.export.formats import Asked
@@ -20,8 +22,6 @@ from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
-from gpubench.report import cells, heading, notes, terminal
-from gpubench.report.reading import Reading, reading
 from gpubench.schema.row import TableRow
 
 FEW = 100

@@ -4,6 +4,7 @@ import io
 import itertools
 
 import pytest
+from gpubench.report import terminal
 from rich.console import Console
 from test_groups_told import group
 from test_tables import on_console, row, shown, sweep
@@ -11,7 +12,6 @@ from whole_rows import changed
 
 from gpubench.basics.words import stem
 from gpubench.render.live import PlainView
-from gpubench.report import terminal
 
 
 def test_the_answer_is_the_first_thing_below_the_rows_and_doubts_are_the_last():

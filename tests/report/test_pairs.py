@@ -4,13 +4,13 @@ import io
 import itertools
 
 import pytest
+from gpubench.analysis.slowdown import group_verdict
+from gpubench.report import markdown, spreadsheet, terminal
 from rich.console import Console
 from test_tables import row, shown
 from whole_rows import changed
 
-from gpubench.analysis.slowdown import group_verdict
 from gpubench.basics.words import UNKNOWN
-from gpubench.report import markdown, spreadsheet, terminal
 
 JOBS = (
     {"model": "resnet34", "batch_size": 16},

@@ -1,10 +1,9 @@
 """How far apart the times behind an epoch time lie, in its cell and in the note below."""
 
 import pytest
-from test_tables import cells, row, shown
-
 from gpubench.analysis.repeats import merge_repeats
 from gpubench.report.spread import Spread, spread
+from test_tables import cells, row, shown
 
 
 def repeats(*times, **values):

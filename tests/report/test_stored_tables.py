@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import scripted
 from benches import run_with, sweep_of
+from gpubench.report.contents import contents, write_contents
 from scripted import Scripted
 from swept import ASKED, swept
 
@@ -20,7 +21,6 @@ from gpubench.plan.plan import expand
 from gpubench.plan.skips import Room
 from gpubench.plan.sources import Disk, StoredSources
 from gpubench.render.live import QuietView
-from gpubench.report.contents import contents, write_contents
 from gpubench.results.plans import stored_plans
 from gpubench.schema import catalog
 from gpubench.schema.record import ResultColumns

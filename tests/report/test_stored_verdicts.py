@@ -6,9 +6,9 @@ import re
 
 import committed
 import pytest
-
 from gpubench.report import spreadsheet
 from gpubench.report.contents import Contents, contents
+
 from gpubench.results.store import Results
 
 WITH_GROUPS = ("h200-copies-2026", "h200-cpus-2026", "h200-pairs-2026", "h200x4-groups-2026", "titan-xp-2021")

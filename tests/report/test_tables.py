@@ -6,15 +6,15 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-from swept import swept
-from whole_rows import changed, row_with
-
 from gpubench.report import markdown, spreadsheet, terminal
 from gpubench.report.cells import signed_percent
 from gpubench.report.contents import contents
 from gpubench.report.heading import title
 from gpubench.report.table import build, tables
+from rich.console import Console
+from swept import swept
+from whole_rows import changed, row_with
+
 from gpubench.sweep.announcing import announcement_lines
 
 FIXED = {

@@ -6,9 +6,9 @@ from collections import Counter
 
 import committed
 import pytest
-
 from gpubench.report import markdown, terminal
 from gpubench.report.contents import contents
+
 from gpubench.results.store import Results
 
 HERE = committed.HOME / "titan-xp-2021"

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from whole_rows import row_with
-
 from gpubench.report.table import build
+from whole_rows import row_with
 
 
 def seeds(batch, *top1, **values):

@@ -14,6 +14,7 @@ import pytest
 import scripted
 from benches import Heard, run_with, sweep_of
 from fakes import record
+from gpubench.report.contents import contents
 from scripted import Scripted
 
 from gpubench.analyze.audit import read_audited
@@ -24,7 +25,6 @@ from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.sources import Disk
-from gpubench.report.contents import contents
 from gpubench.results.allowance import again_lines, alike, unlike
 from gpubench.schema.record import Record
 from gpubench.sweep.closing import own_tables

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from benches import Heard, run_with, sweep_of
 from damaged import FILES, PLANS, RECORDS, Damage, changed
+from gpubench.report.reading import reading
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scripted import Scripted
@@ -28,7 +29,6 @@ from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import load
 from gpubench.plan.sources import Disk
-from gpubench.report.reading import reading
 from gpubench.results.plans import last_use
 from gpubench.results.store import Results
 from gpubench.sweep.stored_plan import store_plan

@@ -15,6 +15,7 @@ import committed
 import pytest
 import scripted
 from benches import run_with, sweep_of
+from gpubench.report.contents import contents
 from scripted import Scripted
 from swept import ASKED, swept
 
@@ -27,7 +28,6 @@ from gpubench.plan.plan import expand
 from gpubench.plan.shards import Shard, part
 from gpubench.plan.sources import Disk
 from gpubench.render.live import QuietView
-from gpubench.report.contents import contents
 from gpubench.results.home import newest_results
 from gpubench.results.plans import Stamp, StoredPlan, last_use, stored_plans
 from gpubench.results.store import Results

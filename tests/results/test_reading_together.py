@@ -13,9 +13,9 @@ import pytest
 from benchmarks import large_results as large
 from committed import folders
 from damaged import RECORDS
+from gpubench.report.reading import reading
 
 from gpubench.basics.helpers import shared_out
-from gpubench.report.reading import reading
 from gpubench.results import reading_together
 from gpubench.results.store import Results
 from gpubench.results.stored_lines import measured_times

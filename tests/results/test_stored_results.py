@@ -15,8 +15,10 @@ from typing import Any
 import committed
 import pytest
 from benches import run_with, sweep_of
-
 from gpubench.analysis.slowdown import WORDS, sharing_word
+from gpubench.report import spreadsheet
+from gpubench.report.contents import contents, trial_rows
+
 from gpubench.node.environment import machine
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.experiment_file import parse
@@ -24,8 +26,6 @@ from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.render.live import QuietView
-from gpubench.report import spreadsheet
-from gpubench.report.contents import contents, trial_rows
 from gpubench.results.counting import counting
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.rows import row_of

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import committed
 import pytest
+from gpubench.analysis.alike import likeness
+from gpubench.analysis.varied import varied
 from whole_rows import row_with
 
 import gpubench
-from gpubench.analysis.alike import likeness
-from gpubench.analysis.varied import varied
 from gpubench.plan.skips import chain_key
 from gpubench.schema.columns import BY_NAME
 from gpubench.schema.field import in_order

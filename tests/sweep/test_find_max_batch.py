@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import scripted
 from benches import Heard, node_of, run_with, sweep_of
+from gpubench.report.contents import contents
 from scripted import Driver, Scripted
 
 from gpubench.analyze.audit import audit_folder
@@ -24,7 +25,6 @@ from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.render.live import QuietView
 from gpubench.render.running import finished_line
-from gpubench.report.contents import contents
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.schema.order import SteadyWindow, TrialOrder

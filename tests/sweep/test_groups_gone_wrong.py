@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import scripted
 from benches import Heard, run_with, sweep_of
+from gpubench.report.contents import contents
 from group_desk import BASE, TWO, Desk, counts
 from scripted import Scripted, trains_for
 
@@ -21,7 +22,6 @@ from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.sources import Disk
 from gpubench.record import recording
-from gpubench.report.contents import contents
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.store import Results
 from gpubench.schema.events import RankExit, Result

@@ -3,7 +3,6 @@
 import math
 
 import pytest
-
 from gpubench.analysis.certainty.components import components
 
 TIMES = [math.exp(value) for value in (-0.1, 0.0, 0.1)]

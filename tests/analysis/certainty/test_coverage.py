@@ -8,10 +8,9 @@ import math
 
 import numpy as np
 import pytest
-from simulated_processes import error_of_mean, mean_times, resembling
-
 from gpubench.analysis.certainty.decision import decide
 from gpubench.analysis.certainty.interval import interval, overlap_gain, ratio, ratio_by_rounds
+from simulated_processes import error_of_mean, mean_times, resembling
 
 SAMPLES = 2000
 

@@ -3,11 +3,10 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from gpubench.analysis.certainty.decision import adjusted, compare, decide
 from gpubench.analysis.certainty.interval import ratio
+from hypothesis import given
+from hypothesis import strategies as st
 
 SLOW = [1.02, 1.05, 0.99, 1.04, 1.01]
 FAST = [0.95, 0.98, 1.0, 0.93, 0.96, 0.97]

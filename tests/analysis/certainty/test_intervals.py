@@ -4,10 +4,9 @@ import math
 
 import numpy as np
 import pytest
+from gpubench.analysis.certainty.interval import interval, overlap_gain, product, ratio, ratio_by_rounds
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from gpubench.analysis.certainty.interval import interval, overlap_gain, product, ratio, ratio_by_rounds
 
 SLOW = [1.02, 1.05, 0.99, 1.04, 1.01]
 FAST = [0.95, 0.98, 1.0, 0.93, 0.96, 0.97]

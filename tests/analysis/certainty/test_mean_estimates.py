@@ -3,11 +3,10 @@
 import math
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from gpubench.analysis.certainty.distributions import noncentral_t_above, shift_seen, t_above, t_quantile
 from gpubench.analysis.certainty.mean_estimate import MeanEstimate, Part, mean, part_of, variance
+from hypothesis import given
+from hypothesis import strategies as st
 
 parts = st.lists(st.builds(Part, st.floats(1e-4, 1), st.floats(1, 30)), min_size=1, max_size=4).map(tuple)
 

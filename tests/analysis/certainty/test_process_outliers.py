@@ -3,10 +3,9 @@
 import math
 
 import numpy as np
+from gpubench.analysis.certainty.outliers import outliers
 from hypothesis import given
 from hypothesis import strategies as st
-
-from gpubench.analysis.certainty.outliers import outliers
 
 # Rosner's own 54 values (1983), as NIST's Engineering Statistics Handbook (1.3.5.17.3) has them: three outliers, which
 # hide each other from a test for one.

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-
 from gpubench.analysis.certainty.interval import ratio, ratio_by_rounds
 from gpubench.analysis.certainty.power import (
     Settling,

@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-
 from gpubench.analysis.certainty.accuracy import compare_top1
 from gpubench.analysis.certainty.distributions import t_above
 
