@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from gpubench.analysis.certainty.steps import step_mean
+from gpubench.stats.steps import step_mean
 from scipy.special import stdtrit
 from simulated_processes import resembling, stalling
 

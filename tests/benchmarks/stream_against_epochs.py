@@ -25,7 +25,7 @@ from typing import Any
 
 import torch
 import torch.multiprocessing
-from gpubench.analysis.certainty.distributions import t_quantile
+from gpubench.stats.distributions import t_quantile
 
 from gpubench.datasets import locate
 from gpubench.schema import catalog
