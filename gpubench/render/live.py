@@ -394,8 +394,6 @@ def lay_out_standing(standing: Standing, trial_id: str, width: int, height: int)
         if len(placed) + len(ends) > height:
             continue
         lines = [line for _, line in placed]
-        for line in lines:
-            line.truncate(width, overflow="ellipsis")
         lines += [Text(line, "dim") for line in ends]
         row = rows[here] if here is not None else None
         places = [place for place, (each, _) in enumerate(placed) if each is row and row is not None]

@@ -14,6 +14,7 @@ from gpubench.core.report import Report
 from gpubench.plan.max_batch import are_tries
 from gpubench.plan.outlook import Left, place
 from gpubench.plan.rounds import Rounds
+from gpubench.render.prediction import OVERLAPS
 from gpubench.render.words import format_number, name_leader, write_certainty
 from gpubench.schema.row import Row
 
@@ -221,7 +222,7 @@ def _write_times(rows: Sequence[Row]) -> str:
     if len(slowdowns) == len(rows):
         text += f" ({listed([format_number(value, 2) for value in slowdowns])} times alone)"
     if gain is not None:
-        text += f": {find_overlap(gain)} overlap (gain {format_number(gain, 2)})"
+        text += f": {OVERLAPS[find_overlap(gain)].lower()} (gain {format_number(gain, 2)})"
     return text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpubench.record.together import GroupPrediction
-from gpubench.render.prediction import RESOURCES
+from gpubench.render.prediction import OVERLAPS, RESOURCES
 from gpubench.render.words import format_number, join_words
 from gpubench.schema.doubts import doubt_of
 from gpubench.schema.row import Row
@@ -24,7 +24,7 @@ def prediction_line(group_prediction: GroupPrediction, solos: Sequence[Row]) -> 
     waits = [RESOURCES[name] for name in prediction.waits_for] or ["nothing that they share"]
     doubts = write_doubts(solos)
     return (
-        f"predicted {most}{times} times as long as alone: {prediction.overlap} overlap "
+        f"predicted {most}{times} times as long as alone: {OVERLAPS[prediction.overlap].lower()} "
         f"(gain {format_number(prediction.overlap_gain, 2)}); they would wait for {join_words(waits)}{doubts}"
     )
 

@@ -9,8 +9,7 @@ from whole_rows import changed, row_with
 
 from gpubench.basics.words import ANSI
 from gpubench.render.live import LiveView, PlainView, QuietView, view
-from gpubench.render.running import LiveProgress, clock, finished_line, frame, group_line
-from gpubench.schema.verdict import Verdict
+from gpubench.render.running import LiveProgress, clock, finished_line, group_line, write_progress
 
 OK = row_with(status="ok", epoch_time_s=3.214, gpu_mem_mib=2435.0)
 FAILED = row_with(status="failed", reason="\x1b[31mkilled\x1b[0m by signal 9\nmore")
@@ -26,7 +25,7 @@ def terminal(width=80):
 
 
 def test_the_frame_says_all_there_is_to_know():
-    assert frame(FULL, 80).plain.splitlines() == [
+    assert write_progress(FULL, 80).plain.splitlines() == [
         "[3/12] batch_size=64 strategy=ddp",
         "  epoch 2/3  " + "━" * 20 + "─" * 20 + "  step 80/160",
         "  GPU 2,435 MiB  GPU 97 %  CPU 61 %  ~4:30 left  1:12 elapsed",
@@ -39,14 +38,18 @@ def test_the_frame_fits_every_width():
     )
     for progress in (FULL, long):
         for width in (10, 20, 40, 80, 200):
-            lines = frame(progress, width).plain.splitlines()
+            lines = write_progress(progress, width).plain.splitlines()
             assert len(lines) == 3
             assert max(map(len, lines)) <= width
 
 
 def test_what_is_not_known_is_left_out():
     early = LiveProgress(done=0, total=3, trial_label="batch_size=16", note="starting")
-    assert frame(early, 80).plain.splitlines() == ["[1/3] batch_size=16", "  starting", "  0:00 elapsed"]
+    assert write_progress(early, 80).plain.splitlines() == [
+        "[1/3] batch_size=16",
+        "  starting",
+        "  0:00 elapsed",
+    ]
 
 
 def test_a_finished_line():
@@ -112,9 +115,11 @@ def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
 
 def test_on_the_way_to_an_accuracy_the_frame_shows_how_far_it_is():
     on_the_way = dataclasses.replace(FULL, evaluated=1, top1_pct=34.14, top1_target=60.0, note="evaluating")
-    bar = frame(on_the_way, 80).plain.splitlines()[1]
+    bar = write_progress(on_the_way, 80).plain.splitlines()[1]
     assert bar.endswith("  step 80/160  top-1 34.1 of 60 %  evaluating")
-    assert "top-1" not in frame(dataclasses.replace(FULL, top1_target=60.0), 80).plain, "none is known yet"
+    assert "top-1" not in write_progress(dataclasses.replace(FULL, top1_target=60.0), 80).plain, (
+        "none is known yet"
+    )
 
 
 def test_without_a_terminal_each_accuracy_is_a_line_once():
@@ -161,8 +166,7 @@ def test_clock():
 
 
 def jobs(*statuses, reason="no room\nmore"):
-    found = Verdict(words=("partly parallel",), sure="few processes")
-    times = {"epoch_time_s": 2.614, "slowdown": 2.0, "overlap_gain": 0.25, "verdict": found}
+    times = {"epoch_time_s": 2.614, "slowdown": 2.0, "overlap_gain": 0.25}
     return [
         row_with(
             status=status,
@@ -176,23 +180,15 @@ def jobs(*statuses, reason="no room\nmore"):
 def test_a_finished_group_is_one_line():
     assert group_line(4, 6, "3 copies batch_size=16", jobs("ok", "ok", "ok")) == (
         "[4/6] 3 copies batch_size=16  ok  2.61 s, 2.61 s, 2.61 s (2.00, 2.00 and 2.00 times alone): "
-        "partly parallel, overlap gain 0.25, from one process each"
+        "some overlap (gain 0.25)"
     )
     bare = [row_with(status="ok", job="1 of 2", epoch_time_s=1.0), row_with(status="ok", job="2 of 2")]
     assert group_line(1, 1, "g", bare) == "[1/1] g  ok  1.00 s"
 
 
 def test_jobs_that_lose_by_running_together_are_told_to_while_the_sweep_runs():
-    found = Verdict(words=("merely concurrent",), sure="few processes")
-    lost = [changed(one, overlap_gain=-0.82, verdict=found) for one in jobs("ok", "ok")]
-    assert ": merely concurrent, and slower than one after the other, overlap gain −0.82" in group_line(
-        1, 1, "g", lost
-    )
-
-
-def test_where_no_verdict_is_possible_none_is_told():
-    odd = [changed(one, verdict=Verdict(why_not="why")) for one in jobs("ok", "ok", "ok")]
-    assert "no verdict, overlap gain" in group_line(1, 1, "g", odd)
+    lost = [changed(one, overlap_gain=-0.82) for one in jobs("ok", "ok")]
+    assert group_line(1, 1, "g", lost).endswith(": no overlap (gain −0.82)")
 
 
 def test_a_group_that_ended_badly_names_the_first_cause():

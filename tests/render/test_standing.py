@@ -1,114 +1,166 @@
-"""The table that stands on a terminal while rounds go on, in whatever room there is, and the line after a round."""
+"""The table that stands on a terminal while a sweep goes on, in whatever room there is, and the line after a round."""
 
 from __future__ import annotations
 
+import dataclasses
 import io
-import math
-from collections.abc import Sequence
+from typing import Any
 
 import pytest
-from gpubench.report.standing import round_line, standing
-from gpubench.report.table import Table, build
+import reports
 from rich.console import Console
 from screen import Screen
-from test_groups_told import alone, group
-from test_tables import row
+from whole_rows import row_with
 
+from gpubench.core.report import Cell, Report, ReportRow, RowGroup
 from gpubench.plan.outlook import Left
 from gpubench.plan.rounds import ONE, Rounds
-from gpubench.render.live import LiveView, PlainView, QuietView, view
-from gpubench.render.running import LiveProgress, rounds_bar
-from gpubench.schema.row import Row
+from gpubench.render.live import LiveView, PlainView, QuietView, Standing, lay_out_standing, view
+from gpubench.render.running import LiveProgress, draw_rounds, round_line
+from gpubench.render.words import write_leader
 
 FIVE = Rounds(number=5)
+SIZES = (16, 32, 64, 128)
 
 
-def processes(batch: int, *times: float, **values: object) -> list[Row]:
-    values = {"gpu_mem_mib": 2000.0 + batch} | values
-    return [row(batch, epoch_time_s=t, repeat=n, round=n, trial_id=f"t{batch}-{n}", **values)
-            for n, t in enumerate(times, 1)]  # fmt: skip
-
-
-def table(*rows: Sequence[Row]) -> Table:
-    return build("sizes", [one for some in rows for one in some], axes=(("batch_size",),))
-
-
-def apart(half: float) -> tuple[float, ...]:
-    """Two times around 2.0 whose interval reaches so far on the log scale."""
-    step = half / 12.706
-    return 2 * math.exp(-step), 2 * math.exp(step)
-
-
-MIXED = table(
-    processes(16, *apart(0.041)), processes(32, 1.5), processes(64, *apart(0.02)), processes(128, 1.0, 4.0),
-    [row(256, "oom")],
-)  # fmt: skip
-
-
-def lines(found: Table, width: int = 80, height: int = 20) -> list[str]:
-    return [line.plain for line in standing(found, width, height)]
-
-
-def test_it_has_what_varies_memory_the_time_with_its_interval_n_and_status() -> None:
-    assert lines(MIXED, 72) == [
-        "batch       GPU        epoch",
-        " size  n    MiB       time s       ±  growth  status",
-        "─────  ─  ─────  ───────────  ──────  ──────  ──────",
-        "   16  2  2,016    2.0 ± 0.1   4.1 %          ok",
-        "   32  1  2,032          1.5           −25 %  ok",
-        "   64  2  2,064  2.00 ± 0.04   2.0 %   +33 %  ok",
-        "  128  2  2,128          2.0  >100 %     0 %  ok !",
-        "  256  0      –            –               –  oom",
+def report(*rates: float | None, **changes: Any) -> Report:
+    """Batch sizes of which the first were measured; all others are one line, as a table has them."""
+    known = [
+        ReportRow(
+            labels=(n,),
+            cells=(
+                Cell(value=size),
+                Cell(value=rate, bar=rate / 400),
+                Cell(value=512 / rate, low=1.0, high=1.1 ** (4 - 2 * n)),
+            ),
+        )
+        for n, (size, rate) in enumerate(zip(SIZES, rates, strict=False))
+        if rate
     ]
+    left = tuple(range(len(known), len(SIZES)))
+    pending = ReportRow(
+        labels=left,
+        cells=(Cell(value=SIZES[len(known)]), Cell(value=None), Cell(value=None)) if left else (),
+        status="missing",
+        skipped=tuple(SIZES[n] for n in left[1:]),
+    )
+    names = ("batch_size", "images_per_s", "epoch_time_s")
+    whole = Report(
+        name="sizes",
+        question="",
+        facts=reports.make_facts(processes=(1, 2) if known else (0, 0)),
+        columns=tuple(map(reports.make_column, names)),
+        groups=(RowGroup(head={}, rows=(*known, *[pending] * bool(left))),),
+        findings=(),
+        warnings=(),
+        labels={n: {"batch_size": size} for n, size in enumerate(SIZES)},
+        figures={n: {"images_per_s": rate} for n, rate in enumerate((*rates, *[None] * len(left)))},
+        axis="batch_size",
+    )
+    return dataclasses.replace(whole, **changes)
+
+
+ROWS = {f"t{size}": n for n, size in enumerate(SIZES)}
+AT_FIRST, TWO = Standing(report(), ROWS), Standing(report(100.0, 200.0), ROWS)
+
+
+def lines(
+    standing: Standing, running: str = "", width: int = 80, height: int = 20, part: float = 0.0
+) -> list[str]:
+    table = lay_out_standing(standing, running, width, height)
+    return [] if table is None else [line.plain for line in table.show(part)]
+
+
+def test_the_final_table_stands_from_the_start_with_a_line_a_row() -> None:
+    assert lines(AT_FIRST) == [
+        "batch  images/s  epoch s",
+        "────────────────────────",
+        *("   16", "   32", "   64", "  128"),
+    ]
+
+
+def test_rows_that_are_left_are_grey_and_the_running_one_has_its_own_bar() -> None:
+    assert lines(TWO, "t64", part=0.25) == [
+        "batch  images/s                      epoch s",
+        "────────────────────────────────────────────",
+        "   16       100  ████              5.12 ±21%",
+        "   32       200  ████████          2.56 ±10%",
+        "   64            ████",
+        "  128",
+        "so far: 32 leads",
+    ]
+    table = lay_out_standing(TWO, "t64", 80, 20)
+    assert table is not None
+    styles = [str(line.style) for line in table.show(0.5)[2:6]]
+    assert styles == ["", "", "", "dim"]
+    assert {span.style for span in table.show(0.5)[4].spans if span.style} == {"green"}
+
+
+def test_a_row_that_is_measured_again_keeps_its_figures_beside_its_bar() -> None:
+    assert lines(TWO, "t16", part=1.0)[2] == "   16       100  ████████████████  5.12 ±21%"
+
+
+def test_while_a_trial_is_measured_only_its_own_line_is_anew() -> None:
+    table = lay_out_standing(TWO, "t64", 80, 20)
+    assert table is not None
+    before, after = list(table.show(0.1)), list(table.show(0.6))
+    assert [one is other for one, other in zip(before, after, strict=True)] == [True] * 4 + [False] + [
+        True
+    ] * 2
 
 
 @pytest.mark.parametrize("width", [10, 24, 40, 60, 80, 120])
 @pytest.mark.parametrize("height", [0, 3, 5, 6, 8, 20])
 def test_it_fits_every_terminal(width: int, height: int) -> None:
-    found = lines(MIXED, width, height)
-    assert len(found) <= height
-    assert all(len(line) <= width for line in found)
+    for running in ("", "t16", "t128"):
+        found = lines(TWO, running, width, height)
+        assert len(found) <= height
+        assert all(len(line) <= max(24, width) for line in found), "what is wider is cut by the area"
 
 
-def test_where_it_is_narrow_columns_go_and_the_time_goes_last() -> None:
-    wide, narrow, narrowest = lines(MIXED, 120)[1], lines(MIXED, 40)[1], lines(MIXED, 22)[1]
-    assert "MiB" in wide
-    assert "MiB" not in narrow
-    assert "±" in narrow
-    assert narrowest.split() == ["size", "time", "s"]
+def test_where_it_is_low_the_rows_around_the_running_one_stay_and_the_others_are_counted() -> None:
+    assert [line.split()[0] for line in lines(TWO, "t128", height=6)] == [
+        "batch",
+        "─" * 42,
+        "64",
+        "128",
+        "2",
+        "so",
+    ]
+    assert lines(TWO, "t16", height=6)[2:5] == [
+        "   16       100                    5.12 ±21%",
+        "   32       200  ████████          2.56 ±10%",
+        "2 rows not shown",
+    ]
+    assert lines(TWO, height=5) == [], "less than two rows are no table"
 
 
-def test_where_it_is_low_the_least_sure_rows_stay_and_the_others_are_counted() -> None:
-    found = lines(MIXED, 80, 7)
-    assert [line.split()[0] for line in found[3:6]] == ["16", "32", "128"]
-    assert found[-1] == "2 rows not shown: the surest, or without a time"
-    assert lines(MIXED, 80, 5) == [], "less than two rows are no table"
+def test_what_leads_is_the_choice_else_the_fastest_of_several() -> None:
+    assert write_leader(report()) == ""
+    assert write_leader(report(100.0)) == "", "of one row nothing leads"
+    assert write_leader(report(100.0, 200.0, 150.0)) == "so far: 32 leads"
+    assert write_leader(reports.batch_sizes()) == "so far: batch 128 on 2 GPUs (ddp) leads", (
+        "and not the fastest, 256"
+    )
+    assert write_leader(reports.target()).startswith("so far: ")
+    assert write_leader(reports.pairs()) == "so far: mobilenet_v2 16 & resnet50 64 leads"
 
 
-def test_rows_of_a_group_stand_below_its_name() -> None:
-    jobs = build("g", [alone(16), *group("2 copies", batches=(16, 16))])
-    assert [line.split()[0] for line in lines(jobs)[3:]] == ["16", "2", "1", "2"]
-    assert lines(jobs)[4] == "2 copies"
-    assert lines(jobs, 80, 7) == lines(jobs)
-    assert lines(jobs, 80, 6) == [], "one row, its group and how many are left out"
-
-
-def test_a_round_ends_with_its_widest_interval_and_what_is_left() -> None:
-    sure = table(processes(16, *apart(0.041)), processes(32, *apart(0.02)))
-    assert round_line(2, FIVE, sure, Left(seconds=200)) == (
-        "round 2 of 5: widest interval ± 4.1 % (batch_size=16); about 3 min left"
+def test_a_round_ends_with_what_leads_the_widest_interval_and_what_is_left() -> None:
+    assert round_line(2, FIVE, TWO.report, Left(seconds=200)) == (
+        "round 2 of 5: 32 leads; widest interval ±21 % (batch 16); about 3 min left"
     )
     assert (
-        round_line(5, FIVE, sure, Left(seconds=0)) == "round 5 of 5: widest interval ± 4.1 % (batch_size=16)"
+        round_line(5, FIVE, report(100.0), Left(seconds=0))
+        == "round 5 of 5: widest interval ±21 % (batch 16)"
     )
-    assert "± >100 % (batch_size=128)" in round_line(2, FIVE, MIXED, Left(seconds=0))
-    one = table(processes(16, 1.0), processes(32, 1.0))
-    assert round_line(1, FIVE, one, Left(seconds=0)) == "round 1 of 5: each row is of one process"
-    assert round_line(1, FIVE, table([row(256, "oom")]), Left(seconds=0)) == "round 1 of 5: no row has a time"
+    assert round_line(1, FIVE, report(), Left(seconds=0)) == "round 1 of 5: no row has a time"
+    single = reports.one_process()
+    assert "; each row is of one process" in round_line(1, FIVE, single, Left(seconds=0))
 
 
 def bar(number: int, rounds: Rounds, done: int, total: int, width: int = 80) -> str:
-    return rounds_bar(number, rounds, done, total, width).plain
+    return draw_rounds(number, rounds, done, total, width).plain
 
 
 def test_a_bar_for_each_round() -> None:
@@ -120,7 +172,8 @@ def test_a_bar_for_each_round() -> None:
 
 
 PROGRESS = LiveProgress(
-    done=2, total=5, trial_label="batch_size=64", epoch=1, epochs=1, step=80, steps=160, elapsed_s=72, left_s=270
+    done=2, total=5, trial_label="batch_size=64", trial_id="t64", epoch=1, epochs=1, step=80, steps=160, elapsed_s=72,
+    left_s=270,
 )  # fmt: skip
 
 
@@ -147,32 +200,33 @@ def test_the_table_stands_above_the_trial_and_goes_in_the_end() -> None:
     seen = Shown()
     seen.view.say("before")
     seen.view.began_round(2, FIVE)
-    seen.view.stands(lambda: MIXED, at_once=True)
+    seen.view.stands(lambda: TWO, at_once=True)
     seen.view.update(PROGRESS)
     found = seen.lines
     assert found[0] == "before"
-    assert found[1:9] == lines(MIXED)
-    assert found[9:11] == ["", bar(2, FIVE, 2, 5)]
-    assert found[11] == "[3/5] batch_size=64"
+    assert found[1:8] == lines(TWO, "t64", part=0.5)
+    assert found[8:10] == ["", bar(2, FIVE, 2, 5)]
+    assert found[10] == "[3/5] batch_size=64"
     assert found[-1] == "  ~4:30 left  1:12 elapsed"
+    seen.view.update(dataclasses.replace(PROGRESS, step=160))
+    assert seen.lines[5] == "   64            ████████████████"
     seen.view.close()
     assert seen.lines == ["before"]
 
 
 def test_what_the_table_says_is_no_line_of_its_own_and_what_went_wrong_is() -> None:
     seen = Shown()
-    seen.view.began_round(1, FIVE)
+    ok, failed = row_with(status="ok", epoch_time_s=1.0), row_with(status="failed", reason="why")
     seen.view.update(PROGRESS)
-    seen.view.finished(1, 5, "first", row(64, epoch_time_s=1.0))
-    seen.view.stands(lambda: MIXED, at_once=True)
-    seen.view.began_round(2, FIVE)
+    seen.view.finished(1, 5, "before there is a table", ok)
+    seen.view.stands(lambda: TWO, at_once=True)
     seen.view.update(PROGRESS)
-    seen.view.finished(1, 5, "again", row(64, epoch_time_s=1.0))
-    seen.view.finished(2, 5, "other", row(64, "failed", reason="why"))
+    seen.view.finished(1, 5, "again", ok)
+    seen.view.finished(2, 5, "other", failed)
     seen.view.ended_round("round 2 of 5: so sure")
     seen.view.close()
     assert seen.lines == [
-        "[1/5] first  ok  epoch 1.00 s",
+        "[1/5] before there is a table  ok  epoch 1.00 s",
         "[2/5] other  failed  why",
         "round 2 of 5: so sure",
     ]
@@ -180,12 +234,30 @@ def test_what_the_table_says_is_no_line_of_its_own_and_what_went_wrong_is() -> N
 
 def test_where_no_table_fits_each_trial_is_a_line() -> None:
     seen = Shown(height=8)
-    seen.view.stands(lambda: MIXED, at_once=True)
+    seen.view.stands(lambda: TWO, at_once=True)
     seen.view.began_round(2, FIVE)
     seen.view.update(PROGRESS)
-    seen.view.finished(1, 5, "again", row(64, epoch_time_s=1.0))
+    seen.view.finished(1, 5, "again", row_with(status="ok", epoch_time_s=1.0))
     assert seen.lines[0] == "[1/5] again  ok  epoch 1.00 s"
     assert len(seen.screen.seen) <= 8
+
+
+def test_a_table_is_made_no_sooner_than_twenty_times_as_long_as_the_last_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, made = [100.0], []
+    monkeypatch.setattr("gpubench.render.live.time.monotonic", lambda: now[0])
+
+    def make() -> Standing:
+        made.append(now[0])
+        now[0] += 1.0
+        return TWO
+
+    seen = Shown()
+    for at, at_once in ((100.0, False), (120.0, False), (121.0, False), (125.0, True)):
+        now[0] = at
+        seen.view.stands(make, at_once=at_once)
+    assert made == [100.0, 121.0, 125.0]
 
 
 def test_a_certainty_or_a_budget_is_what_the_remaining_time_is_to() -> None:
@@ -199,7 +271,7 @@ def test_a_certainty_or_a_budget_is_what_the_remaining_time_is_to() -> None:
 
 
 def test_nobody_makes_a_table_for_a_view_that_shows_none() -> None:
-    def never() -> Table:
+    def never() -> Standing:
         raise AssertionError("a table was made")
 
     plain = Console(file=io.StringIO())
