@@ -145,9 +145,9 @@ def _choose(
     fastest = max(chosen.rows, key=rates.__getitem__)
     as_fast, slower = sort_by_rate(others, choice)
     is_several = choice.bound is not None
-    is_known = is_several or all(evidence.noise is not None for evidence in others.values())
     return BatchSizeFinding(
-        word="sure" if choice.is_firm else "unknown" if is_several or not is_known else "likely",
+        # Of one process a row: where none is slower beyond the noise, nothing tells the sizes apart.
+        word="sure" if choice.is_firm else "likely" if slower and not is_several else "unknown",
         claims=tuple(claims),
         rows=tuple(row for members in named for row in members.rows),
         choice=choice,

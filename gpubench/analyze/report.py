@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpubench.analyze.folder import Table
@@ -58,14 +59,15 @@ def build_report(table: Table, rows: TableRows, findings: Sequence[Finding], vie
     columns, groups = build_table(table, rows, findings, question, view)
     shown = [column.name for column in columns]
     lines = list_rows(rows.summary[list(dict.fromkeys((*rows.varied, *NAMED)))])
+    warnings = (*collect_warnings(table, rows, shown), *warn_of_baselines(findings))
     return Report(
         name=table.name,
         question=table.question,
         facts=collect_facts(table, rows),
         columns=columns,
         groups=groups,
-        findings=tuple(findings),
-        warnings=(*collect_warnings(table, rows, shown), *warn_of_baselines(findings)),
+        findings=tuple(add_warnings(finding, warnings) for finding in findings),
+        warnings=warnings,
         labels={label: {field: row[field] for field in rows.varied} for label, row in lines},
         figures={label: {name: row[name] for name in NAMED} for label, row in lines},
         axis=table.axis,
@@ -152,6 +154,13 @@ def collect_warnings(table: Table, rows: TableRows, shown: Collection[str]) -> l
         Warned(code=code, rows=tuple(labels)) for code, labels in touched.items() if is_touching(code, shown)
     ]
     return [*warn_of_evidence(table, rows), *warnings]
+
+
+def add_warnings(finding: Finding, warnings: Sequence[Warned]) -> Finding:
+    """The finding with the codes of the warnings that touch its rows."""
+    return replace(
+        finding, warnings=tuple(w.code for w in warnings if not set(w.rows).isdisjoint(finding.rows))
+    )
 
 
 def warn_of_baselines(findings: Sequence[Finding]) -> list[Warned]:

@@ -625,9 +625,7 @@ def _judge_sharing(group: SharingGroup) -> str:
 def _describe_work(report: Report, group: SharingGroup, is_first: bool) -> str:
     if group.work is None:
         endings = {row.status for row in report.rows if set(row.labels) & set(group.rows)} - {"ok"}
-        return (
-            f": {join_words(STATUSES.get(status, status) for status in sorted(endings))}" if endings else ""
-        )
+        return f": {join_words(map(name_ending, sorted(endings)))}" if endings else ": no times alone"
     if group.spoilt_by is not None:
         return f" (there {name_job(report, group.spoilt_by)} ran faster than alone)"
     text = f" {format_ratio(group.work)} times"

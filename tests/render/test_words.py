@@ -267,6 +267,14 @@ def test_groups_without_a_verdict_say_why():
     ]
 
 
+def test_a_group_whose_times_alone_are_not_known_says_so():
+    report = reports.sharing()
+    group = replace(report.findings[0].groups[0], work=None, bound=None, word="unknown", gains=None)
+    assert words.write_finding(report, SharingFinding(word="unknown", groups=(group,))) == [
+        "No answer: 2 × batch 16: no times alone."
+    ]
+
+
 def test_a_group_of_its_own_name_of_which_only_full_overlap_is_excluded():
     report = reports.pairs()
     group = replace(
