@@ -15,7 +15,7 @@ import pandas as pd
 from gpubench.analyze.series import Codes, combine, encode
 from gpubench.schema.columns import BY_NAME, COLUMNS, CPU_SPEED, MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
-from gpubench.schema.kinds import kind
+from gpubench.schema.kinds import as_text, kind
 from gpubench.schema.row import Row, columns_of
 from gpubench.stats.distributions import t_quantile
 from gpubench.stats.estimates import ALPHA
@@ -116,7 +116,10 @@ def as_dtype(values: Sequence[Any], form: str) -> Any:
         return pd.array(values, dtype="boolean")
     if form == "list":
         return as_objects([tuple(value) if isinstance(value, list) else value for value in values])
-    return as_objects(values)
+    # Where rows are grouped pandas hands text over to Arrow, which takes no lone surrogates.
+    return as_objects(
+        [as_text(value) if isinstance(value, str) and not value.isascii() else value for value in values]
+    )
 
 
 def as_objects(values: Sequence[Any]) -> pd.Series[Any]:

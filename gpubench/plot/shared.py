@@ -109,12 +109,11 @@ def told(subject: Subject, row: TableRow, *columns: str, also: Sequence[str] = (
 
 def _figure(subject: Subject, row: TableRow, column: str) -> str:
     """`epoch time 2.06 s (95 %: 1.98 to 2.14)`."""
-    written = subject.table.written.get(id(row), {}).get(column) or figure(float(row.value(column)))
+    cell_text = subject.table.written.get(id(row), {}).get(column) or figure(float(row.value(column)))
+    written = cell_text.partition(" ±")[0].partition(" (")[0]  # without the interval, which follows the unit
     said = f"{name_of(column)} {written} {COLUMN[column].unit}".rstrip()
     low, high = interval_of(row, column)
-    if low is None or high is None or written.endswith((")", "%")):
-        return said
-    return f"{said} (95 %: {figure(low)} to {figure(high)})"
+    return said if low is None or high is None else f"{said} (95 %: {figure(low)} to {figure(high)})"
 
 
 def figure(value: float) -> str:

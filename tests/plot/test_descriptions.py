@@ -488,7 +488,7 @@ def test_of_several_seeds_the_crossings_have_their_intervals() -> None:
     assert third.y is None  # those seeds that did are the quick ones
     assert "with 95 % intervals over 3 seeds; 1 of 2 not confirmed" in found.caption[0]
     assert "Not reached by every seed: batch_size=64." in found.caption[0]
-    assert any("±" in line for line in first.told)
+    assert "training until top-1 was crossed 40.6 s (95 %: 33.74 to 48.83)" in first.told
 
 
 def test_rows_without_an_order_stand_side_by_side() -> None:
