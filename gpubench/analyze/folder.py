@@ -92,7 +92,7 @@ class Folder:
 
     def table_frame(self, table: Table) -> Summary:
         """The rows of one table, in their order."""
-        return self.summary.loc[list(table.rows)]
+        return self.summary.loc[table.rows[0] : table.rows[-1]]
 
     def processes(self, row: int) -> Runs:
         """The runs of a row of the summary that ended ok."""

@@ -191,15 +191,17 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     comes later.
     """
     order = number_configurations(runs)
-    number = order["row"].to_numpy()
-    rows = runs.drop(columns=[*OBJECTS, "epoch_times_s"]).take(order["position"].to_numpy())
-    members = pd.DataFrame(
-        {"row": number, "run": rows.index.to_numpy(), "is_ok": ~order["is_bad"].to_numpy()}
+    number, position, is_ok = (
+        order["row"].to_numpy(),
+        order["position"].to_numpy(),
+        ~order["is_bad"].to_numpy(),
     )
+    members = pd.DataFrame({"row": number, "run": runs.index[position], "is_ok": is_ok})
+    is_first = np.diff(number, prepend=-1) > 0
+    summary = runs.iloc[position[is_first]].reset_index(drop=True).drop(columns=[*OBJECTS, "epoch_times_s"])
+    summary["hardware"] = order["hardware"].to_numpy()[is_first]
+    rows = runs[["status", "reason", "group_id", "doubts", "epoch_time_s", "time_to_top1_s"]].iloc[position]
     rows.index = pd.RangeIndex(len(rows))
-    summary = rows[~order["row"].duplicated().to_numpy()].reset_index(drop=True)
-    summary["hardware"] = order["hardware"][~order["row"].duplicated()].to_numpy()
-    is_ok = members["is_ok"].to_numpy()
     summary["repeats"] = np.bincount(number, is_ok, len(summary)).astype(np.int64)
     reached = is_ok & rows["time_to_top1_s"].notna().to_numpy()
     summary["reached"] = np.bincount(number, reached, len(summary)).astype(np.int64)
@@ -208,9 +210,9 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     summary["reason"] = rows["reason"][bad].groupby(number[bad]).first().reindex(summary.index)
     ids = rows["group_id"][rows["group_id"].fillna("").ne("")]
     summary["group_id"] = ids.groupby(number[ids.index]).min().reindex(summary.index)
-    pool = rows[is_ok & (summary["repeats"] > 1).to_numpy()[number]]
-    if len(pool):
-        _put_together(summary, pool, number[pool.index])
+    is_pooled = is_ok & (summary["repeats"] > 1).to_numpy()[number]
+    if is_pooled.any():
+        _put_together(summary, runs.iloc[position[is_pooled]].reset_index(drop=True), number[is_pooled])
     summary["doubts"] = _union_codes(rows, number, summary)
     return summary, members
 

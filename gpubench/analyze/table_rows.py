@@ -109,9 +109,11 @@ class TableRows:
     def _find_units(self) -> pd.Series[int]:
         """Of each row its label, of a job that of the first job of its group."""
         labels = self.summary.index.to_series()
-        jobs = self.summary[self.summary["unit"].notna()]
-        keys = [jobs[name] for name in UNIT if name in jobs]
-        return labels.where(self.summary["unit"].isna(), labels[jobs.index].groupby(keys).transform("first"))
+        is_job = self.summary["unit"].notna()
+        keys = [self.summary[name][is_job] for name in UNIT if name in self.summary]
+        return (
+            labels.where(~is_job, labels[is_job].groupby(keys).transform("first")) if is_job.any() else labels
+        )
 
     @cached_property
     def images(self) -> pd.Series[float]:

@@ -96,8 +96,9 @@ def make_findings(
 def list_tasks(summary: pd.DataFrame) -> list[pd.DataFrame]:
     """The rows of trials alone that trained until a top-1, by target."""
     is_asked = summary["until_top1"].notna() & summary["machine"].notna() & summary["group"].isna()
-    members = summary[is_asked] if is_asked.any() else summary[:0]
-    return [part for _, part in members.groupby(list(TASK), sort=False, dropna=False)]
+    if not is_asked.any():
+        return []
+    return [part for _, part in summary[is_asked].groupby(list(TASK), sort=False, dropna=False)]
 
 
 def find_figures(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures:
