@@ -54,7 +54,9 @@ def main() -> None:
         print(f"{options.rounds} rounds, {time.monotonic() - began:.0f} s")
         pairs = read_pairs(Path(out))
     lot = random.Random(0)
-    splits = [compare_halves([lot.choice([pair, pair[::-1]]) for pair in pairs]) for _ in range(options.splits)]
+    splits = [
+        compare_halves([lot.choice([pair, pair[::-1]]) for pair in pairs]) for _ in range(options.splits)
+    ]
     verdicts = [split.decided for split in splits]
     words = collections.Counter(verdict.word for verdict in verdicts)
     asked = compare_halves(pairs)
@@ -85,7 +87,11 @@ def compare_halves(pairs: Sequence[Pair]) -> Claim:
         sys.exit("halves are compared from two rounds on")
     first, second = (dict(enumerate(half)) for half in zip(*pairs, strict=True))
     claim = Claim(
-        metric="epoch_time_s", baseline=0, candidate=1, evidence=compare_rounds(second, first), design="paired"
+        metric="epoch_time_s",
+        baseline=0,
+        candidate=1,
+        evidence=compare_rounds(second, first),
+        design="paired",
     )
     return decide([claim])[0]
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from gpubench.stats.steps import step_mean
 from scipy.special import stdtrit
 from simulated_processes import resembling, stalling
+
+from gpubench.stats.steps import step_mean
 
 WINDOWS = 2_000
 TRUTHS = {"correlation 0": 1.0, "correlation 0.5": 1.0, "correlation 0.9": 1.0, "every eighth stalls": 1.375}

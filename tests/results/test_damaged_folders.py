@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from benches import Heard, run_with, sweep_of
 from damaged import FILES, PLANS, RECORDS, Damage, changed
-from gpubench.report.reading import reading
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scripted import Scripted
 
+from gpubench.analyze.folder import read_folder
 from gpubench.basics.errors import UnusableError
 from gpubench.cli.main import main
 from gpubench.node import environment
@@ -447,11 +447,11 @@ def test_what_is_said_of_damaged_rounds_is_what_the_table_does(
     for number in cut_off:
         damage(files[number], FILES["half"])
     lines: list[str] = []
-    found = reading(place.folder, lines.append)
+    folder = read_folder(place.folder, lines.append)
     assert len(lines) == len(cut_off)
     assert [line for line in lines if said not in line] == []
-    (row,) = [row for table in found.tables for row in table.rows if row.batch_size == 16]
-    assert (row.repeats, row.status) == (rounds, "ok" if rounds else "missing")
+    (row,) = folder.summary[folder.summary["batch_size"] == 16].to_dict("records")
+    assert (row["repeats"], row["status"]) == (rounds, "ok" if rounds else "missing")
 
 
 def test_an_earlier_attempt_counts_in_place_of_a_damaged_one(place: Home) -> None:

@@ -13,8 +13,8 @@ import pytest
 from benchmarks import large_results as large
 from committed import folders
 from damaged import RECORDS
-from gpubench.report.reading import reading
 
+from gpubench.analyze.folder import read_folder, table_csv
 from gpubench.basics.helpers import shared_out
 from gpubench.results import reading_together
 from gpubench.results.store import Results
@@ -107,11 +107,10 @@ def test_parts_that_are_alike_are_kept_once(tmp_path: Path, helped: list[bool]) 
 
 def test_a_table_is_the_same(tmp_path: Path, helped: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     large.write(tmp_path / "x", large.planned(200))
-    together = reading(tmp_path / "x", pytest.fail, keep=()).tables
+    together = table_csv(read_folder(tmp_path / "x", pytest.fail))
     assert True in helped
     monkeypatch.setattr(reading_together, "_spare_cpus", lambda: 0)
     helped.clear()
-    alone = reading(tmp_path / "x", pytest.fail, keep=()).tables
+    alone = table_csv(read_folder(tmp_path / "x", pytest.fail))
     assert True not in helped
-    assert [table.cells for table in together] == [table.cells for table in alone]
-    assert [table.notes for table in together] == [table.notes for table in alone]
+    assert together == alone

@@ -5,9 +5,9 @@ import statistics
 
 import numpy as np
 import pytest
-from gpubench.analysis.certainty.distributions import t_quantile
 from simulated_processes import resembling, stalling
 
+from gpubench.stats.distributions import t_quantile
 from gpubench.stats.steps import FEWEST_STEPS, effective, step_mean
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import scripted
 from benches import run_with, sweep_of
-from gpubench.report.contents import contents, write_contents
 from scripted import Scripted
 from swept import ASKED, swept
 
+from gpubench.analyze.folder import Folder, analyze_records, read_folder, table_csv, trials_csv
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import parse, to_toml
@@ -27,10 +27,14 @@ from gpubench.schema.record import ResultColumns
 from gpubench.sweep.stored_plan import store_plan
 
 
+def list_sizes(folder: Folder) -> dict[str, list[int]]:
+    return {table.name: folder.table_frame(table)["batch_size"].tolist() for table in folder.tables}
+
+
 def test_planned_trials_without_a_record_are_missing(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32,64", stop_after=1)
-    found = contents(job.bench.results, job.bench.results.records())
-    assert [(row.batch_size, row.status) for row in found.rows] == [
+    runs = read_folder(tmp_path, pytest.fail).runs
+    assert list(zip(runs["batch_size"], runs["status"], strict=True)) == [
         (16, "ok"),
         (32, "missing"),
         (64, "missing"),
@@ -40,13 +44,10 @@ def test_planned_trials_without_a_record_are_missing(tmp_path: Path) -> None:
 
 def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_path: Path) -> None:
     swept(tmp_path, "one", "16,32")
-    job = swept(tmp_path, "two", "32,64")
-    found = contents(job.bench.results, job.bench.results.records())
-    assert sorted(row.batch_size for row in found.rows) == [16, 32, 64]
-    assert [(t.name, [row.batch_size for row in t.rows]) for t in found.tables] == [
-        ("one", [16, 32]),
-        ("two", [32, 64]),
-    ]
+    swept(tmp_path, "two", "32,64")
+    folder = read_folder(tmp_path, pytest.fail)
+    assert sorted(folder.runs["batch_size"]) == [16, 32, 64]
+    assert list_sizes(folder) == {"one": [16, 32], "two": [32, 64]}
 
 
 @pytest.mark.parametrize("models", ["mlp,lenet", "lenet,mlp"])
@@ -58,10 +59,10 @@ def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, model
         job = sweep_of(plan, tmp_path / order, scripted.computer())
         store_plan(job)
         run_with(Scripted(), job, QuietView())
-        found = contents(job.bench.results, job.bench.results.records())
-        (shown,) = found.tables
+        folder = read_folder(tmp_path / order, pytest.fail)
+        rows = folder.table_frame(*folder.tables)
         wanted = [(o, m) for o in ("sgd", "adam", "momentum") for m in models.split(",")]
-        assert [(row.value("optimizer"), row.model) for row in shown.rows] == wanted
+        assert list(zip(rows["optimizer"], rows["model"], strict=True)) == wanted
 
 
 def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
@@ -84,9 +85,11 @@ def test_a_plan_that_cannot_be_read_closes_no_folder(tmp_path: Path, old: str, n
     job = swept(tmp_path, "one", "16,32")
     (path,) = job.bench.results.plans()
     path.write_text(path.read_text().replace(old, new, 1))
-    found = contents(job.bench.results, job.bench.results.records())
-    assert [row.batch_size for row in found.tables[0].rows] == [16, 32]
-    (problem,) = found.problems
+    lines: list[str] = []
+    folder = read_folder(tmp_path, lines.append)
+    assert list_sizes(folder) == {"one": [16, 32]}
+    (problem,) = folder.problems
+    assert lines == [problem]
     assert str(path) in problem
     assert why in problem
 
@@ -124,10 +127,10 @@ def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> 
         job.load()
         store_plan(job)
         run_with(Scripted(), job, QuietView())
-    found = contents(job.bench.results, job.bench.results.records())
-    assert len(found.rows) == 2, "trials.csv keeps both"
-    ((row,),) = [table.rows for table in found.tables]
-    assert row.trial_id == job.plan.jobs[0].trial_id
+    folder = read_folder(tmp_path, pytest.fail)
+    assert len(folder.runs) == 2, "trials.csv keeps both"
+    (trial_id,) = folder.runs.loc[list(folder.tables[0].runs), "trial_id"]
+    assert trial_id == job.plan.jobs[0].trial_id
 
 
 def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_path: Path) -> None:
@@ -142,9 +145,8 @@ def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_pa
         else r
         for r in kept
     ]
-    write_contents(job.bench.results, far, contents(job.bench.results, far))
-    for name, count in (("trials.csv", 2), ("table.csv", 1)):
-        with (tmp_path / name).open(newline="") as file:
-            doubts = [(line["batch_size"], line["doubts"]) for line in csv.DictReader(file)]
+    folder = analyze_records(job.bench.results, far, [], pytest.fail)
+    for text, count in ((trials_csv(folder), 2), (table_csv(folder), 1)):
+        doubts = [(line["batch_size"], line["doubts"]) for line in csv.DictReader(text.splitlines())]
         assert [batch for batch, cell in doubts if "spread" in cell.split("+")] == ["32"] * count
     assert all("spread" not in record.doubts for record in job.bench.results.records())
