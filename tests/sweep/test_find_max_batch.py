@@ -152,7 +152,7 @@ def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
     folder = analyze(results)
     one, tries = (report_table(folder, table) for table in folder.tables)
     assert {column.name for column in one.columns} >= {"epoch_time_s", "memory_gib"}
-    assert [column.name for column in tries.columns] == ["batch_size", "memory_gib", "gpu_mem_growth_pct"]
+    assert [column.name for column in tries.columns] == ["batch_size", "memory_gib"]
     assert (tries.findings, tries.warnings) == ((), ()), "their sizes and memory say it"
     rows = [row for row in rows_of_table(folder, 1) if row["status"] == "ok"]
     assert all(row["epoch_time_s"] is None and row["gpu_mem_mib"] for row in rows)

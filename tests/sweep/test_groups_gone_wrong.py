@@ -24,6 +24,7 @@ from gpubench.plan.sources import Disk
 from gpubench.record import recording
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.store import Results
+from gpubench.schema.doubts import doubt_of
 from gpubench.schema.events import RankExit, Result
 from gpubench.schema.order import TrialOrder
 from gpubench.sweep.closing import finish
@@ -242,7 +243,7 @@ def test_json_lines_of_what_was_done_already_say_what_the_tables_say(
     assert {row["sharing"] for row in rows.values() if row["group"]} != {"parallel"}
     spread = [line for line in lines.values() if "spread" in (line.get("doubts") or "")]
     assert len(spread) == 8
-    assert all("measure more --rounds" in line["doubt_texts"]["spread"] for line in spread)
+    assert {line["doubt_texts"]["spread"] for line in spread} == {doubt_of("spread").says}
 
 
 def test_the_line_of_the_last_repeat_knows_the_others(desk: Desk) -> None:
