@@ -38,7 +38,7 @@ def test_the_logs_figures_through_the_whole_path(desk: Desk, name: str) -> None:
     )
     assert set(found["sharing"]) == {"some"}
     work = sum(a / t for t, a in zip(together, alone, strict=True))
-    assert f"| {work:.2f} ? |" in (desk.folder / "table.md").read_text(encoding="utf-8")
+    assert f" {work:.2f} " in (desk.folder / "table.md").read_text(encoding="utf-8")
 
 
 def test_the_logs_own_group_is_predicted_from_its_rows_alone(desk: Desk) -> None:
