@@ -66,6 +66,8 @@ def write_folder(results: Results, records: Sequence[Record], skips: Mapping[str
     Raises UnusableError for a table that can't be written.
     """
     problems: list[str] = []
+    if not records and not any(results.folder.glob("plans/*")):
+        return problems  # a sweep that broke off before it had anything
     with collector_paused():
         folder = analyze_records(results, records, [], problems.append, skips)
         reports = [report_table(folder, table) for table in folder.tables]
