@@ -46,6 +46,8 @@ from gpubench.stats.estimates import compare_percentages, mean
 
 HARDWARE = ("gpu_name", "gpu_count", "cpu_name", "cpu_count")
 SOFTWARE = ("driver", "cuda", "torch", "gpubench")
+LAST_DIGIT = 1e-9
+"""Of logarithms of exact figures."""
 ATTEMPT = ("trial_id", "round", "started_at", "host", "epoch_time_s")
 """By which an attempt is known again in another folder."""
 
@@ -158,7 +160,7 @@ def _measure_memory(rows: TableRows, candidate: int, baseline: int) -> Evidence:
 
 def _round(logarithm: float) -> float:
     """Without its last digits: 1,050 are 5 % more than 1,000, and not a trifle above it."""
-    return round(logarithm, 9)
+    return round(logarithm / LAST_DIGIT) * LAST_DIGIT
 
 
 def _shift(evidence: Evidence, by: float) -> Evidence:
@@ -189,7 +191,10 @@ def _make_claims(
         far = _round(math.log1p(max(threshold, MEMORY_SPREAD) if is_exact else threshold))
         claims += [
             replace(difference, evidence=_shift(evidence, far), family=REGRESSION),
-            replace(difference, design="below", limit=_round(math.log1p(threshold))),
+            # Exactly as much as the threshold is not beyond it.
+            replace(
+                difference, design="below", limit=_round(math.log1p(threshold)) + is_exact * LAST_DIGIT / 2
+            ),
         ]
     return claims
 
