@@ -96,12 +96,10 @@ def find_gradient_wait(row: Row, others: Summary) -> tuple[float, bool]:
         newest = timed.sort_values("started_at", kind="stable").iloc[-1]
         return min(max(float(newest["part"]), 0.0), 1.0), True
     single = others[is_alike(others, row, SAME_KERNELS) & (others["gpus"] == 1)]
-    images = row["batch_size"] / row["gpus"]
+    mine = pd.DataFrame([row])
+    images = float((mine["batch_size"] / mine["gpus"]).astype("float64").iloc[0])
     larger = (images / single["batch_size"].astype("float64")).clip(lower=1.0)
-    need, busy = (
-        (find_busy_step_s(single) * larger).min(),
-        float(find_busy_step_s(pd.DataFrame([row])).iloc[0]),
-    )
+    need, busy = (find_busy_step_s(single) * larger).min(), float(find_busy_step_s(mine).iloc[0])
     return (float(1 - need / busy) if need < busy else 0.0), False
 
 

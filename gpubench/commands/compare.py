@@ -11,6 +11,7 @@ from rich.console import Console
 from gpubench.analyze.compare import compare_folders, compare_values
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.series import CANDIDATES
+from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.commands.opened import warn
 from gpubench.core.comparison import COSTS, FIGURES, Comparison, FigureName
@@ -46,14 +47,15 @@ def compare(
     if sort is not None and sort not in (*FIGURES, *CANDIDATES):
         raise unknown("figure or field to sort by", sort, (*FIGURES, *CANDIDATES))
     comparison = _compare(folders, field, names, limit)
-    if form == "json":
-        sys.stdout.write(render.write_json(comparison))
-    elif comparison.is_senseless:
+    console = Console(highlight=False)
+    if comparison.is_senseless and form != "json":
         raise UnusableError(write_obstacle(comparison))
-    elif form == "markdown":
-        sys.stdout.write(render.write_markdown(comparison, sort=sort))
+    if form == "text":
+        render.show(comparison, console, sort=sort)
     else:
-        render.show(comparison, Console(highlight=False), sort=sort)
+        is_json = form == "json"
+        text = render.write_json(comparison) if is_json else render.write_markdown(comparison, sort=sort)
+        sys.stdout.write(encodable(text, console.encoding))
     return comparison.find_exit_code(is_strict=strict)
 
 

@@ -27,7 +27,7 @@ VERSION = 1
 def show(comparison: Comparison, console: Console, *, sort: str | None = None) -> None:
     """Print a comparison to `console`, styled on a terminal, else as `write_text` has it."""
     if not console.is_terminal:
-        console.file.write(write_text(comparison, sort=sort))
+        console.file.write(encodable(write_text(comparison, sort=sort), console.encoding))
         return
     for line in _set_lines(comparison, sort, min(console.width, WIDEST), is_rich=True):
         line.plain = encodable(line.plain, console.encoding)

@@ -83,6 +83,7 @@ def test_memory_is_exact() -> None:
     assert [change.is_regression for change in low] == [False, False, True]
     assert [change.is_excluded for change in low] == [True, False, False]
     assert [of(mib, threshold=0.05).is_regression for mib in (1050, 1051)] == [False, True]
+    assert [of(mib, threshold=0.05).is_excluded for mib in (1050, 1051)] == [True, False]
 
 
 def test_energy_is_of_the_processes_that_measured_all_figures() -> None:

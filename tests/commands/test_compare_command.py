@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -320,6 +321,18 @@ def test_forms_and_order(compare: Compare) -> None:
     assert compare("a").returncode == 2
     assert compare("a", "nowhere").returncode == 4
     assert compare("a", "b", "--strict").returncode == 2
+
+
+@pytest.mark.parametrize("form", ["--markdown", "--json", "--threshold=5%"])
+def test_every_form_can_be_said_on_a_c_locale(home: Path, form: str) -> None:
+    shutil.copytree(home / "a", home / "ä", dirs_exist_ok=True)
+    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "gpubench", "compare", home / "ä", home / "b", form], env=environment,
+        capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (3 if "5%" in form else 0, b"")
+    assert b"+10.0" in ended.stdout
 
 
 def test_json_has_its_fields_in_the_same_order_each_time(compare: Compare) -> None:
