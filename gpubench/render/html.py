@@ -39,16 +39,15 @@ def _write_paragraph(text: str) -> str:
 def write_table(grid: Grid) -> str:
     """The table, heads of groups as rows of their own."""
     sides = ["right" if is_number else "left" for is_number in grid.is_number]
-    head = [
-        _write_row("th", [f"{series} {heading}".strip() for series, heading in zip(grid.series, grid.headings, strict=True)], sides)
-    ]  # fmt: skip
+    pairs = zip(grid.series, grid.headings, strict=True)
+    head = _write_row("th", [f"{series} {heading}".strip() for series, heading in pairs], sides)
     body = []
     for group in grid.groups:
         if group.head:
             title = escape(group.head + " !" * group.is_warned)
             body.append(f'<tr><th colspan="{len(sides)}" style="text-align: left">{title}</th></tr>')
         body += [_write_row("td", _list_texts(row), sides, is_bold=row.is_answer) for row in group.rows]
-    return f"<table><thead>{''.join(head)}</thead><tbody>{''.join(body)}</tbody></table>"
+    return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
 
 
 def _list_texts(row: GridRow) -> list[str]:

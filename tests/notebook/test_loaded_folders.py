@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -16,20 +17,25 @@ import committed
 import pandas as pd
 import pytest
 from fakes import record
-from gpubench.frames.found import Found
-from gpubench.frames.frame import frame, orders_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from swept import swept
-from whole_readings import reading_of, values_of
+from whole_readings import values_of
 from whole_rows import row_with
 
 import gpubench
+from gpubench.analyze.folder import Folder, build_folder
+from gpubench.analyze.frames import runs_of
+from gpubench.analyze.questions import load_reports
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.report import sheets
+from gpubench.core.findings import BatchSizeFinding
+from gpubench.export import sheets
+from gpubench.notebook import Folders
+from gpubench.results.store import Results
 from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, SAMPLE_COLUMNS
 from gpubench.schema.kinds import as_text, kind
-from gpubench.schema.record import Status
+from gpubench.schema.record import Record, Status
+from gpubench.schema.row import Row
 from gpubench.schema.samples import SAMPLE_HEADER
 
 
@@ -41,8 +47,13 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def copies() -> Found:
+def copies() -> Folders:
     return gpubench.load(committed.folder("h200-copies-2026"))
+
+
+def folder_of(rows: Sequence[Row], records: Sequence[Record] = ()) -> Folder:
+    """A folder with these rows, and records that count."""
+    return build_folder(Path("/nowhere/by-hand"), rows, records=tuple(records))
 
 
 def is_same(found: Any, value: Any, form: str) -> bool:
@@ -59,16 +70,16 @@ def test_trials_hold_every_column_of_trials_csv_and_every_value(name: str) -> No
     found = gpubench.load(committed.folder(name))
     trials = found.trials
     assert list(trials.columns) == [column.name for column in COLUMNS]
-    (reading,) = found.readings
-    rows = [row for row in reading.contents.rows if row.status != "missing"]
-    assert len(trials) == len(rows) > 0
+    (folder,) = found.folders
+    runs = folder.runs[folder.runs["status"] != "missing"]
+    assert len(trials) == len(runs) > 0
     for column in COLUMNS:
         if column.name != "doubts":  # repeats that lie apart have one more
-            for cell, row in zip(trials[column.name], rows, strict=True):
-                assert is_same(cell, row.value(column.name), kind(column)), column.name
+            for cell, value in zip(trials[column.name], sheets.list_plain(runs[column.name]), strict=True):
+                assert is_same(cell, value, kind(column)), column.name
 
 
-def test_dtypes_are_those_of_the_columns(copies: Found) -> None:
+def test_dtypes_are_those_of_the_columns(copies: Folders) -> None:
     of = copies.trials.dtypes
     assert of["epoch_time_s"] == of["gpu_mem_mib"] == of["lr"] == "float64"
     assert of["batch_size"] == of["workers"] == of["round"] == of["steps"] == "Int64"
@@ -83,7 +94,7 @@ def test_dtypes_are_those_of_the_columns(copies: Found) -> None:
     assert set(copies.trials["gpu_ids"].dropna()) == {"0"}
 
 
-def test_units_and_meanings_stand_with_each_frame(copies: Found) -> None:
+def test_units_and_meanings_stand_with_each_frame(copies: Folders) -> None:
     known = {column.name: column for column in (*COLUMNS, *DERIVED)}
     for made, columns in ((copies.trials, COLUMNS), (copies.epochs, EPOCH_COLUMNS)):
         assert made.attrs["units"] == {column.name: column.unit for column in columns}
@@ -108,36 +119,50 @@ def test_an_interrupted_sweep_has_its_missing_rows_in_the_table_alone(interrupte
     assert table["batch_size"].dtype == "Int64"
 
 
-def test_the_table_is_that_of_table_csv(copies: Found) -> None:
-    (reading,) = copies.readings
-    stored = pd.read_csv(reading.results.folder / "table.csv")
+def test_the_table_is_that_of_table_csv(copies: Folders) -> None:
+    (folder,) = copies.folders
+    stored = pd.read_csv(folder.path / "table.csv")
     table = copies.table()
     assert set(stored.columns) <= set(table.columns)  # later versions add columns
     assert list(table["epoch_time_s"]) == pytest.approx(list(stored["epoch_time_s"]), rel=1e-4, nan_ok=True)
-    assert copies.answers == list(reading.tables[0].answers) != []
-    assert str(copies) == copies.text()
-    assert copies.answers[0] in copies.text()
+
+
+def test_findings_are_those_of_the_command_as_data_and_in_words() -> None:
+    path = committed.folder("h200x2-2026")
+    found = gpubench.load(path)
+    assert found.reports == load_reports(path, lambda line: pytest.fail(line))
+    assert found.findings == [finding for report in found.reports for finding in report.findings]
+    (best,) = (finding for finding in found.findings if isinstance(finding, BatchSizeFinding))
+    assert best.choice is not None
+    fields = found.reports[0].labels[best.choice.row]
+    assert (best.word, fields["batch_size"], fields["gpus"], fields["strategy"]) == ("sure", 128, 2, "ddp")
+    assert len(found.answers) == len(found.findings)
+    assert found.answers[0].startswith("Take batch 128 on 2 GPUs (ddp): ")
+    assert str(found) == found.text()
+    assert "Take batch 128 on 2 GPUs (ddp): " in found.text()
+    assert repr(found) == f"<gpubench results of {path}: 55 records>"
 
 
 def test_a_notebook_shows_the_table_and_no_text_of_it_is_html() -> None:
     row = row_with(trial_id="t1", experiment="<b>x", status="failed", reason="<script>", batch_size=16)
-    shown = Found([reading_of([row])])._repr_html_()
+    shown = Folders([folder_of([row])])._repr_html_()
     assert "<script>" not in shown
     assert "<b>x" not in shown
     assert "&lt;b&gt;x" in shown
     found = gpubench.load(committed.folder("titan-xp-2021"))
     shown = found._repr_html_()
-    assert shown.count("<table>") == len(found.tables) > 1
-    assert all(heading in shown for heading in found.tables[0].headings)
+    assert shown.count("<table>") == len(found.reports) > 1
+    assert all(f"<h4>{report.name}</h4>" in shown for report in found.reports)
+    assert shown.count("<p><b>") == sum(bool(report.findings) for report in found.reports) > 1
 
 
-def test_samples_are_marked_by_the_windows_of_the_record(copies: Found) -> None:
+def test_samples_are_marked_by_the_windows_of_the_record(copies: Folders) -> None:
     assert tuple(column.name for column in SAMPLE_COLUMNS[:4]) == SAMPLE_HEADER
     trial_id = copies.trials["trial_id"][0]
     made = copies.samples(trial_id)
     assert list(made.columns) == [column.name for column in SAMPLE_COLUMNS]
     assert made.attrs["units"]["t_s"] == "s"
-    (one,) = [one for one in copies.readings[0].records if one.trial_id == trial_id]
+    (one,) = [one for one in Results(copies.folders[0].path).records() if one.trial_id == trial_id]
     assert one.span is not None
     assert made["t_s"].is_monotonic_increasing
     for window in one.windows:
@@ -151,7 +176,7 @@ def test_samples_are_marked_by_the_windows_of_the_record(copies: Found) -> None:
     assert busy == pytest.approx(copies.trials["gpu_util_pct"][0], abs=5)
 
 
-def test_what_has_no_samples_says_so(copies: Found) -> None:
+def test_what_has_no_samples_says_so(copies: Folders) -> None:
     logs = gpubench.load(committed.folder("titan-xp-2021"))
     with pytest.raises(UnusableError, match="no time series is stored of this attempt"):
         logs.samples(logs.trials["trial_id"][0])
@@ -167,7 +192,7 @@ def test_what_has_no_samples_says_so(copies: Found) -> None:
 def test_damaged_samples_are_told_in_one_line(interrupted: Path, tmp_path: Path, damage: str) -> None:
     found = gpubench.load(shutil.copytree(interrupted, tmp_path / "damaged"))
     trial_id = found.trials["trial_id"][0]
-    path = found.readings[0].results.part("samples", trial_id, 1, "csv")
+    path = Results(found.folders[0].path).part("samples", trial_id, 1, "csv")
     path.write_text(damage)
     with pytest.raises(UnusableError, match=r"^[^\n]* can't be read: [^\n]+$"):
         found.samples(trial_id)
@@ -178,7 +203,7 @@ def test_readings_of_a_file_that_was_cut_off_are_left_out_with_a_warning(
 ) -> None:
     found = gpubench.load(shutil.copytree(interrupted, tmp_path / "damaged"))
     trial_id = found.trials["trial_id"][0]
-    path = found.readings[0].results.part("samples", trial_id, 1, "csv")
+    path = Results(found.folders[0].path).part("samples", trial_id, 1, "csv")
     lines = path.read_text("utf-8").splitlines(keepends=True)
     for cut in ("1.5,0,power_w,12", "1.5,0"):
         path.write_text("".join([*lines[:9], cut]))
@@ -192,8 +217,8 @@ def test_readings_of_a_file_that_was_cut_off_are_left_out_with_a_warning(
 def test_a_file_that_was_cut_off_between_two_lines_is_told_by_its_record(tmp_path: Path) -> None:
     folder = shutil.copytree(committed.folder("h200-pairs-2026"), tmp_path / "damaged")
     found = gpubench.load(folder)
-    one = next(record for record in found.readings[0].records if record.status == "ok")
-    path = found.readings[0].results.part("samples", one.trial_id, 1, "csv")
+    one = next(record for record in found.folders[0].records if record.status == "ok")
+    path = Results(folder).part("samples", one.trial_id, 1, "csv")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         whole = found.samples(one.trial_id)
@@ -213,7 +238,8 @@ def test_several_folders_stand_in_one_frame_under_their_names(interrupted: Path,
     assert set(found.trials["results"]) == {other.name, interrupted.name}
     assert found.trials.columns[0] == found.table().columns[0] == found.doubts.columns[0] == "results"
     assert len(found.environment) == 2
-    assert found.answers == [answer for table in found.tables for answer in table.answers]
+    folders = dict.fromkeys(report.name.partition(":")[0] for report in found.reports)
+    assert list(folders) == [other.name, interrupted.name]
 
     twin = tmp_path / interrupted.name
     shutil.copytree(interrupted, twin)
@@ -249,7 +275,7 @@ def test_without_a_name_the_newest_folder_is_loaded(
     interrupted: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUBENCH_OUT", str(interrupted.parent))
-    assert [one.name for one in gpubench.load().readings] == [interrupted.name]
+    assert [folder.name for folder in gpubench.load().folders] == [interrupted.name]
 
 
 def test_doubts_name_their_rows_and_sentences() -> None:
@@ -257,9 +283,9 @@ def test_doubts_name_their_rows_and_sentences() -> None:
         trial_id="t1", experiment="x", status="ok", batch_size=16, doubts="other+spread",
         doubt_texts={"spread": "epochs spread"}, epoch_time_s=1.0,
     )  # fmt: skip
-    made = Found([reading_of([row, row_with(trial_id="t2", experiment="x", batch_size=32)])]).doubts
+    made = Folders([folder_of([row, row_with(trial_id="t2", experiment="x", batch_size=32)])]).doubts
     assert list(made["code"]) == ["other", "spread"]
-    assert list(made["row"]) == ["batch_size=16"] * 2
+    assert list(made["row"]) == ["batch 16"] * 2
     assert pd.isna(made["sentence"][0])
     assert made["sentence"][1] == "epochs spread"
 
@@ -271,11 +297,20 @@ def test_environments_are_told_apart_by_all_that_records_know() -> None:
         record(trial_id="t2", environment=known, started_at="2026-11-21 09:53:00"),
         record(trial_id="t3", environment={**known, "kernel": "7"}, started_at="2026-11-22 09:53:00"),
     ]
-    made = Found([reading_of([row_with(trial_id="t1", batch_size=1)], records)]).environment
+    made = Folders([folder_of([row_with(trial_id="t1", batch_size=1)], records)]).environment
     assert list(made["kernel"]) == ["6", "7"]
     assert list(made["attempts"]) == [2, 1]
     assert made["last_started_at"][0] == datetime(2026, 11, 21, 9, 53)
     assert made["gpu_count"].dtype == "Int64"
+
+
+def read_of(rows: Sequence[Row], records: Sequence[Record] = ()) -> Folder:
+    """A folder without tables: no figures of these rows are compared."""
+    nothing = pd.DataFrame()
+    return Folder(
+        name="by-hand", path=Path("/nowhere/by-hand"), runs=runs_of(rows), summary=nothing, members=nothing, tables=(),
+        problems=(), records=tuple(records), plans=(), attempts=tuple(records),
+    )  # fmt: skip
 
 
 TRIALS = st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in COLUMNS}), max_size=3)
@@ -287,9 +322,8 @@ def test_a_frame_holds_what_rows_hold_whatever_is_missing(told: list[dict[str, A
     told = [
         {**values, "trial_id": f"t{n}", "status": values["status"] or "ok"} for n, values in enumerate(told)
     ]
-    readings = [reading_of([])]
-    readings[0].contents.rows.extend(row_with(**values) for values in told)
-    made = frame(sheets.trials(readings), orders_of(readings))
+    folders = [read_of([row_with(allowance="all", **values) for values in told])]
+    made = sheets.list_trials(folders).to_frame(sheets.find_orders(folders))
     assert len(made) == len([values for values in told if values["status"] != "missing"])
     for column in COLUMNS:
         form = kind(column)
@@ -306,7 +340,7 @@ def test_epochs_hold_what_records_hold_whatever_is_missing(told: list[dict[str, 
     one = record(
         epochs=[{name: value for name, value in values.items() if value is not None} for values in told]
     )
-    made = frame(sheets.epochs([reading_of([], [one])]), {})
+    made = sheets.list_epochs([read_of([], [one])]).to_frame({})
     assert list(made["trial_id"]) == [one.trial_id] * len(told)
     for column in EPOCH_COLUMNS[2:-1]:
         for cell, values in zip(made[column.name], told, strict=True):
@@ -318,18 +352,14 @@ def test_figures_that_stand_for_several_repeats_need_not_be_whole() -> None:
         row_with(trial_id=f"t{n}", status="ok", batch_size=16, epochs_measured=count)
         for n, count in ((0, 2), (1, 3.5))
     ]
-    readings = [reading_of([])]
-    readings[0].contents.rows.extend(rows)
-    made = frame(sheets.trials(readings), {})
+    made = sheets.list_trials([read_of(rows)]).to_frame({})
     assert list(made["epochs_measured"]) == [2, 3.5]
     assert math.isnan(made["epoch_time_s"][0])
 
 
 def test_names_that_are_no_unicode_can_be_read() -> None:
-    one = reading_of(
-        [row_with(trial_id="t1", status="failed", reason="\udcff", model="\ud800", batch_size=1)]
-    )
-    made = Found([one]).trials
+    row = row_with(trial_id="t1", status="failed", reason="\udcff", model="\ud800", batch_size=1)
+    made = Folders([folder_of([row])]).trials
     assert made["reason"][0] == "\\udcff"
     assert made["model"][0] == "\\ud800"
 
