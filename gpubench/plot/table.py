@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from gpubench.analyze import grid
 from gpubench.analyze.folder import Folder, Table, place_columns
 from gpubench.analyze.frames import Runs, Summary
-from gpubench.analyze import grid
 from gpubench.analyze.grid import list_rows
 from gpubench.analyze.questions import report_table
 from gpubench.analyze.series import BEFORE, DEVICES, Fields, asked_fields

@@ -251,7 +251,8 @@ def test_text_that_would_run_as_a_formula_is_text() -> None:
 @settings(max_examples=12, deadline=None)
 @given(st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in COLUMNS}), min_size=1, max_size=3))
 def test_a_sheet_holds_what_it_is_given_whatever_is_missing(told: list[dict[str, Any]]) -> None:
-    told = [{**line, "trial_id": f"t{number}"} for number, line in enumerate(told)]  # openpyxl skips empty lines
+    # openpyxl skips empty lines, so each has an id
+    told = [{**line, "trial_id": f"t{number}"} for number, line in enumerate(told)]
     values = tuple([line[column.name] for line in told] for column in COLUMNS)
     sheet = Sheet(name="trials", columns=COLUMNS, values=values)
     out = io.BytesIO()
