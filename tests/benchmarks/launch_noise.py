@@ -15,6 +15,7 @@ import atexit
 import contextlib
 import gc
 import json
+import math
 import os
 import random
 import statistics
@@ -25,7 +26,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpubench.analysis.certainty.interval import interval, ratio
+from gpubench.stats.estimates import compare_rounds, find_half_width
 
 
 def _nothing() -> None:
@@ -214,12 +215,15 @@ def main() -> None:
     if number < 2:
         sys.exit("one round tells nothing of how far processes differ: give a longer --budget-s")
     for name in names:
-        own, against = interval(means[name]), ratio(means[name], means["plain"])
         spread = 100 * statistics.stdev(means[name]) / statistics.fmean(means[name])
-        line = f"{name}: {own.value:.3f} ms a step, processes differ by {spread:.1f} %"
+        line = f"{name}: {statistics.geometric_mean(means[name]):.3f} ms a step, processes differ by {spread:.1f} %"
         line += f", windows inside by {statistics.median(inside[name]):.1f} %"
         if name != "plain":
-            line += f"; time over plain {against.value:.3f} ({against.low:.3f} … {against.high:.3f})"
+            against = compare_rounds(*(dict(enumerate(means[each])) for each in (name, "plain"))).welch
+            assert against is not None, "two processes of each, and more"
+            half = find_half_width(against, 0.025)
+            center, low, high = (math.exp(against.center + by) for by in (0, -half, half))
+            line += f"; time over plain {center:.3f} ({low:.3f} … {high:.3f})"
         print(line)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import math
 import random
 import statistics
 import subprocess
@@ -24,9 +25,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.analysis.certainty.interval import Interval, ratio_by_rounds
-from gpubench.analysis.decided import decided
-from gpubench.report.reading import reading
+from gpubench.analyze.folder import read_folder
+from gpubench.core.claims import Claim, Verdict
+from gpubench.stats.decisions import decide
+from gpubench.stats.estimates import compare_rounds
 
 NAMES = "lr=0.05,0.0500001"
 Pair = tuple[float, float]
@@ -53,30 +55,42 @@ def main() -> None:
         pairs = pairs_of(Path(out))
     lot = random.Random(0)
     splits = [halves([lot.choice([pair, pair[::-1]]) for pair in pairs]) for _ in range(options.splits)]
-    words = collections.Counter(decided([split]).ratios[0].word for split in splits)
-    outside = sum(split.low > 1 or split.high < 1 for split in splits)
-    asked = halves(pairs)
-    widths = statistics.quantiles([split.half_pct for split in splits], n=20)
+    words = collections.Counter(split.word for split in splits)
+    outside = sum(low > 1 or high < 1 for low, high in map(ends_of, splits))
+    low, high = ends_of(halves(pairs))
+    half_widths = [100 * (math.sqrt(high / low) - 1) for low, high in map(ends_of, splits)]
+    widths = statistics.quantiles(half_widths, n=20)
     print(f"{outside / len(splits):.1%} of {len(splits)} splits leave out no change; words: {dict(words)}")
-    print(f"the two learning rates: {asked.value:.3f} ({asked.low:.3f} to {asked.high:.3f})")
+    print(f"the two learning rates: {math.sqrt(low * high):.3f} ({low:.3f} to {high:.3f})")
     print(f"half an interval: median {widths[9]:.1f} %, 5 to 95 %: {widths[0]:.1f} to {widths[-1]:.1f} %")
 
 
-def pairs_of(folder: Path) -> list[Pair]:
+def pairs_of(path: Path) -> list[Pair]:
     """The processes' epoch times, round by round."""
-    (table,) = reading(folder, print).tables
+    folder = read_folder(path, print)
+    (table,) = folder.tables
     if len(table.rows) != 2:
         sys.exit(f"one configuration is wanted (--batch-size 64, …), not {len(table.rows) // 2}")
-    first, second = ({run.round: run.epoch_time_s for run in row.runs} for row in table.rows)
-    return [(first[number], second[number]) for number in sorted(first.keys() & second.keys())]
+    first, second = (folder.processes(row).set_index("round")["epoch_time_s"] for row in table.rows)
+    return [(first[number], second[number]) for number in sorted({*first.index} & {*second.index})]
 
 
-def halves(pairs: Sequence[Pair]) -> Interval:
+def halves(pairs: Sequence[Pair]) -> Verdict:
     """The second half's time by the first's."""
-    found = ratio_by_rounds(*(dict(enumerate(half)) for half in zip(*pairs, strict=True)))
-    if found is None:
+    if len(pairs) < 2:
         sys.exit("halves are compared from two rounds on")
-    return found
+    first, second = (dict(enumerate(half)) for half in zip(*pairs, strict=True))
+    claim = Claim(
+        metric="epoch_time_s", candidate=1, baseline=0, evidence=compare_rounds(second, first), design="paired",
+    )  # fmt: skip
+    return decide([claim])[0].decided
+
+
+def ends_of(verdict: Verdict) -> tuple[float, float]:
+    """The 95 % interval of a ratio."""
+    assert verdict.low is not None, "of several processes"
+    assert verdict.high is not None, "of several processes"
+    return verdict.low, verdict.high
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scripted import Scripted
 
+from gpubench.analyze.folder import read_folder
 from gpubench.basics.errors import UnusableError
 from gpubench.cli.main import main
 from gpubench.node import environment
@@ -28,7 +29,6 @@ from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import load
 from gpubench.plan.sources import Disk
-from gpubench.report.reading import reading
 from gpubench.results.plans import last_use
 from gpubench.results.store import Results
 from gpubench.sweep.stored_plan import store_plan
@@ -447,11 +447,11 @@ def test_what_is_said_of_damaged_rounds_is_what_the_table_does(
     for number in cut_off:
         damage(files[number], FILES["half"])
     lines: list[str] = []
-    found = reading(place.folder, lines.append)
+    found = read_folder(place.folder, lines.append)
     assert len(lines) == len(cut_off)
     assert [line for line in lines if said not in line] == []
-    (row,) = [row for table in found.tables for row in table.rows if row.batch_size == 16]
-    assert (row.repeats, row.status) == (rounds, "ok" if rounds else "missing")
+    merged = found.summary[found.summary["batch_size"] == 16]
+    assert merged[["repeats", "status"]].values.tolist() == [[rounds, "ok" if rounds else "missing"]]
 
 
 def test_an_earlier_attempt_counts_in_place_of_a_damaged_one(place: Home) -> None:
