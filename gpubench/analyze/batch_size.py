@@ -17,7 +17,7 @@ import numpy as np
 
 from gpubench.analyze.grid import plain
 from gpubench.analyze.series import DEVICES, combine
-from gpubench.analyze.table_rows import Figures, Samples, TableRows, plan_rounds
+from gpubench.analyze.table_rows import Figures, Samples, TableRows, group_by, plan_rounds
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
 from gpubench.stats.choice import choose
@@ -110,14 +110,11 @@ def make_findings(
 
     `round_minutes`: what a further round of the whole sweep takes.
     """
-    works: dict[int, list[BatchSeries]] = {}
-    for members in find_series(rows):
-        works.setdefault(members.work, []).append(members)
     return [
         _choose(
             rows, series, [claim for claim in claims if claim.family == f"batch_size:{work}"], round_minutes
         )
-        for work, series in works.items()
+        for work, series in group_by(find_series(rows), lambda members: members.work).items()
         if any(len(members.rows) > 1 for members in series)
     ]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +19,6 @@ from gpubench.analyze.intervals import (
     Processes,
     Ratios,
     compare_rows,
-    overlap_gain_interval,
 )
 from gpubench.analyze.series import (
     DEVICES,
@@ -31,6 +32,7 @@ from gpubench.analyze.series import (
 from gpubench.schema.columns import DERIVED, MEASURED
 from gpubench.schema.doubts import doubt_of
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
+from gpubench.stats.estimates import ALPHA, add_work, find_half_width
 
 LABELS = ("before", "alone", "strong_baseline", "weak_baseline")
 """Columns of a summary that hold labels of its rows."""
@@ -42,6 +44,8 @@ OF_TIME = tuple(
 """Figures that a few first steps don't tell: of time, energy and use."""
 
 
+NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
+"""Of the way from no overlap of jobs to a full one: up to the first is none, from the second on full."""
 OF_PROCESSES = (
     "round", "repeat", "epoch_time_s", "steady_step_s", "energy_j", "step_error_pct", "solo_epoch_time_s",
     "has_all_figures", "top1_crossing_s", "top1_crossing",
@@ -99,8 +103,8 @@ def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built
 
 
 def sharing_word(gain: pd.Series[Any]) -> pd.Series[Any]:
-    """The plain word for an overlap gain: none up to 0.1, full from 0.9, else some; missing where it is."""
-    words = np.select([gain.isna(), gain <= 0.1, gain >= 0.9], ["", "none", "full"], "some")
+    """The plain word for an overlap gain; missing where that is."""
+    words = np.select([gain.isna(), gain <= NO_OVERLAP, gain >= FULL_OVERLAP], ["", "none", "full"], "some")
     return pd.Series(words, index=gain.index, dtype=object).where(gain.notna(), None)
 
 
@@ -380,37 +384,47 @@ def _fill_gain(rows: Rows, jobs: Places) -> None:
 
 
 def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | None:
-    """The overlap gain of a group with its interval, by the runs that all jobs have; None where a job or its trial
+    """The overlap gain of a group with its 95 % interval, by the runs that all jobs have; None where a job or its trial
     alone is of one process. Infinite where these were on unlike nodes."""
     if (rows.repeats[jobs] < 2).any():
         return None
-    processes = rows.processes
-    alone: dict[str, Floats] = {}
-    names: list[str] = []
-    times, nodes = [], []
+    figures, row, node = rows.processes.figures, rows.processes.row, rows.processes.node
+    alone: dict[Hashable, Floats] = {}
+    names: list[Hashable] = []
+    runs: list[dict[Any, tuple[float, str]]] = []
+    nodes = []
     for job in jobs:
-        mine = processes.row == job
-        index = pd.MultiIndex.from_arrays([processes.figures[name][mine] for name in ("repeat", "round")])
-        known = pd.DataFrame(
-            {"time": processes.figures["epoch_time_s"][mine], "node": processes.node[mine]}, index
-        )
-        times.append(known[known["time"].notna() & ~index.duplicated(keep="last")])
+        mine = row == job
+        columns = (figures[name][mine] for name in ("repeat", "round", "epoch_time_s"))
+        members = zip(*columns, node[mine], strict=True)
+        runs.append({(repeat, number): (time, host) for repeat, number, time, host in members})
         solo_id = rows.summary["solo_id"].iloc[job]
-        names.append(solo_id if isinstance(solo_id, str) else str(job))
-        solo = processes.row == rows.labels["alone"][job]
-        if rows.labels["alone"][job] >= 0:
-            alone[names[-1]] = processes.figures["epoch_time_s"][solo]
-            nodes.append(processes.node[solo])
+        names.append(solo_id if isinstance(solo_id, str) else job)
+        solo = rows.labels["alone"][job]
+        if solo >= 0:
+            alone[names[-1]] = figures["epoch_time_s"][row == solo]
+            nodes.append(_share_nodes(node[row == solo]))
         else:
-            solos = processes.figures["solo_epoch_time_s"][mine]
+            solos = figures["solo_epoch_time_s"][mine]
             alone[names[-1]] = solos[~np.isnan(solos)]
-    together = pd.concat([known["time"] for known in times], axis=1, join="inner").sort_index()
-    if len(together) < 2 or any(np.isnan(values).any() for values in alone.values()):
+    common = [key for key in sorted(runs[0]) if all(run.get(key, (np.nan,))[0] > 0 for run in runs)]
+    if len(common) < 2 or any(len(times) < 2 or np.isnan(times).any() for times in alone.values()):
         return None
-    ends = overlap_gain_interval(alone, together.to_numpy().T, names)
-    shares = times[0].loc[together.index, "node"].value_counts(normalize=True).to_dict()
-    is_unlike = any(pd.Series(each).value_counts(normalize=True).to_dict() != shares for each in nodes)
-    return (ends[0], ends[1], np.inf) if ends is not None and is_unlike else ends
+    together = [(name, [run[key][0] for key in common]) for name, run in zip(names, runs, strict=True)]
+    work = add_work(alone, together)  # type: ignore[arg-type]  # arrays are sequences
+    if work.welch is None:
+        return None
+    half = find_half_width(work.welch, ALPHA / 2)
+    shares = _share_nodes([runs[0][key][1] for key in common])
+    if any(each != shares for each in nodes):
+        half = math.inf
+    gain, low, high = ((math.exp(work.center + end) - 1) / (len(jobs) - 1) for end in (0.0, -half, half))
+    return gain, low, high
+
+
+def _share_nodes(nodes: Collection[str]) -> dict[str, float]:
+    """The share of processes on each node."""
+    return {node: count / len(nodes) for node, count in Counter(nodes).items()}
 
 
 # ---- each row by itself ----

@@ -11,7 +11,15 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import TableRows, find_label, find_remedy, find_word, list_open, list_rows
+from gpubench.analyze.table_rows import (
+    TableRows,
+    find_label,
+    find_remedy,
+    find_word,
+    group_by,
+    list_open,
+    list_rows,
+)
 from gpubench.core.claims import Claim
 from gpubench.core.findings import DevicesFinding, SpeedUp
 
@@ -46,9 +54,6 @@ def make_findings(
     """What the decided claims come to: a finding a strategy, that with the best rate first."""
     if not claims:
         return []
-    families: dict[str, list[Claim]] = {}
-    for claim in claims:
-        families.setdefault(claim.family, []).append(claim)
     devices = count_devices(rows.summary)
     findings = [
         DevicesFinding(
@@ -59,7 +64,7 @@ def make_findings(
             strategy=str(rows.get(members[0].candidate, "strategy")),
             speed_ups=tuple(_describe(claim, devices) for claim in members),
         )
-        for members in families.values()
+        for members in group_by(claims, lambda claim: claim.family).values()
     ]
     rates = rows.summary["images_per_s"].fillna(0)
     return sorted(

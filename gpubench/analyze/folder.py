@@ -136,11 +136,10 @@ def read_folders(paths: Sequence[Path], tell: Callable[[str], None]) -> list[Fol
             folders.append(read_folder(path, tell))
         except UnusableError as error:
             errors.append(error)
-    last = None if folders else errors.pop()
-    for failure in errors:
+    for failure in errors if folders else errors[:-1]:
         tell(str(failure))
-    if last is not None:
-        raise last
+    if not folders:
+        raise errors[-1]
     counts = Counter(folder.name for folder in folders)
     return [
         folder if counts[folder.name] == 1 else replace_folder(folder, name=clean(str(folder.path)))

@@ -17,8 +17,7 @@ from gpubench.schema.columns import BY_NAME, COLUMNS, CPU_SPEED, MEASURED, TRIAL
 from gpubench.schema.doubts import SPREAD_PCT
 from gpubench.schema.kinds import as_text, kind
 from gpubench.schema.row import Row, columns_of
-from gpubench.stats.distributions import t_quantile
-from gpubench.stats.estimates import ALPHA
+from gpubench.stats.outliers import FEWEST_OUTLIERS, find_outliers
 
 Runs: TypeAlias = pd.DataFrame
 """A line a process: every attempt that counts, then planned trials without one (`status` skipped or missing).
@@ -70,8 +69,6 @@ GEOMETRIC = frozenset({"epoch_time_s", "solo_epoch_time_s"})
 """Times, about whose geometric mean their interval lies."""
 OF_ALL = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_top1_j"})
 """Known only where every process has it: the median of the lucky ones alone would flatter."""
-FEWEST_OUTLIERS = 5
-"""Among fewer processes nothing tells an outlier from noise."""
 
 
 # ---- runs ----
@@ -348,40 +345,15 @@ def interquartile_ranges(values: pd.Series[Any]) -> pd.Series[Any]:
 def _count_outliers(
     times: pd.Series[Any], size: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """How many outliers the processes of each row have, and the farthest of these over the median; NaN without any.
-
-    The generalized ESD test (Rosner 1983) on the log scale, for up to a third of the processes.
-    """
+    """How many outliers the processes of each row have, and the farthest of these over the median; NaN without any."""
     counts, ratios = np.zeros(size, dtype=np.int64), np.full(size, np.nan)
     number = times.index.to_numpy()
     many = np.flatnonzero(np.bincount(number, minlength=size) >= FEWEST_OUTLIERS)
     for row in many:
         values = times.to_numpy()[number == row]
-        places = outlier_places(values)
+        places = find_outliers(values)
         if places:
             counts[row] = len(places)
             ratio = values[places] / np.median(values)
             ratios[row] = ratio[np.argmax(np.abs(np.log(ratio)))]
     return counts, ratios
-
-
-def outlier_places(times: npt.NDArray[np.float64]) -> list[int]:
-    """Places of the times that are outliers by the generalized ESD test with Rosner's limits."""
-    logs = np.log(times)
-    left = np.ones(len(times), dtype=bool)
-    taken: list[int] = []
-    found = 0
-    while len(taken) < len(times) // 3:
-        there = logs[left]
-        spread = 0.0 if there.min() == there.max() else float(there.std(ddof=1))
-        if not spread:
-            break
-        far = np.where(left, np.abs(logs - there.mean()), -1.0)
-        place = int(np.argmax(far))
-        t = float(t_quantile(1 - ALPHA / (2 * len(there)), len(there) - 2))
-        limit = (len(there) - 1) * t / np.sqrt((len(there) - 2 + t * t) * len(there))
-        left[place] = False
-        taken.append(place)
-        if far[place] / spread > limit:
-            found = len(taken)
-    return taken[:found]

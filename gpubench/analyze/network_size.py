@@ -14,7 +14,7 @@ import numpy as np
 
 from gpubench.analyze import devices
 from gpubench.analyze.series import combine
-from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, list_open, list_rows
+from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, group_by, list_open, list_rows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import NetworkSizeFinding
 
@@ -30,21 +30,18 @@ def make_claims(rows: TableRows) -> list[Claim]:
     Series are of one strategy on equally many devices against equally many, and of one batch size where networks were
     measured with several. A network whose size is not known is in none.
     """
-    networks = combine(len(rows.summary), [rows.fields.codes[name] for name in NETWORK])
-    if len(np.unique(networks[rows.is_compared])) < FEWEST_NETWORKS:
+    codes = combine(len(rows.summary), [rows.fields.codes[name] for name in NETWORK])
+    if len(np.unique(codes[rows.is_compared])) < FEWEST_NETWORKS:
         return []
     summary = rows.summary.assign(devices=devices.count_devices(rows.summary))
     gmacs = summary["gmacs_per_image"].astype("float64").fillna(0)
     same = ("strategy", "device", "devices")
-    series: dict[tuple[object, ...], list[Claim]] = {}
-    for claim in devices.make_claims(rows):
-        if gmacs[claim.candidate] > 0:
-            place = (
-                claim.series,
-                *summary.loc[claim.candidate, list(same)],
-                summary.at[claim.baseline, "devices"],
-            )
-            series.setdefault(place, []).append(claim)
+    series = group_by(
+        (claim for claim in devices.make_claims(rows) if gmacs[claim.candidate] > 0),
+        lambda claim: (
+            claim.series, *summary.loc[claim.candidate, list(same)], summary.at[claim.baseline, "devices"],
+        ),
+    )  # fmt: skip
     claims = []
     for place, members in series.items():
         for number, steps in enumerate(_part_batches(rows, members)):
@@ -101,11 +98,8 @@ def _part_batches(rows: TableRows, claims: list[Claim]) -> list[list[Claim]]:
     """As they are where each network is there once, else those of each batch size by themselves."""
     if len({find_network(rows, claim.candidate) for claim in claims}) == len(claims):
         return [claims]
-    parts: dict[tuple[object, ...], list[Claim]] = {}
-    for claim in claims:
-        batches = rows.summary.loc[[claim.candidate, claim.baseline], "batch_size"]
-        parts.setdefault(tuple(batches), []).append(claim)
-    return list(parts.values())
+    batches = rows.summary["batch_size"]
+    return list(group_by(claims, lambda claim: (batches[claim.candidate], batches[claim.baseline])).values())
 
 
 def _is_faster(claim: Claim) -> bool:

@@ -17,14 +17,13 @@ from typing import Any
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, join_certainty
+from gpubench.analyze.derive import FULL_OVERLAP, NO_OVERLAP
+from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, group_by, join_certainty
 from gpubench.core.claims import Claim, Design
 from gpubench.core.findings import SharingFinding, SharingGroup
 from gpubench.stats.estimates import add_work
 
 NONE, SOME, FULL = "none", "some", "full"
-NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
-"""Of the way from 1 to the number of jobs: up to the first is no overlap, from the second on full overlap."""
 UNKNOWN = "unknown"
 WORK, SLOWDOWN = "work", "slowdown"
 
@@ -97,10 +96,7 @@ def make_findings(
     """What the decided claims come to; none without a group, nor of tries, which have no times."""
     if rows.is_of_tries or not rows.is_job.any():
         return []
-    about: dict[int, list[Claim]] = {}
-    for claim in claims:
-        if claim.metric == WORK:
-            about.setdefault(claim.candidate, []).append(claim)
+    about = group_by((claim for claim in claims if claim.metric == WORK), lambda claim: claim.candidate)
     spoilt = {
         claim.baseline: claim.candidate
         for claim in claims

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -21,9 +21,13 @@ from gpubench.stats.estimates import compare_rounds, mean
 from gpubench.stats.noise import find_bottleneck, find_noise
 from gpubench.stats.power import find_rounds
 
-Samples: TypeAlias = Mapping[Hashable, float]
-"""A figure of each process of a row, by its round, repeat and node: what two rows have in common there makes a pair."""
-Figures: TypeAlias = Mapping[int, dict[Hashable, float]]
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
+Place: TypeAlias = tuple[int, int, str, int]
+"""Round, repeat and node of a process, and its number among those that have these in common."""
+Samples: TypeAlias = Mapping[Place, float]
+"""A figure of each process of a row by its place: what two rows have in common there makes a pair."""
+Figures: TypeAlias = Mapping[int, dict[Place, float]]
 """Row -> its samples; a row without any is left out."""
 WAITING_PCT = 20.0
 """Of an epoch, from which on loaders set the pace of a row."""
@@ -129,12 +133,12 @@ class TableRows:
     def collect(self, values: pd.Series[Any]) -> Figures:
         """A figure of processes that ended ok, a line each, by row; those that are not known or 0 are left out."""
         numbers = values.reindex(self.ended.index).to_numpy("float64", na_value=np.nan)
-        figures: dict[int, dict[Hashable, float]] = {}
-        twins: Counter[Hashable] = Counter()
-        for (row, *place), value in zip(self._places, numbers.tolist(), strict=True):
+        figures: dict[int, dict[Place, float]] = {}
+        twins: Counter[tuple[int, int, int, str]] = Counter()
+        for place, value in zip(self._places, numbers.tolist(), strict=True):
             if 0 < value < math.inf:
-                figures.setdefault(row, {})[(*place, twins[row, *place])] = value
-                twins[row, *place] += 1
+                figures.setdefault(place[0], {})[*place[1:], twins[place]] = value
+                twins[place] += 1
         return figures
 
     @cached_property
@@ -219,15 +223,11 @@ def join_certainty(words: Iterable[Word]) -> Word:
     return "likely" if "likely" in known else "sure" if known else "unknown"
 
 
-def average_rounds(samples: Samples) -> dict[Hashable, float]:
+def average_rounds(samples: Samples) -> dict[Place, float]:
     """A figure of each repeat, the geometric mean over its rounds, as of one round on the node of the first of them."""
-    repeats: dict[Hashable, list[tuple[tuple[Any, ...], float]]] = {}
-    for key, value in samples.items():
-        if isinstance(key, tuple):
-            repeats.setdefault(key[1], []).append((key, math.log(value)))
     return {
-        (0, repeat, members[0][0][2], 0): math.exp(mean([value for _, value in members]))
-        for repeat, members in repeats.items()
+        (0, repeat, keys[0][2], 0): math.exp(mean([math.log(samples[key]) for key in keys]))
+        for repeat, keys in group_by(samples, lambda key: key[1]).items()
     }
 
 
@@ -245,9 +245,7 @@ def find_remedy(
     a round brings. `is_of_seeds`: the evidence is of seeds, so that more of these are what settles it.
     """
     unsettled = list(open_claims)
-    families: dict[str, list[Claim]] = {}
-    for claim in claims:
-        families.setdefault(claim.family, []).append(claim)
+    families = group_by(claims, lambda claim: claim.family)
     rounds = [find_rounds(claim, families[claim.family]) for claim in unsettled]
     known = [count for count in rounds if count is not None]
     if not known or len(known) < len(rounds):
@@ -284,6 +282,14 @@ def plan_rounds(
     return Remedy(rounds=rounds, minutes=minutes, is_of_seeds=is_of_seeds)
 
 
+def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Items by their keys, both in order of appearance."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
 def list_open(claims: Iterable[Claim]) -> list[Claim]:
     """Those that are not sure."""
     return [claim for claim in claims if claim.decided.word != "sure"]
@@ -301,5 +307,5 @@ def find_label(value: Any) -> int | None:
 
 def _list_nodes(samples: Samples) -> dict[Any, float]:
     """The share of processes on each node."""
-    nodes = Counter(key[2] for key in samples if isinstance(key, tuple))
+    nodes = Counter(key[2] for key in samples)
     return {node: count / len(samples) for node, count in nodes.items()}

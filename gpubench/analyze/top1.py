@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.series import CANDIDATES, Axes, Fields, asked_fields, combine, encode, tied_fields
-from gpubench.analyze.table_rows import TableRows, list_rows
+from gpubench.analyze.table_rows import TableRows, group_by, list_rows
 from gpubench.core.claims import Claim, Design, Word
 from gpubench.core.findings import Top1Finding
 from gpubench.schema.record import ALLOTTED
@@ -73,18 +73,18 @@ def make_findings(
     if not claims:
         return []
     seeds = find_seeds(rows)
-    sides: dict[tuple[str, object, object], list[Claim]] = {}
-    for claim in claims:
+
+    def list_sides(claim: Claim) -> tuple[str, object, object]:
         field = claim.family.split(":")[1]
-        values = [rows.get(row, field) for row in (claim.candidate, claim.baseline)]
-        key = (field, None, None) if rows.fields.is_numeric(field) else (field, *values)
-        sides.setdefault(key, []).append(claim)
+        if rows.fields.is_numeric(field):
+            return field, None, None
+        return field, rows.get(claim.candidate, field), rows.get(claim.baseline, field)
+
     findings = []
-    for (field, value, baseline), members in sides.items():
-        pairs: dict[tuple[int, int], list[Word]] = {}
-        for claim in members:
-            pairs.setdefault((claim.candidate, claim.baseline), []).append(claim.decided.word)
-        best = [_find_best(words) for words in pairs.values()]
+    for (field, value, baseline), members in group_by(claims, list_sides).items():
+        pairs = group_by(members, lambda claim: (claim.candidate, claim.baseline))
+        # A pair is as sure as the surer of its two claims.
+        best = [min((claim.decided.word for claim in pair), key=ORDER.index) for pair in pairs.values()]
         about = list_rows(members)
         findings.append(
             Top1Finding(
@@ -101,11 +101,6 @@ def make_findings(
 
 
 ORDER: tuple[Word, ...] = ("sure", "likely", "unknown")
-
-
-def _find_best(words: Sequence[Word]) -> Word:
-    """A pair is as sure as the surer of its two claims."""
-    return min(words, key=ORDER.index)
 
 
 def find_seeds(rows: TableRows) -> dict[int, list[float]]:

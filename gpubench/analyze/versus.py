@@ -14,7 +14,15 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.series import CANDIDATES, FOLLOWS, Codes, Fields, combine, encode
-from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, list_open, list_rows
+from gpubench.analyze.table_rows import (
+    Figures,
+    TableRows,
+    find_remedy,
+    find_word,
+    group_by,
+    list_open,
+    list_rows,
+)
 from gpubench.core.claims import Claim
 from gpubench.core.findings import VersusFinding
 from gpubench.schema import catalog
@@ -53,13 +61,13 @@ def make_findings(
     rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
 ) -> list[VersusFinding]:
     """What the decided claims come to: a finding for each two values of a field that stand beside each other."""
-    sides: dict[tuple[str, object, object], list[Claim]] = {}
-    for claim in claims:
+
+    def list_sides(claim: Claim) -> tuple[str, object, object]:
         field = claim.family.split(":")[1]
-        values = (rows.get(row, field) for row in (claim.candidate, claim.baseline))
-        sides.setdefault((field, *values), []).append(claim)
+        return field, rows.get(claim.candidate, field), rows.get(claim.baseline, field)
+
     findings = []
-    for (field, value, baseline), members in sides.items():
+    for (field, value, baseline), members in group_by(claims, list_sides).items():
         rates = [claim for claim in members if claim.metric == RATE]
         findings.append(
             VersusFinding(

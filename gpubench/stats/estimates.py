@@ -26,8 +26,8 @@ FEWEST_SEEDS = 3
 
 
 def compare_rounds(
-    candidate: Mapping[Hashable, float],
-    baseline: Mapping[Hashable, float],
+    candidate: Mapping[Any, float],
+    baseline: Mapping[Any, float],
     *,
     factor: float = 1.0,
     noise: float | None = None,
