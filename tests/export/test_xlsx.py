@@ -21,8 +21,8 @@ from made_up_folders import folder_of
 from openpyxl.worksheet.worksheet import Worksheet
 from swept import swept
 from warm_command import WarmCommand
-from whole_readings import values_of
 from whole_rows import row_with
+from whole_values import values_of
 from xlsxwriter import Workbook
 from xlsxwriter.utility import cell_autofit_width
 

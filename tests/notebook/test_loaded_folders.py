@@ -20,8 +20,8 @@ from fakes import record
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from swept import swept
-from whole_readings import values_of
 from whole_rows import row_with
+from whole_values import values_of
 
 import gpubench
 from gpubench.analyze.folder import Folder, build_folder
