@@ -15,7 +15,7 @@ from gpubench.plan.max_batch import are_tries
 from gpubench.plan.outlook import Left, place
 from gpubench.plan.rounds import Rounds
 from gpubench.render.prediction import OVERLAPS
-from gpubench.render.words import format_number, name_leader, write_certainty
+from gpubench.render.words import format_number, name_leader, write_certainty, write_lines
 from gpubench.schema.row import Row
 
 if TYPE_CHECKING:
@@ -232,5 +232,7 @@ def round_line(number: int, rounds: Rounds, report: Report, left: Left) -> str:
     certainty = write_certainty(report)
     if not certainty and report.facts.processes[1] < 2:
         certainty = "each row is of one process" if report.facts.processes[1] else "no row has a time"
+    if not leader and not certainty:
+        certainty = next((line.text.rstrip(".") for line in write_lines(report)), "")
     parts = [f"{leader} leads" if leader else "", certainty, str(left) if left.seconds else ""]
     return f"{place(number, rounds)}: {'; '.join(filter(None, parts))}"
