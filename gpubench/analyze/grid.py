@@ -95,15 +95,15 @@ def choose_columns(summary: pd.DataFrame, question: str, *, has_all: bool = Fals
     return tuple(name for name in names if summary[SOURCES.get(name, name)].notna().any())
 
 
-def pick_lines(groups: Sequence[RowGroup], order: Sequence[int]) -> tuple[RowGroup, ...]:
-    """The lines that are of any of these rows, in their order. `groups`: without heads."""
+def pick_lines(groups: Sequence[RowGroup], order: Sequence[int], *, is_sorted: bool) -> tuple[RowGroup, ...]:
+    """The lines that are of any of these rows, with `is_sorted` in their order. `groups`: without heads."""
     places = {label: place for place, label in enumerate(order)}
 
     def place_line(line: ReportRow) -> int:
         return min(places[label] for label in line.labels if label in places)
 
     lines = [line for group in groups for line in group.rows if places.keys() & set(line.labels)]
-    return (RowGroup(head={}, rows=tuple(sorted(lines, key=place_line))),)
+    return (RowGroup(head={}, rows=tuple(sorted(lines, key=place_line) if is_sorted else lines)),)
 
 
 def drop_columns(

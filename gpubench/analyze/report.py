@@ -86,14 +86,12 @@ def build_table(
     if isinstance(first, SharingFinding) and not view.has_columns:
         names: tuple[str, ...] = ("group", "epoch_time_s", "slowdown", "work", "overlap")
         columns = tuple(ReportColumn(name=name, is_number=name not in ("group", "overlap")) for name in names)
-        return drop_columns(
-            columns, pick_lines(build_sharing_groups(rows.summary, first), order), view.removed
-        )
+        lines = build_sharing_groups(rows.summary, first)
+        return drop_columns(columns, pick_lines(lines, order, is_sorted=bool(view.sort)), view.removed)
     if isinstance(first, NetworkSizeFinding) and not view.has_columns:
         columns = describe_network_columns(rows.summary, first)
-        return drop_columns(
-            columns, pick_lines(build_network_groups(rows.summary, first), order), view.removed
-        )
+        lines = build_network_groups(rows.summary, first)
+        return drop_columns(columns, pick_lines(lines, order, is_sorted=bool(view.sort)), view.removed)
     alone = rows.summary[rows.summary["group"].isna()]
     if view.has_columns or alone.empty:
         alone = rows.summary

@@ -30,8 +30,8 @@ HANG = "  "
 BAR = 16
 """Cells of a bar that is full, where there is room for it."""
 NARROWEST_BAR = 6
-NARROWEST_NAME = 24
-"""Cells of the first column, where names in it are folded."""
+NARROW_NAME, NARROWEST_NAME = 24, 14
+"""Cells of the first column, where names in it are folded; fewer where all columns then have room side by side."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 ANSWER, WARNED, NO_FIGURES = "◀", "!", "×"
 TONES = {"plain": "", "better": "green", "worse": "red", "running": "green"}
@@ -189,7 +189,8 @@ def lay_out(grid: Grid, width: int, is_rich: bool) -> Layout:
     has_bar = [is_rich and any(row.cells[n].bar is not None for row in grid.rows) for n in range(len(widths))]
     gaps = len(GAP) * (len(widths) - 1 + sum(has_bar))
     if not grid.is_number[0]:  # names take several lines where they are too long
-        widths[0] = min(widths[0], max(NARROWEST_NAME, width - sum(widths[1:]) - gaps))
+        room = width - sum(widths[1:]) - gaps
+        widths[0] = min(widths[0], room if NARROWEST_NAME <= room else NARROW_NAME)
     free = width - sum(widths) - gaps
     bar = min(BAR, free // max(1, sum(has_bar)))
     bars = tuple(bar if has and bar >= NARROWEST_BAR else 0 for has in has_bar)

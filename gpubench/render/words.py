@@ -344,9 +344,12 @@ def write_headings(report: Report, column: ReportColumn) -> tuple[str, str]:
         if is_together
         else HEADINGS.get(column.name) or (definition.heading if definition else "") or column.name
     )
+    return (name_row(column.series), _fill_target(report, heading))
+
+
+def _fill_target(report: Report, heading: str) -> str:
     target = report.facts.target_pct
-    heading = heading.format(target=f"{target:g} %" if target is not None else "top-1")
-    return (name_row(column.series), heading)
+    return heading.format(target=f"{target:g} %" if target is not None else "top-1")
 
 
 def describe_ending(report: Report, row: ReportRow) -> str:
@@ -931,24 +934,33 @@ WHY_HEADINGS = ("claim", "metric", "figure", "95 %", "p", "verdict")
 def write_claim(report: Report, claim: Claim) -> tuple[str, ...]:
     """A claim as a row under WHY_HEADINGS."""
     verdict, form = claim.decided, format_ratio if claim.evidence.is_log else format_points
-    labels = report.labels
-    is_change = claim.candidate != claim.baseline
-    name = (
-        name_change(labels.get(claim.candidate, {}), labels.get(claim.baseline, {}))
-        if is_change
-        else name_row(labels.get(claim.candidate, {}))
-    )
     limit = math.exp(claim.limit) if claim.evidence.is_log else claim.limit
     sign = {"above": "≥", "below": "≤"}.get(claim.design)
-    metric = name_metric(claim.metric) + (f" {sign} {format_ratio(limit)}" if sign else "")
+    metric = _fill_target(report, name_metric(claim.metric)) + (f" {sign} {format_ratio(limit)}" if sign else "")
     return (
-        name,
+        name_claim(report, claim),
         metric,
         form(ratio_of(claim)),
         format_interval(verdict.low, verdict.high, form),
         UNKNOWN if verdict.p is None else format_p(verdict.p),
         verdict.word if verdict.word == "unknown" else f"{verdict.direction}, {verdict.word}",
     )
+
+
+def name_claim(report: Report, claim: Claim) -> str:
+    """The rows that a claim is about: a change, a group of jobs, or a job of one."""
+    groups = [
+        group for finding in report.findings if isinstance(finding, SharingFinding) for group in finding.groups
+    ]
+    together = next((group for group in groups if claim.candidate in group.rows), None)
+    if together is not None and claim.metric == "work":
+        return name_group(report, together)
+    if together is not None and claim.metric == "slowdown":
+        label = report.labels.get(claim.candidate, {})
+        job = name_row(label, without=("group", "job", "copies", "gpu_ids", *together.label))
+        return f"{job or 'each'} in {name_group(report, together)}"
+    labels = report.labels
+    return name_change(labels.get(claim.candidate, {}), labels.get(claim.baseline, {}))
 
 
 def name_metric(metric: str) -> str:

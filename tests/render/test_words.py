@@ -465,6 +465,16 @@ def test_a_claim_as_a_row():
     assert words.write_claim(reports.published(), points)[1:4] == ("top-1", "+9.0", "–")
 
 
+def test_claims_on_jobs_name_their_group_and_a_target_is_filled_in():
+    report = reports.sharing()
+    slowdown = make_claim(1, 1, 1.05, metric="slowdown")
+    assert words.write_claim(report, slowdown)[:2] == ("batch 16 in 2 × batch 16", "slowdown")
+    work = make_claim(1, 1, 1.9, metric="work", design="above")
+    assert words.write_claim(report, work)[0] == "2 × batch 16"
+    seconds = make_claim(2, 1, 0.8, metric="time_to_top1_s")
+    assert words.write_claim(reports.target(), seconds)[1] == "s to 60 %"
+
+
 def test_what_would_settle_a_finding():
     finding = replace(reports.not_sure().findings[0], remedy=Remedy(rounds=8, minutes=1200.2))
     assert words.write_remedy(finding) == "8 rounds give 80 % power (about 1,201 min more): --rounds 8."
