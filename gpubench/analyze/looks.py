@@ -33,14 +33,14 @@ def list_open_questions(folder: Folder, processes_a_round: int = 1) -> list[list
     questions = [
         found
         for table in folder.tables
-        if (found := _list_open(collect_rows(folder, table), processes_a_round)) is not None
+        if (found := list_open_rows(collect_rows(folder, table), processes_a_round)) is not None
     ]
     if not questions:
         return None
     return [[ids[row] for row in dict.fromkeys(rows)] for found in questions for rows in found]
 
 
-def _list_open(rows: TableRows, processes_a_round: int) -> list[tuple[int, ...]] | None:
+def list_open_rows(rows: TableRows, processes_a_round: int) -> list[tuple[int, ...]] | None:
     """The rows of each open question of one table."""
     scaling = network_size.make_claims(rows) or devices.make_claims(rows)
     differences = [claim for claim in (*scaling, *versus.make_claims(rows)) if claim.metric == versus.RATE]
