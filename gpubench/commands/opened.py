@@ -10,15 +10,8 @@ from pathlib import Path
 
 from gpubench.basics.words import clean
 from gpubench.report.choice import SHOW, Choice
-from gpubench.report.reading import EVERYTHING, Kept, Reading, reading_all, stored
+from gpubench.report.reading import EVERYTHING, Kept, Reading, reading_all
 from gpubench.results.home import newest_results
-from gpubench.results.store import Results
-from gpubench.schema.record import Record
-
-
-def opened(folder: Path | None) -> tuple[Results, list[Record]]:
-    """A results folder (None: the newest one) and its records. Raises UnusableError where there are none."""
-    return stored(folder or newest_results(), warn)
 
 
 def readings(
