@@ -31,7 +31,9 @@ def test_shards_in_folders_of_their_own_are_the_sweep_once_merged(place: Place) 
     assert "it holds part 1/2 of a plan, and the other parts are not counted" in told.stdout
     audited = place.run("audit", "s1")
     assert audited.returncode == 0
-    assert "planned trials without a result" not in audited.stdout, "what other parts measure is not planned here"
+    assert "planned trials without a result" not in audited.stdout, (
+        "what other parts measure is not planned here"
+    )
     assert place.run("merge", "s1", "s2", "--out", "whole").returncode == 0
     assert "2 trials: 2 ok" in place.run("table", "whole").stdout
     told = place.run("status", "whole")
