@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.analysis.prediction import Prediction, demand, predict
-from gpubench.analysis.slowdown import group_verdict, overlap_gain, slowdown
+from gpubench.analyze.predict import Demand, Slowdowns, predict_slowdowns
+from gpubench.core.prediction import FULL_OVERLAP, NO_OVERLAP
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import to_toml
 from gpubench.schema import catalog, trial
 from gpubench.schema.record import FIRST_ROUND, Record
-from gpubench.schema.row import Row
 
 HERE = Path(__file__).parent
 SOURCE = "published log"
@@ -176,13 +175,16 @@ def together(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
     the jobs alone foretold."""
     group = members(line, lines)
     gain = overlap_gain([slowed(other, lines) for other in group])
+    overlap = (
+        None if gain is None else "none" if gain <= NO_OVERLAP else "full" if gain >= FULL_OVERLAP else "some"
+    )
     foretold = prediction(line, lines)
     derived = {
         "solo_epoch_time_s": solo(line, lines),
         "slowdown": slowed(line, lines),
         "overlap_gain": gain,
         "predicted_slowdown": None,
-        "sharing": group_verdict(gain, (), ()).cell,
+        "sharing": overlap,
     }
     if foretold and not foretold.unknown:
         derived["predicted_slowdown"] = foretold.slowdowns[group.index(line)]
@@ -194,7 +196,7 @@ def unpredicted(line: Line, lines: Sequence[Line]) -> dict[str, str]:
     absent = {}
     foretold = prediction(line, lines)
     if foretold and foretold.unknown:
-        what = " and ".join(foretold.unknown)
+        what = " and ".join(f"{kind.upper()} seconds an epoch" for kind in foretold.unknown)
         absent["predicted_slowdown"] = f"the log does not state what the jobs share: {what}"
     if not line["epoch_time_s"]:
         said = f"the log gives no figures: {line['note'].partition(';')[0]}"
@@ -202,24 +204,23 @@ def unpredicted(line: Line, lines: Sequence[Line]) -> dict[str, str]:
     return absent
 
 
-def prediction(line: Line, lines: Sequence[Line]) -> Prediction | None:
+def prediction(line: Line, lines: Sequence[Line]) -> Slowdowns | None:
     """What the group's jobs alone say of the group. The log's CPU shares are of the whole host: that is one CPU
-    here. It does not say how busy a GPU was."""
+    here. It does not say how busy a GPU was. None where a job alone has no epoch time."""
     group = members(line, lines)
-    placed = places(group)
-    solos = [alone(other, lines) for other in group]
-    return predict(
-        [
-            demand(spent(found), gpus=gpus, cpus=1.0, cpu_set="host") if found else None
-            for found, gpus in zip(solos, placed, strict=True)
-        ]
-    )
+    demands = [
+        demand(found, gpus)
+        for other, gpus in zip(group, places(group), strict=True)
+        if (found := alone(other, lines)) and found["epoch_time_s"]
+    ]
+    return predict_slowdowns(demands) if len(demands) == len(group) > 1 else None
 
 
-def spent(line: Line) -> Row:
-    """A trial alone as the row that a prediction reads: CPU share × epoch time, in s of the whole host."""
-    time, share = (float(line[n]) if line[n] else None for n in ("epoch_time_s", "cpu_util_pct"))
-    return Row(epoch_time_s=time, cpu_s_per_epoch=time * share / 100 if time and share else None)
+def demand(line: Line, gpus: tuple[int, ...]) -> Demand:
+    """What a trial alone needs: CPU share × epoch time, in s of the whole host."""
+    time, share = float(line["epoch_time_s"]), line["cpu_util_pct"]
+    cpu_s = time * float(share) / 100 if share else None
+    return Demand(epoch_time_s=time, cpu_s=cpu_s, gpu_s=None, gpus=gpus, cpus=1.0, cpu_ids=frozenset({0}))
 
 
 def places(group: Sequence[Line]) -> list[tuple[int, ...]]:
@@ -236,7 +237,17 @@ def members(line: Line, lines: Sequence[Line]) -> list[Line]:
 
 
 def slowed(line: Line, lines: Sequence[Line]) -> float | None:
-    return slowdown(float(line["epoch_time_s"]) if line["epoch_time_s"] else None, solo(line, lines))
+    """Epoch time together / alone; None where one of them is not known."""
+    time, before = line["epoch_time_s"], solo(line, lines)
+    return float(time) / before if time and before else None
+
+
+def overlap_gain(slowdowns: Sequence[float | None]) -> float | None:
+    """1: the jobs lose nothing, 0: as if one after the other. None for one job, or where a slowdown is not known."""
+    known = [slowdown for slowdown in slowdowns if slowdown]
+    if len(known) < 2 or len(known) < len(slowdowns):
+        return None
+    return (sum(1 / slowdown for slowdown in known) - 1) / (len(known) - 1)
 
 
 def solo(line: Line, lines: Sequence[Line]) -> float | None:
