@@ -406,3 +406,10 @@ def test_rows_of_several_tables_have_labels_of_their_own() -> None:
         rows = folder.table_frame(table)
         assert set(rows["table"]) == {number}
         assert set(rows["before"].dropna()) <= set(rows.index)
+
+
+def test_text_that_is_no_unicode_is_escaped_and_can_be_grouped() -> None:
+    runs = runs_of([make_row(host="n\ud800", model="größe"), make_row(host="n\ud800", model="größe")])
+    assert runs["host"].tolist() == ["n\\ud800"] * 2
+    assert runs["model"].tolist() == ["größe"] * 2
+    assert runs.groupby("host").size().tolist() == [2]
