@@ -17,8 +17,8 @@ from gpubench.analyze.table_rows import (
     find_remedy,
     find_word,
     group_by,
-    list_open,
     list_rows,
+    list_unsettled,
 )
 from gpubench.core.claims import Claim
 from gpubench.core.findings import DevicesFinding, SpeedUp
@@ -60,7 +60,7 @@ def make_findings(
             word=find_word(members),
             claims=tuple(members),
             rows=list_rows(members),
-            remedy=find_remedy(list_open(members), members, round_minutes, rows.seeds),
+            remedy=find_remedy(list_unsettled(members), members, round_minutes, rows.seeds),
             strategy=str(rows.get(members[0].candidate, "strategy")),
             speed_ups=tuple(_describe(claim, devices) for claim in members),
         )

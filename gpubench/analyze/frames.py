@@ -67,7 +67,7 @@ FIGURES: tuple[Column, ...] = tuple(
 EVERY_ROUND = frozenset(column.name for column in FIGURES if column.every_round)
 GEOMETRIC = frozenset({"epoch_time_s", "solo_epoch_time_s"})
 """Times, about whose geometric mean their interval lies."""
-OF_ALL = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_top1_j"})
+NEEDED_FROM_ALL = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_top1_j"})
 """Known only where every process has it: the median of the lucky ones alone would flatter."""
 
 
@@ -181,7 +181,7 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     """A line a configuration, labelled from 0 in order of first appearance, with what its processes tell together.
 
     `runs`: of one table. Times are geometric means over the processes that ended ok, other figures medians (GEOMETRIC,
-    OF_ALL and `_together` name the rules); where only one did, they are its own. What compares rows
+    NEEDED_FROM_ALL and `_together` name the rules); where only one did, they are its own. What compares rows
     comes later.
     """
     order = number_configurations(runs)
@@ -228,11 +228,11 @@ def _put_together(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:
     first = whole | ~has_whole[number]
     figures = [column for column in FIGURES if pool[column.name].notna().any()]
     every = [column for column in figures if column.name in EVERY_ROUND]
-    others = [column for column in figures if column.name not in EVERY_ROUND]
+    first_round = [column for column in figures if column.name not in EVERY_ROUND]
     together = pd.concat(
-        [_together(pool, number, every), _together(pool[first], number[first], others)], axis=1
+        [_together(pool, number, every), _together(pool[first], number[first], first_round)], axis=1
     )
-    for column in (*every, *others):
+    for column in (*every, *first_round):
         _put(summary, column, together[column.name])
     times = pool["epoch_time_s"].set_axis(pd.Index(number)).dropna()
     wide = interquartile_ranges(times).reindex(together.index)
@@ -254,19 +254,19 @@ def _together(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> p
     together = groups.median()
     for name in GEOMETRIC.intersection(numbers):
         together[name] = np.exp(np.log(values[name]).groupby(number).mean())
-    for name in OF_ALL.intersection(numbers):
+    for name in NEEDED_FROM_ALL.intersection(numbers):
         together[name] = together[name].where(groups[name].count() == groups.size())
     for name in forms.keys() - set(numbers):
-        found = pool[name].groupby(number)
-        first = found.first().astype(object)
+        members = pool[name].groupby(number)
+        first = members.first().astype(object)
         if name == "slowest_rank":  # ranks have no median
-            together[name] = first.where(found.nunique(dropna=False) == 1)
+            together[name] = first.where(members.nunique(dropna=False) == 1)
         elif name == "full_together":
             together[name] = _most_often(pool[name], number)
         elif name == "solo_id":  # where no two share one, any will do
             together[name] = first
         else:
-            together[name] = first.where(found.nunique() < 2, "mixed")
+            together[name] = first.where(members.nunique() < 2, "mixed")
     return together
 
 
@@ -299,7 +299,9 @@ def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Seri
     is_ok = (rows["status"] == "ok").to_numpy()
     times = rows["epoch_time_s"][is_ok]
     times.index = pd.Index(number[is_ok])
-    is_spread = is_wide(times).reindex(summary.index, fill_value=False) & (summary["kind"] != "steady rate")
+    is_spread = is_scattered(times).reindex(summary.index, fill_value=False) & (
+        summary["kind"] != "steady rate"
+    )
     summary["outliers"], summary["outlier_ratio"] = _count_outliers(times.dropna(), len(summary))
     for code, has in (("spread", is_spread & (summary["repeats"] > 1)), ("outlier", summary["outliers"] > 0)):
         each.append(pd.Series(code, index=summary.index[has], dtype=object))
@@ -310,7 +312,7 @@ def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Seri
     return joined.reindex(summary.index).astype(object)
 
 
-def is_wide(times: pd.Series[Any]) -> pd.Series[Any]:
+def is_scattered(times: pd.Series[Any]) -> pd.Series[Any]:
     """Whether epoch times under one label differ by more than SPREAD_PCT of their median.
 
     From three on their interquartile range counts; of two, their difference.
