@@ -13,7 +13,6 @@ import pandas as pd
 
 from gpubench.analyze.table_rows import (
     TableRows,
-    find_label,
     find_remedy,
     find_word,
     group_by,
@@ -41,10 +40,9 @@ def make_claims(rows: TableRows) -> list[Claim]:
             series=kind,
         )
         for kind, column in BASELINES.items()
-        for row in alone.index
-        if (baseline := find_label(rows.get(row, column))) is not None
-        and baseline != row
-        and baseline in rows.rates
+        for known in [alone[column].dropna().astype("int64")]
+        for row, baseline in zip(known.index.tolist(), known.tolist(), strict=True)
+        if baseline != row and baseline in rows.rates
     ]
 
 

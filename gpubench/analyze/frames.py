@@ -218,7 +218,9 @@ def _endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     words = pd.Series(counts.index.get_level_values(1), index=counts.index.get_level_values(0), dtype=object)
     several = (kinds > 1).reindex(words.index).to_numpy()
     words[several] = counts.astype(str).to_numpy()[several] + " " + words[several]
-    return words.groupby(level=0, sort=True).agg(", ".join)
+    joined: pd.Series[Any] = words[several].groupby(level=0).agg(", ".join)
+    endings: pd.Series[Any] = pd.concat([words[~several], joined]).sort_index()
+    return endings
 
 
 def _put_together(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:

@@ -294,10 +294,10 @@ def split_codes(codes: Any) -> tuple[str, ...]:
 
 def list_rows(frame: pd.DataFrame) -> list[tuple[int, dict[str, Any]]]:
     """Each row's label and values, by column, as Python's own."""
-    columns = list(map(str, frame.columns))
+    columns = {str(name): map(plain, values.tolist()) for name, values in frame.items()}
     return [
-        (int(label), dict(zip(columns, map(plain, values), strict=True)))
-        for label, *values in frame.itertuples()
+        (label, dict(zip(columns, values, strict=True)))
+        for label, *values in zip(frame.index.tolist(), *columns.values(), strict=True)
     ]
 
 

@@ -300,11 +300,6 @@ def list_rows(claims: Sequence[Claim]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(row for claim in claims for row in (claim.candidate, claim.baseline)))
 
 
-def find_label(value: Any) -> int | None:
-    """A label of a row out of a column of labels; None where it is missing."""
-    return None if pd.isna(value) else int(value)
-
-
 def _list_nodes(samples: Samples) -> dict[Any, float]:
     """The share of processes on each node."""
     nodes = Counter(key[2] for key in samples)
