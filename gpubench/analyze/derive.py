@@ -395,9 +395,9 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
     nodes = []
     for job in jobs:
         mine = row == job
-        columns = (figures[name][mine] for name in ("repeat", "round", "epoch_time_s"))
-        members = zip(*columns, node[mine], strict=True)
-        runs.append({(repeat, number): (time, host) for repeat, number, time, host in members})
+        places = (np.nan_to_num(figures[name][mine], nan=-1) for name in ("repeat", "round"))
+        outcomes = zip(figures["epoch_time_s"][mine], node[mine], strict=True)
+        runs.append(dict(zip(zip(*places, strict=True), outcomes, strict=True)))
         solo_id = rows.summary["solo_id"].iloc[job]
         names.append(solo_id if isinstance(solo_id, str) else job)
         solo = rows.labels["alone"][job]
