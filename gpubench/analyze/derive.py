@@ -12,23 +12,8 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.frames import Members, Runs, Summary, summarize
-from gpubench.analyze.intervals import (
-    Floats,
-    Means,
-    Places,
-    Processes,
-    Ratios,
-    compare_rows,
-)
-from gpubench.analyze.series import (
-    DEVICES,
-    Axes,
-    Fields,
-    asked_fields,
-    combine,
-    encode,
-    tied_fields,
-)
+from gpubench.analyze.intervals import Floats, Means, Places, Processes, Ratios, compare_rows
+from gpubench.analyze.series import DEVICES, Axes, Fields, asked_fields, combine, encode, tied_fields
 from gpubench.schema.columns import DERIVED, MEASURED
 from gpubench.schema.doubts import doubt_of
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
@@ -148,8 +133,7 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
     namesakes = pd.Series(combine(len(jobs), [group, encode(jobs["job"])]))
     again = namesakes.groupby(namesakes).cumcount().to_numpy()
     unit = combine(
-        len(jobs),
-        [group, ids, np.where(has_id, encode(jobs["allowance"]), -1), np.where(has_id, -1, again)],
+        len(jobs), [group, ids, np.where(has_id, encode(jobs["allowance"]), -1), np.where(has_id, -1, again)]
     )
     order = np.lexsort((unit, group))
     numbers = np.empty(len(jobs), dtype=np.int64)

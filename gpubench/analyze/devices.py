@@ -11,14 +11,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import (
-    TableRows,
-    find_remedy,
-    find_word,
-    group_by,
-    list_rows,
-    list_unsettled,
-)
+from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, group_by, list_rows, list_unsettled
 from gpubench.core.claims import Claim
 from gpubench.core.findings import DevicesFinding, SpeedUp
 

@@ -273,10 +273,7 @@ def describe_columns(
 ) -> tuple[ReportColumn, ...]:
     """The columns of a table: those of the fields that tell rows apart, then those of figures."""
     return tuple(
-        ReportColumn(
-            name=name,
-            is_number=pd.api.types.is_numeric_dtype(summary[SOURCES.get(name, name)]),
-        )
+        ReportColumn(name=name, is_number=pd.api.types.is_numeric_dtype(summary[SOURCES.get(name, name)]))
         for name in (*labels, *names)
     )
 
