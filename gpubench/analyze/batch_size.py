@@ -60,17 +60,18 @@ def find_series(rows: TableRows) -> list[BatchSeries]:
         name for name in rows.varied if name != "batch_size" and (name in DEVICES or name not in rows.tied)
     ]
     order = np.argsort(rows.summary["batch_size"].to_numpy("float64", na_value=np.inf), kind="stable")
-    statuses = rows.summary["status"]
+    labels, statuses = rows.summary.index.to_numpy(), rows.summary["status"].to_numpy(dtype=object)
+    values = {name: rows.summary[name].tolist() for name in names}
     series = []
     for number in range(numbers.max(initial=-1) + 1):
         places = order[numbers[order] == number]
-        members = statuses.iloc[places]
+        is_oom, is_interrupted = (statuses[places] == status for status in ("oom", "interrupted"))
         series.append(
             BatchSeries(
-                label={name: plain(rows.summary[name].iat[places[0]]) for name in names},
-                rows=tuple(row for row in members.index.tolist() if row in rows.rates),
-                out_of_memory=tuple(members.index[members == "oom"].tolist()),
-                interrupted=tuple(members.index[members == "interrupted"].tolist()),
+                label={name: plain(values[name][places[0]]) for name in names},
+                rows=tuple(row for row in labels[places].tolist() if row in rows.rates),
+                out_of_memory=tuple(labels[places[is_oom]].tolist()),
+                interrupted=tuple(labels[places[is_interrupted]].tolist()),
                 number=number,
                 work=int(works[places[0]]),
             )

@@ -12,23 +12,8 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.frames import Members, Runs, Summary, summarize
-from gpubench.analyze.intervals import (
-    Floats,
-    Means,
-    Places,
-    Processes,
-    Ratios,
-    compare_rows,
-)
-from gpubench.analyze.series import (
-    DEVICES,
-    Axes,
-    Fields,
-    asked_fields,
-    combine,
-    encode,
-    tied_fields,
-)
+from gpubench.analyze.intervals import Floats, Means, Places, Processes, Ratios, compare_rows
+from gpubench.analyze.series import DEVICES, Axes, Fields, asked_fields, combine, encode, tied_fields
 from gpubench.schema.columns import DERIVED, MEASURED
 from gpubench.schema.doubts import doubt_of
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
@@ -36,7 +21,7 @@ from gpubench.stats.estimates import ALPHA, add_work, find_half_width
 
 LABELS = ("before", "alone", "strong_baseline", "weak_baseline")
 """Columns of a summary that hold labels of its rows."""
-OF_TIME = tuple(
+TIME_COLUMNS = tuple(
     column.name
     for column in MEASURED
     if column.name == "epoch_time_source" or column.unit not in ("", "MiB", "images")
@@ -46,7 +31,7 @@ OF_TIME = tuple(
 
 NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
 """Of the way from no overlap of jobs to a full one: up to the first is none, from the second on full."""
-OF_PROCESSES = (
+PROCESS_COLUMNS = (
     "round", "repeat", "epoch_time_s", "steady_step_s", "energy_j", "step_error_pct", "solo_epoch_time_s",
     "has_all_figures", "top1_crossing_s", "top1_crossing",
 )  # fmt: skip
@@ -73,7 +58,7 @@ def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built
     `runs`: in planned order, not empty. `is_of_tries`: a few first steps each, which tell of memory alone.
     """
     if is_of_tries:
-        runs = keep_memory(runs)
+        runs = keep_memory_figures(runs)
     fields = Fields.of(runs)
     has_only_baselines = "copies" not in asked_fields(axes) and _are_baselines(runs)
     axis = None if has_only_baselines else fields.find_axis(axes)
@@ -85,7 +70,7 @@ def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built
     fields = fields.take(order)
     summary, members = _reorder(summary, members, order)
     repeats = summary["repeats"].to_numpy()
-    rows = Rows(summary, fields, Processes.of(repeats, members, runs, OF_PROCESSES))
+    rows = Rows(summary, fields, Processes.of(repeats, members, runs, PROCESS_COLUMNS))
     if rows.is_job.any():
         _compare_with_alone(rows, members, runs)
     if axis:
@@ -108,9 +93,9 @@ def sharing_word(gain: pd.Series[Any]) -> pd.Series[Any]:
     return pd.Series(words, index=gain.index, dtype=object).where(gain.notna(), None)
 
 
-def keep_memory(runs: Runs) -> Runs:
+def keep_memory_figures(runs: Runs) -> Runs:
     """The runs without the figures and the doubts that are not of memory."""
-    runs = runs.assign(**{name: runs[name].where(np.zeros(len(runs), dtype=bool)) for name in OF_TIME})
+    runs = runs.assign(**{name: runs[name].where(np.zeros(len(runs), dtype=bool)) for name in TIME_COLUMNS})
     codes = runs["doubts"].map(
         lambda cell: "+".join(code for code in cell.split("+") if "memory" in doubt_of(code).about) or None,
         na_action="ignore",
@@ -148,8 +133,7 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
     namesakes = pd.Series(combine(len(jobs), [group, encode(jobs["job"])]))
     again = namesakes.groupby(namesakes).cumcount().to_numpy()
     unit = combine(
-        len(jobs),
-        [group, ids, np.where(has_id, encode(jobs["allowance"]), -1), np.where(has_id, -1, again)],
+        len(jobs), [group, ids, np.where(has_id, encode(jobs["allowance"]), -1), np.where(has_id, -1, again)]
     )
     order = np.lexsort((unit, group))
     numbers = np.empty(len(jobs), dtype=np.int64)
@@ -265,22 +249,22 @@ def _grow(rows: Rows, axis: str, tied: tuple[str, ...]) -> None:
     before, after = np.arange(len(alone) - 1), np.arange(1, len(alone))
     fair = (named[before] == named[after]) & is_only[before] & is_only[after]
     fair &= (fields.codes[axis] >= 0)[after] & fields.is_fair_step(before, after)
-    mine, others = alone[after[fair]], alone[before[fair]]
-    rows.labels["before"][mine] = others
+    current, previous = alone[after[fair]], alone[before[fair]]
+    rows.labels["before"][current] = previous
 
     memory, source = rows.known("gpu_mem_mib"), encode(rows.summary["gpu_mem_source"])
-    memory_ratio = np.where(source[mine] == source[others], memory[mine] / memory[others], np.nan)
-    rows.figure("gpu_mem_growth_pct")[mine] = 100 * (memory_ratio - 1)
-    times = _compare_times(rows, mine, others)
-    ratio = _time_ratios(rows, mine, others, times)
-    rows.figure("epoch_time_growth_pct")[mine] = 100 * (ratio - 1)
-    rows.put_ends("epoch_time_growth", "_pct", mine, times.where(~np.isnan(ratio)).ends(100, 1))
+    memory_ratio = np.where(source[current] == source[previous], memory[current] / memory[previous], np.nan)
+    rows.figure("gpu_mem_growth_pct")[current] = 100 * (memory_ratio - 1)
+    times = _compare_times(rows, current, previous)
+    ratio = _time_ratios(rows, current, previous, times)
+    rows.figure("epoch_time_growth_pct")[current] = 100 * (ratio - 1)
+    rows.put_ends("epoch_time_growth", "_pct", current, times.where(~np.isnan(ratio)).ends(100, 1))
 
-    steady = _compare_times(rows, mine, others, "steady_step_s")
-    is_steady = ~np.isnan(steady.log) & (rows.summary["kind"] != "steady rate").to_numpy()[mine]
+    steady = _compare_times(rows, current, previous, "steady_step_s")
+    is_steady = ~np.isnan(steady.log) & (rows.summary["kind"] != "steady rate").to_numpy()[current]
     costs = steady.where(is_steady, times).times(memory_ratio)
-    rows.figure("cost_growth_pct")[mine] = 100 * (np.exp(costs.log) - 1)
-    rows.put_ends("cost_growth", "_pct", mine, costs.ends(100, 1))
+    rows.figure("cost_growth_pct")[current] = 100 * (np.exp(costs.log) - 1)
+    rows.put_ends("cost_growth", "_pct", current, costs.ends(100, 1))
 
 
 def _scale(rows: Rows, tied: set[str], tied_to_batch: set[str]) -> None:
@@ -301,7 +285,7 @@ def _scale(rows: Rows, tied: set[str], tied_to_batch: set[str]) -> None:
         named, _ = fields.series("batch_size", {*DEVICES, *tied, *(tied_to_batch if name == "weak" else ())})
         place = combine(len(alone), [named, encode(share)])
         has_single = np.bincount(place, is_single)[place] > 0
-        rivals = combine(len(alone), [place, np.where(has_single, -1, fields.way)])
+        rivals = combine(len(alone), [place, np.where(has_single, -1, fields.strategy)])
         is_candidate = is_single | ~has_single
         fewest = np.full(rivals.max() + 1, np.inf)
         np.minimum.at(fewest, rivals[is_candidate], devices[is_candidate])
@@ -395,9 +379,9 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
     nodes = []
     for job in jobs:
         mine = row == job
-        columns = (figures[name][mine] for name in ("repeat", "round", "epoch_time_s"))
-        members = zip(*columns, node[mine], strict=True)
-        runs.append({(repeat, number): (time, host) for repeat, number, time, host in members})
+        places = (np.nan_to_num(figures[name][mine], nan=-1) for name in ("repeat", "round"))
+        outcomes = zip(figures["epoch_time_s"][mine], node[mine], strict=True)
+        runs.append(dict(zip(zip(*places, strict=True), outcomes, strict=True)))
         solo_id = rows.summary["solo_id"].iloc[job]
         names.append(solo_id if isinstance(solo_id, str) else job)
         solo = rows.labels["alone"][job]

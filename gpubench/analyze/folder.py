@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from gpubench.analyze.derive import LABELS, build_summary, sharing_word
-from gpubench.analyze.frames import Members, Runs, Summary, is_wide, number_configurations, runs_of
+from gpubench.analyze.frames import Members, Runs, Summary, is_scattered, number_configurations, runs_of
 from gpubench.analyze.series import Axes, Fields
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
@@ -542,7 +542,7 @@ def is_spread(runs: Runs) -> pd.Series[Any]:
     is_ok = ~order["is_bad"].to_numpy()
     ok = runs.iloc[order["position"].to_numpy()[is_ok]]
     number = order["row"].to_numpy()[is_ok]
-    wide = is_wide(pd.Series(ok["epoch_time_s"].to_numpy(), index=number))
+    wide = is_scattered(pd.Series(ok["epoch_time_s"].to_numpy(), index=number))
     first_kind = (
         runs["kind"].iloc[order["position"].to_numpy()[~order["row"].duplicated().to_numpy()]].to_numpy()
     )

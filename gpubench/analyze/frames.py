@@ -67,7 +67,7 @@ FIGURES: tuple[Column, ...] = tuple(
 EVERY_ROUND = frozenset(column.name for column in FIGURES if column.every_round)
 GEOMETRIC = frozenset({"epoch_time_s", "solo_epoch_time_s"})
 """Times, about whose geometric mean their interval lies."""
-OF_ALL = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_top1_j"})
+NEEDED_FROM_ALL = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_top1_j"})
 """Known only where every process has it: the median of the lucky ones alone would flatter."""
 
 
@@ -184,7 +184,7 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     """A line a configuration, labelled from 0 in order of first appearance, with what its processes tell together.
 
     `runs`: of one table. Times are geometric means over the processes that ended ok, other figures medians (GEOMETRIC,
-    OF_ALL and `_together` name the rules); where only one did, they are its own. What compares rows
+    NEEDED_FROM_ALL and `_together` name the rules); where only one did, they are its own. What compares rows
     comes later.
     """
     order = number_configurations(runs)
@@ -221,7 +221,9 @@ def _endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     words = pd.Series(counts.index.get_level_values(1), index=counts.index.get_level_values(0), dtype=object)
     several = (kinds > 1).reindex(words.index).to_numpy()
     words[several] = counts.astype(str).to_numpy()[several] + " " + words[several]
-    return words.groupby(level=0, sort=True).agg(", ".join)
+    joined: pd.Series[Any] = words[several].groupby(level=0).agg(", ".join)
+    endings: pd.Series[Any] = pd.concat([words[~several], joined]).sort_index()
+    return endings
 
 
 def _put_together(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:
@@ -231,11 +233,11 @@ def _put_together(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:
     first = whole | ~has_whole[number]
     figures = [column for column in FIGURES if pool[column.name].notna().any()]
     every = [column for column in figures if column.name in EVERY_ROUND]
-    others = [column for column in figures if column.name not in EVERY_ROUND]
+    first_round = [column for column in figures if column.name not in EVERY_ROUND]
     together = pd.concat(
-        [_together(pool, number, every), _together(pool[first], number[first], others)], axis=1
+        [_together(pool, number, every), _together(pool[first], number[first], first_round)], axis=1
     )
-    for column in (*every, *others):
+    for column in (*every, *first_round):
         _put(summary, column, together[column.name])
     times = pool["epoch_time_s"].set_axis(pd.Index(number)).dropna()
     wide = interquartile_ranges(times).reindex(together.index)
@@ -257,19 +259,19 @@ def _together(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> p
     together = groups.median()
     for name in GEOMETRIC.intersection(numbers):
         together[name] = np.exp(np.log(values[name]).groupby(number).mean())
-    for name in OF_ALL.intersection(numbers):
+    for name in NEEDED_FROM_ALL.intersection(numbers):
         together[name] = together[name].where(groups[name].count() == groups.size())
     for name in forms.keys() - set(numbers):
-        found = pool[name].groupby(number)
-        first = found.first().astype(object)
+        members = pool[name].groupby(number)
+        first = members.first().astype(object)
         if name == "slowest_rank":  # ranks have no median
-            together[name] = first.where(found.nunique(dropna=False) == 1)
+            together[name] = first.where(members.nunique(dropna=False) == 1)
         elif name == "full_together":
             together[name] = _most_often(pool[name], number)
         elif name == "solo_id":  # where no two share one, any will do
             together[name] = first
         else:
-            together[name] = first.where(found.nunique() < 2, "mixed")
+            together[name] = first.where(members.nunique() < 2, "mixed")
     return together
 
 
@@ -302,7 +304,9 @@ def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Seri
     is_ok = (rows["status"] == "ok").to_numpy()
     times = rows["epoch_time_s"][is_ok]
     times.index = pd.Index(number[is_ok])
-    is_spread = is_wide(times).reindex(summary.index, fill_value=False) & (summary["kind"] != "steady rate")
+    is_spread = is_scattered(times).reindex(summary.index, fill_value=False) & (
+        summary["kind"] != "steady rate"
+    )
     summary["outliers"], summary["outlier_ratio"] = _count_outliers(times.dropna(), len(summary))
     for code, has in (("spread", is_spread & (summary["repeats"] > 1)), ("outlier", summary["outliers"] > 0)):
         each.append(pd.Series(code, index=summary.index[has], dtype=object))
@@ -313,7 +317,7 @@ def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Seri
     return joined.reindex(summary.index).astype(object)
 
 
-def is_wide(times: pd.Series[Any]) -> pd.Series[Any]:
+def is_scattered(times: pd.Series[Any]) -> pd.Series[Any]:
     """Whether epoch times under one label differ by more than SPREAD_PCT of their median.
 
     From three on their interquartile range counts; of two, their difference.

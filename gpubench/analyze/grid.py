@@ -314,10 +314,7 @@ def describe_columns(
 ) -> tuple[ReportColumn, ...]:
     """The columns of a table: those of the fields that tell rows apart, then those of figures."""
     return tuple(
-        ReportColumn(
-            name=name,
-            is_number=pd.api.types.is_numeric_dtype(summary[SOURCES.get(name, name)]),
-        )
+        ReportColumn(name=name, is_number=pd.api.types.is_numeric_dtype(summary[SOURCES.get(name, name)]))
         for name in (*labels, *names)
     )
 
@@ -335,10 +332,10 @@ def split_codes(codes: Any) -> tuple[str, ...]:
 
 def list_rows(frame: pd.DataFrame) -> list[tuple[int, dict[str, Any]]]:
     """Each row's label and values, by column, as Python's own."""
-    columns = list(map(str, frame.columns))
+    columns = {str(name): map(plain, values.tolist()) for name, values in frame.items()}
     return [
-        (int(label), dict(zip(columns, map(plain, values), strict=True)))
-        for label, *values in frame.itertuples()
+        (label, dict(zip(columns, values, strict=True)))
+        for label, *values in zip(frame.index.tolist(), *columns.values(), strict=True)
     ]
 
 

@@ -146,10 +146,10 @@ class Ratios:
         """The ratios times exact factors."""
         return replace(self, log=self.log + np.log(factor))
 
-    def where(self, known: npt.NDArray[np.bool_], others: Ratios | None = None) -> Ratios:
-        """These where they are known, else others, or none."""
+    def where(self, known: npt.NDArray[np.bool_], fallback: Ratios | None = None) -> Ratios:
+        """These where they are known, else fallback, or none."""
         log, half, some = (
-            (others.log, others.half, others.is_by_some_rounds) if others else (np.nan, np.nan, False)
+            (fallback.log, fallback.half, fallback.is_by_some_rounds) if fallback else (np.nan, np.nan, False)
         )
         return Ratios(
             log=np.where(known, self.log, log),

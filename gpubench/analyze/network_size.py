@@ -14,7 +14,7 @@ import numpy as np
 
 from gpubench.analyze import devices
 from gpubench.analyze.series import combine
-from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, group_by, list_open, list_rows
+from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, group_by, list_rows, list_unsettled
 from gpubench.core.claims import Claim
 from gpubench.core.findings import NetworkSizeFinding
 
@@ -35,11 +35,11 @@ def make_claims(rows: TableRows) -> list[Claim]:
         return []
     summary = rows.summary.assign(devices=devices.count_devices(rows.summary))
     gmacs = summary["gmacs_per_image"].astype("float64").fillna(0)
-    same = ("strategy", "device", "devices")
+    alike = ("strategy", "device", "devices")
     series = group_by(
         (claim for claim in devices.make_claims(rows) if gmacs[claim.candidate] > 0),
         lambda claim: (
-            claim.series, *summary.loc[claim.candidate, list(same)], summary.at[claim.baseline, "devices"],
+            claim.series, *summary.loc[claim.candidate, list(alike)], summary.at[claim.baseline, "devices"],
         ),
     )  # fmt: skip
     claims = []
@@ -79,7 +79,7 @@ def make_findings(
                 word=find_word(faster or steps),
                 claims=tuple(steps),
                 rows=list_rows(steps),
-                remedy=find_remedy(list_open(steps), steps, round_minutes, rows.seeds),
+                remedy=find_remedy(list_unsettled(steps), steps, round_minutes, rows.seeds),
                 devices=int(counts[steps[0].candidate]),
                 strategy=str(rows.get(steps[0].candidate, "strategy")),
                 first_faster=first,

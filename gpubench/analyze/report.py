@@ -29,7 +29,7 @@ from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
 from gpubench.schema.doubts import doubt_of
 
-TOLD_ABOUT: Mapping[str, tuple[str, ...]] = {
+AFFECTED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "work"),
     "energy": ("energy_j", "energy_to_top1_j", "images_per_joule", "edp_js"),
     "memory": ("memory_gib", "gpu_mem_growth_pct"),
@@ -44,7 +44,7 @@ HEADLINE: Mapping[str, tuple[Any, ...]] = {
 }  # fmt: skip
 """Fields that a heading tells where they are equal in all rows, and values of them that go without saying. All others
 are for `--columns` and trials.csv."""
-TOLD_OTHERWISE = frozenset({"spread", "faster-together"})
+SHOWN_OTHERWISE = frozenset({"spread", "faster-together"})
 """Warnings of single processes that intervals, or the finding on sharing, tell of all of them."""
 FIRST_BATCH_PCT = 10.0
 """A first batch that is more of the epoch than this decides more than chance does."""
@@ -176,9 +176,9 @@ def is_touching(code: str, shown: Collection[str]) -> bool:
     How far processes lie apart is what intervals tell; what only earlier versions raised came from how they measured.
     """
     doubt = doubt_of(code)
-    if code in TOLD_OTHERWISE or doubt.raised_by == "earlier" or not doubt.serious:
+    if code in SHOWN_OTHERWISE or doubt.raised_by == "earlier" or not doubt.serious:
         return False
-    return any(set(TOLD_ABOUT[about]) & set(shown) for about in doubt.about)
+    return any(set(AFFECTED_COLUMNS[about]) & set(shown) for about in doubt.about)
 
 
 def warn_of_evidence(table: Table, rows: TableRows) -> list[Warned]:

@@ -239,11 +239,7 @@ def _judge(
     above_full, below_full = shown.get(("above", full)), shown.get(("below", full))
     overlaps = tuple(
         word
-        for word, excluded in (
-            (NONE, above_none),
-            (SOME, below_none or above_full),
-            (FULL, below_full),
-        )
+        for word, excluded in ((NONE, above_none), (SOME, below_none or above_full), (FULL, below_full))
         if excluded is None
     )
     gains = True if above_none else False if below_none else None

@@ -107,10 +107,10 @@ class TableRows:
             return None
         rows, repeats = (taken.index.get_level_values(name) for name in ("row", "repeat"))
         return float(
-            taken.groupby([self._find_units()[rows].to_numpy(), repeats], dropna=False).max().sum() / 60
+            taken.groupby([self._find_first_jobs()[rows].to_numpy(), repeats], dropna=False).max().sum() / 60
         )
 
-    def _find_units(self) -> pd.Series[int]:
+    def _find_first_jobs(self) -> pd.Series[int]:
         """Of each row its label, of a job that of the first job of its group."""
         labels = self.summary.index.to_series()
         is_job = self.summary["unit"].notna()
@@ -135,14 +135,14 @@ class TableRows:
         numbers = values.reindex(self.ended.index).to_numpy("float64", na_value=np.nan)
         figures: dict[int, dict[Place, float]] = {}
         twins: Counter[tuple[int, int, int, str]] = Counter()
-        for place, value in zip(self._places, numbers.tolist(), strict=True):
+        for place, value in zip(self._process_places, numbers.tolist(), strict=True):
             if 0 < value < math.inf:
                 figures.setdefault(place[0], {})[*place[1:], twins[place]] = value
                 twins[place] += 1
         return figures
 
     @cached_property
-    def _places(self) -> list[tuple[int, int, int, str]]:
+    def _process_places(self) -> list[tuple[int, int, int, str]]:
         """Of each process that ended ok its row, its round, its repeat, and its node."""
         ended = self.ended
         numbers = [ended[name].to_numpy("int64", na_value=-1).tolist() for name in ("row", "round", "repeat")]
@@ -290,7 +290,7 @@ def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, lis
     return groups
 
 
-def list_open(claims: Iterable[Claim]) -> list[Claim]:
+def list_unsettled(claims: Iterable[Claim]) -> list[Claim]:
     """Those that are not sure."""
     return [claim for claim in claims if claim.decided.word != "sure"]
 
@@ -298,11 +298,6 @@ def list_open(claims: Iterable[Claim]) -> list[Claim]:
 def list_rows(claims: Sequence[Claim]) -> tuple[int, ...]:
     """The rows that claims are about, each once."""
     return tuple(dict.fromkeys(row for claim in claims for row in (claim.candidate, claim.baseline)))
-
-
-def find_label(value: Any) -> int | None:
-    """A label of a row out of a column of labels; None where it is missing."""
-    return None if pd.isna(value) else int(value)
 
 
 def _list_nodes(samples: Samples) -> dict[Any, float]:

@@ -20,7 +20,7 @@ from gpubench.analyze.table_rows import (
     average_rounds,
     find_remedy,
     find_word,
-    list_open,
+    list_unsettled,
 )
 from gpubench.core.claims import Claim, Evidence
 from gpubench.core.findings import TargetFinding
@@ -76,7 +76,7 @@ def make_findings(
                 word=find_word(first),
                 claims=tuple(about),
                 rows=tuple(map(int, members.index)),
-                remedy=find_remedy(list_open(first), about, round_minutes, rows.seeds, is_of_seeds=True),
+                remedy=find_remedy(list_unsettled(first), about, round_minutes, rows.seeds, is_of_seeds=True),
                 target_pct=float(members["until_top1"].iloc[0]),
                 order=tuple(order),
                 as_fast=tuple(claim.baseline for claim in first if claim.decided.word == "unknown"),

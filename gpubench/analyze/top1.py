@@ -119,9 +119,9 @@ def list_pairs(axes: Axes, fields: Fields, images: pd.Series[float], field: str)
     """
     if field in (*ANOTHER_TASK, *ALLOTTED) or len(np.unique(fields.codes[field])) < 2:
         return []
-    asked = asked_fields(axes)
+    wanted = asked_fields(axes)
     implied = {
-        name for name in CANDIDATES if axes and name not in asked and fields.is_determined(name, (field,))
+        name for name in CANDIDATES if axes and name not in wanted and fields.is_determined(name, (field,))
     }
     free = {field, *tied_fields(axes, field), *implied, *ALLOTTED}
     apart = [fields.codes[name] for name in (*CANDIDATES, "machine") if name not in free]
@@ -135,6 +135,8 @@ def list_pairs(axes: Axes, fields: Fields, images: pd.Series[float], field: str)
     else:
         frame["other"] = frame.groupby("place")["label"].transform("first")
     frame = frame[frame["other"].notna() & (frame["other"] != frame["label"])]
-    others = frame["other"].astype("int64")
-    differ = frame["value"].to_numpy() != values[others].to_numpy()
-    return [(int(row), int(other)) for row, other in zip(frame["label"][differ], others[differ], strict=True)]
+    baselines = frame["other"].astype("int64")
+    differ = frame["value"].to_numpy() != values[baselines].to_numpy()
+    return [
+        (int(row), int(other)) for row, other in zip(frame["label"][differ], baselines[differ], strict=True)
+    ]

@@ -77,7 +77,7 @@ def _measure_effect(claims: Sequence[Claim]) -> dict[str, Any] | None:
     alike = [claim for claim in claims if claim.metric == claims[0].metric]
     if not alike:
         return None
-    figures = [words.ratio_of(claim) for claim in alike]
+    figures = [words.measure_claim(claim) for claim in alike]
     lows = [claim.decided.low for claim in alike]
     highs = [claim.decided.high for claim in alike]
     return {
@@ -98,7 +98,7 @@ def _claim_to_data(claim: Claim) -> dict[str, Any]:
         "candidate": claim.candidate,
         "baseline": claim.baseline,
         "is_ratio": evidence.is_log,
-        "figure": words.ratio_of(claim),
+        "figure": words.measure_claim(claim),
         "low": verdict.low,
         "high": verdict.high,
         "p": verdict.p,

@@ -409,12 +409,12 @@ def ask(report: Report) -> str:
 def write_finding(report: Report, finding: Finding) -> list[str]:
     """A finding's lines; the first one answers its question."""
     lines: list[str] = _WRITERS[type(finding)](report, finding)
-    if finding.remedy and not _is_open(finding) and finding.word != "sure":
+    if finding.remedy and not _is_uncertain(finding) and finding.word != "sure":
         lines[-1] += _advise(finding.remedy, "tells more")
     return lines
 
 
-def _is_open(finding: Finding) -> bool:
+def _is_uncertain(finding: Finding) -> bool:
     """Whether a choice is named without confidence: its sentence has the remedy in it."""
     choice = finding.choice
     return choice is not None and choice.bound is not None and not choice.is_firm
@@ -454,7 +454,7 @@ def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
         if part
     )
     slower = f"{_sizes(report, finding.slower)} {_are(finding.slower)} slower" if finding.slower else ""
-    if finding.word == "unknown" or _is_open(finding):
+    if finding.word == "unknown" or _is_uncertain(finding):
         text = f"Not sure: {name}: {cost}."
         gains = sorted(((gain, row) for row, gain in choice.gains.items() if gain > 0), reverse=True)
         # Who may be much faster is what matters; the first says that it is a bound.
@@ -475,7 +475,7 @@ def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
         text = f"Take {name}: {cost}; no other size is {faster} (95 %)."
     else:
         text = f"Take {name}: {cost}."
-    if finding.fastest is not None and finding.speed_gain is not None and not _is_open(finding):
+    if finding.fastest is not None and finding.speed_gain is not None and not _is_uncertain(finding):
         text += f" {_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
         if finding.memory_ratio is not None:
             text += f" for {format_ratio(finding.memory_ratio)} times the memory"
@@ -541,7 +541,7 @@ def _write_versus(report: Report, finding: VersusFinding) -> list[str]:
         return [f"No answer: no rows of {candidate} and {baseline} to compare."]
     text = f"{candidate} is {_write_ratios(report, finding.claims, than=f' as {baseline}')}"
     if finding.cpu_claims:
-        shares = [1 - ratio_of(claim) for claim in finding.cpu_claims]
+        shares = [1 - measure_claim(claim) for claim in finding.cpu_claims]
         word = max((claim.decided.word for claim in finding.cpu_claims), key=WORDS.index)
         change = "less" if sum(shares) > 0 else "more"
         amounts = [share if change == "less" else -share for share in shares]
@@ -560,7 +560,7 @@ def _write_network_size(report: Report, finding: NetworkSizeFinding) -> list[str
     open_claims = [claim for claim in finding.claims if claim not in faster and claim not in slower]
 
     def times(claims: Sequence[Claim]) -> str:
-        return f"{format_span(map(ratio_of, claims), format_ratio)} times"
+        return f"{format_span(map(measure_claim, claims), format_ratio)} times"
 
     if finding.first_faster is not None:
         network = name_network(report, finding.first_faster)
@@ -719,7 +719,7 @@ _WRITERS: Mapping[type[Finding], Callable[[Report, Any], list[str]]] = {
 }
 
 
-def ratio_of(claim: Claim) -> float:
+def measure_claim(claim: Claim) -> float:
     """The figure of a claim: how many times, or a difference."""
     return math.exp(claim.evidence.center) if claim.evidence.is_log else claim.evidence.center
 
@@ -749,7 +749,7 @@ def _write_ratios(
         parts.setdefault((WORDS.index(verdict.word), direction), []).append(claim)
     texts: list[str] = []
     for (place, _), members in sorted(parts.items(), key=lambda item: (item[0][0], item[0][1] != "more")):
-        ratios = format_span(map(ratio_of, members), format_ratio)
+        ratios = format_span(map(measure_claim, members), format_ratio)
         where = _where(report, members, claims)
         word = WORDS[place] + (f", {describe(members)}" if describe and WORDS[place] != "unknown" else "")
         texts.append(f"{ratios} times{f' as fast{than}' if not texts else ''}{where} ({word})")
@@ -940,7 +940,7 @@ def write_claim(report: Report, claim: Claim) -> tuple[str, ...]:
     return (
         name_claim(report, claim),
         metric,
-        form(ratio_of(claim)),
+        form(measure_claim(claim)),
         format_interval(verdict.low, verdict.high, form),
         UNKNOWN if verdict.p is None else format_p(verdict.p),
         verdict.word if verdict.word == "unknown" else f"{verdict.direction}, {verdict.word}",

@@ -13,7 +13,7 @@ from scipy import stats
 
 from gpubench.analyze.derive import Built, build_summary, sharing_word
 from gpubench.analyze.folder import read_folder, table_csv
-from gpubench.analyze.frames import interquartile_ranges, is_wide, runs_of, summarize
+from gpubench.analyze.frames import interquartile_ranges, is_scattered, runs_of, summarize
 from gpubench.analyze.series import Fields
 from gpubench.schema.group_facts import GroupFacts
 from gpubench.schema.row import Row, replace
@@ -127,7 +127,7 @@ def test_how_far_processes_lie_apart() -> None:
         [1.0, 1.04, 1.0, 1.3, 1.0, 1.01, 1.5, 1.0, 1.01, 1.02, 2.0],
         index=[0] * 2 + [1] * 2 + [2] * 3 + [3] * 3 + [4],
     )
-    assert is_wide(near).to_dict() == {0: False, 1: True, 2: True, 3: False, 4: False}
+    assert is_scattered(near).to_dict() == {0: False, 1: True, 2: True, 3: False, 4: False}
     assert find_outliers(np.array([1.0, 1.01, 0.99, 1.02, 3.0])) == [4]
     assert find_outliers(np.array([1.0, 1.1, 0.9, 1.2, 1.3])) == []
     assert find_outliers(np.array([2.0] * 6)) == []
