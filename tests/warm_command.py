@@ -30,7 +30,8 @@ from typing import IO
 
 HEAVY = (
     "gpubench.cli.main", "gpubench.commands.sweep", "gpubench.commands.data", "gpubench.commands.audit",
-    "gpubench.commands.table", "gpubench.commands.export", "gpubench.commands.predict", "gpubench.commands.doctor", "gpubench.commands.plot", "gpubench.plot.paper.figure",
+    "gpubench.commands.table", "gpubench.commands.export", "gpubench.commands.predict", "gpubench.commands.doctor",
+    "gpubench.commands.plot", "gpubench.plot.paper.figure",
     "gpubench.commands.compare", "gpubench.commands.merge", "gpubench.commands.status", "scipy.special",
     "rich.markdown", "tomli_w", "typer.rich_utils",
 )  # fmt: skip

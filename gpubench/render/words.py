@@ -57,6 +57,8 @@ STATUSES: Mapping[str, str] = {
     "oom": "out of memory",
     "timeout": "timed out",
     "missing": "not run yet",
+    "elsewhere": "another part of the plan measures it",
+    "unread": "no record of its first round can be read",
 }
 """Endings that have another name where people read them."""
 

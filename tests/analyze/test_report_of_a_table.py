@@ -10,7 +10,7 @@ import pytest
 from made_up_tables import make_table
 
 from gpubench.analyze.folder import Table
-from gpubench.analyze.grid import build_sharing_groups
+from gpubench.analyze.grid import build_sharing_groups, find_status
 from gpubench.analyze.report import warn_of_evidence
 from gpubench.analyze.sharing import make_claims, make_findings
 from gpubench.core.findings import SharingFinding, SharingGroup
@@ -73,3 +73,17 @@ def test_a_group_without_a_time_is_told_by_how_it_ended() -> None:
         jobs.assign(status="ok", repeats=[0, 1], epoch_time_s=[math.nan, 2.0]), finding
     )
     assert (lines.rows[0].status, lines.rows[0].cells[1].value) == ("ok", (None, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("row", "status"),
+    [
+        ({"status": "missing"}, "missing"),
+        ({"status": "missing", "elsewhere": True, "further_rounds": 2}, "elsewhere"),
+        ({"status": "missing", "elsewhere": False, "further_rounds": 2}, "unread"),
+        ({"status": "skipped", "elsewhere": True, "further_rounds": 2}, "skipped"),
+    ],
+)
+def test_a_row_that_is_missing_may_have_been_measured(row: dict[str, Any], status: str) -> None:
+    assert find_status(row) == status
+    assert status == "skipped" or status in words.STATUSES
