@@ -59,7 +59,8 @@ INTERVALS: Mapping[str, tuple[str, str]] = {
 }
 """Column -> those of the lower and the upper end of its interval."""
 LINE_COLUMNS = (
-    "status", "elsewhere", "further_rounds", "reason", "repeats", "doubts", "images_per_epoch", "epoch_time_low_s", "epoch_time_high_s",
+    "status", "elsewhere", "further_rounds", "reason", "repeats", "doubts", "images_per_epoch", "epoch_time_low_s",
+    "epoch_time_high_s",
 )  # fmt: skip
 """What each line needs besides its own columns."""
 BARS = frozenset({"images_per_s"})
