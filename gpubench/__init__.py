@@ -7,12 +7,12 @@ import typing
 if typing.TYPE_CHECKING:
     from pathlib import Path
 
-    from gpubench.notebook import Folders
+    from gpubench.notebook import LoadedFolders
 
 __version__ = "0.2.0"
 
 
-def load(*folders: str | Path) -> Folders:
+def load(*folders: str | Path) -> LoadedFolders:
     """Results folders (none: the newest one), read for a notebook: frames of pandas, tables and findings."""
     from gpubench import notebook
 

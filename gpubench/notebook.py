@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from gpubench.plot.paper.figure import Drawing
 
 
-class Folders:
+class LoadedFolders:
     """Results folders, read. Each frame has units and meanings of its columns in `attrs`."""
 
     def __init__(self, folders: Sequence[Folder]) -> None:
@@ -137,7 +137,7 @@ class Folders:
         return sheet.to_frame(self._orders)
 
 
-def load(*folders: str | Path) -> Folders:
+def load(*folders: str | Path) -> LoadedFolders:
     """Results folders (none: the newest one) for a notebook. What of them can't be read is a warning, and left out.
 
     Raises UnusableError where nothing can be read.
@@ -145,7 +145,7 @@ def load(*folders: str | Path) -> Folders:
     paths = [Path(folder) for folder in folders] or [newest_results()]
     problems: list[str] = []
     try:
-        return Folders(read_folders(paths, problems.append))
+        return LoadedFolders(read_folders(paths, problems.append))
     finally:
         for (
             line

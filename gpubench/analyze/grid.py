@@ -59,7 +59,8 @@ INTERVALS: Mapping[str, tuple[str, str]] = {
 }
 """Column -> those of the lower and the upper end of its interval."""
 LINE_COLUMNS = (
-    "status", "reason", "repeats", "doubts", "images_per_epoch", "epoch_time_low_s", "epoch_time_high_s",
+    "status", "elsewhere", "further_rounds", "reason", "repeats", "doubts", "images_per_epoch", "epoch_time_low_s",
+    "epoch_time_high_s",
 )  # fmt: skip
 """What each line needs besides its own columns."""
 BARS = frozenset({"images_per_s"})
@@ -154,7 +155,7 @@ def build_groups(
         lines: list[ReportRow] = []
         for label, row in list_rows(members):
             reason = row.get("reason")
-            if layout.axis and row["status"] in NEVER_RAN and lines and is_continued(lines[-1], row):
+            if layout.axis and lines and is_continued(lines[-1], row):
                 last = lines[-1]
                 lines[-1] = ReportRow(
                     labels=(*last.labels, label),
@@ -171,7 +172,7 @@ def build_groups(
                 ReportRow(
                     labels=(label,),
                     cells=tuple(cells),
-                    status=str(row["status"]) if not row["repeats"] else "ok",
+                    status=find_status(row) if not row["repeats"] else "ok",
                     reason=reason if isinstance(reason, str) else None,
                     is_answer=label in answers,
                     warnings=tuple(filter(is_touching, split_codes(row.get("doubts")))),
@@ -190,8 +191,17 @@ def is_continued(last: ReportRow, row: Mapping[str, Any]) -> bool:
     """Whether a row that did not run belongs to the line before it: skipped because that ran out of memory, or for
     the same reason."""
     if row["status"] == "missing":
-        return last.status == "missing"
-    return last.status in ("oom", "skipped")
+        return last.status == find_status(row)
+    return row["status"] == "skipped" and last.status in ("oom", "skipped")
+
+
+def find_status(row: Mapping[str, Any]) -> str:
+    """How a row without figures ended. One that is missing may have been measured: `elsewhere`, by another part of its
+    plan, or `unread`, where no record of its first round can be read, without which further ones do not count."""
+    status = str(row["status"])
+    if status == "missing" and row.get("elsewhere"):
+        return "elsewhere"
+    return "unread" if status == "missing" and row.get("further_rounds") else status
 
 
 def build_cell(row: Mapping[str, Any], name: str, word: Word | None, largest: float | None) -> Cell:

@@ -13,10 +13,10 @@ import pandas as pd
 from gpubench.analyze import grid
 from gpubench.analyze.folder import Folder, Table, place_columns
 from gpubench.analyze.frames import Runs, Summary
-from gpubench.analyze.grid import list_rows
+from gpubench.analyze.grid import list_rows, plain
 from gpubench.analyze.questions import report_table
-from gpubench.analyze.series import BEFORE, DEVICES, Fields, asked_fields
-from gpubench.analyze.table_rows import find_label, name_machines
+from gpubench.analyze.series import DEVICES, OLD_DEFAULTS, Fields, asked_fields
+from gpubench.analyze.table_rows import name_machines
 from gpubench.basics.quoted import clean
 from gpubench.basics.words import UNKNOWN, listed
 from gpubench.core.findings import SharingFinding
@@ -109,7 +109,7 @@ class PlotTable:
         runs = self.folder.runs
         first = self.folder.members.drop_duplicates("row").set_index("row")["run"]
         rows: dict[int, TableRow] = {}
-        before = self.summary["before"].map(find_label)
+        before = self.summary["before"].map(plain)
         for label, values in list_rows(self.summary):
             run = first[label]
             rows[label] = TableRow.of_columns(
@@ -292,7 +292,7 @@ def lay_out(folder: Folder, *, is_named: bool = False) -> list[PlotTable]:
 def known(row: Row, field: str) -> Any:
     """The value of a field; of one that came later than the row's record, what a row without it means."""
     value = row.value(field)
-    return BEFORE.get(field) if value is None else value
+    return OLD_DEFAULTS.get(field) if value is None else value
 
 
 def different(rows: Iterable[Row], field: str) -> list[Any]:

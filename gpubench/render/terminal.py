@@ -190,7 +190,7 @@ def lay_out(grid: Grid, width: int, is_rich: bool) -> Layout:
     gaps = len(GAP) * (len(widths) - 1 + sum(has_bar))
     if not grid.is_number[0]:  # names take several lines where they are too long
         room = width - sum(widths[1:]) - gaps
-        widths[0] = min(widths[0], room if NARROWEST_NAME <= room else NARROW_NAME)
+        widths[0] = min(widths[0], room if room >= NARROWEST_NAME else NARROW_NAME)
     free = width - sum(widths) - gaps
     bar = min(BAR, free // max(1, sum(has_bar)))
     bars = tuple(bar if has and bar >= NARROWEST_BAR else 0 for has in has_bar)

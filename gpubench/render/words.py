@@ -57,6 +57,8 @@ STATUSES: Mapping[str, str] = {
     "oom": "out of memory",
     "timeout": "timed out",
     "missing": "not run yet",
+    "elsewhere": "another part of the plan measures it",
+    "unread": "no record of its first round can be read",
 }
 """Endings that have another name where people read them."""
 
@@ -936,7 +938,9 @@ def write_claim(report: Report, claim: Claim) -> tuple[str, ...]:
     verdict, form = claim.decided, format_ratio if claim.evidence.is_log else format_points
     limit = math.exp(claim.limit) if claim.evidence.is_log else claim.limit
     sign = {"above": "≥", "below": "≤"}.get(claim.design)
-    metric = _fill_target(report, name_metric(claim.metric)) + (f" {sign} {format_ratio(limit)}" if sign else "")
+    metric = _fill_target(report, name_metric(claim.metric)) + (
+        f" {sign} {format_ratio(limit)}" if sign else ""
+    )
     return (
         name_claim(report, claim),
         metric,
@@ -950,7 +954,10 @@ def write_claim(report: Report, claim: Claim) -> tuple[str, ...]:
 def name_claim(report: Report, claim: Claim) -> str:
     """The rows that a claim is about: a change, a group of jobs, or a job of one."""
     groups = [
-        group for finding in report.findings if isinstance(finding, SharingFinding) for group in finding.groups
+        group
+        for finding in report.findings
+        if isinstance(finding, SharingFinding)
+        for group in finding.groups
     ]
     together = next((group for group in groups if claim.candidate in group.rows), None)
     if together is not None and claim.metric == "work":

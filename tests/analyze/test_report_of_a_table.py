@@ -11,7 +11,7 @@ import pytest
 from made_up_tables import make_table
 
 from gpubench.analyze.folder import Table
-from gpubench.analyze.grid import build_sharing_groups
+from gpubench.analyze.grid import build_sharing_groups, find_status
 from gpubench.analyze.questions import load_reports
 from gpubench.analyze.report import add_warnings, warn_of_evidence
 from gpubench.analyze.sharing import make_claims, make_findings
@@ -95,3 +95,17 @@ def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows()
         for finding in report.findings:
             touching = {w.code for w in report.warnings if set(w.rows) & set(finding.rows)}
             assert set(finding.warnings) == touching != set()
+
+
+@pytest.mark.parametrize(
+    ("row", "status"),
+    [
+        ({"status": "missing"}, "missing"),
+        ({"status": "missing", "elsewhere": True, "further_rounds": 2}, "elsewhere"),
+        ({"status": "missing", "elsewhere": False, "further_rounds": 2}, "unread"),
+        ({"status": "skipped", "elsewhere": True, "further_rounds": 2}, "skipped"),
+    ],
+)
+def test_a_row_that_is_missing_may_have_been_measured(row: dict[str, Any], status: str) -> None:
+    assert find_status(row) == status
+    assert status == "skipped" or status in words.STATUSES

@@ -30,7 +30,7 @@ from gpubench.analyze.questions import load_reports
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.export import sheets
-from gpubench.notebook import Folders
+from gpubench.notebook import LoadedFolders
 from gpubench.results.store import Results
 from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, SAMPLE_COLUMNS
 from gpubench.schema.kinds import as_text, kind
@@ -47,7 +47,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def copies() -> Folders:
+def copies() -> LoadedFolders:
     return gpubench.load(committed.folder("h200-copies-2026"))
 
 
@@ -79,7 +79,7 @@ def test_trials_hold_every_column_of_trials_csv_and_every_value(name: str) -> No
                 assert is_same(cell, value, kind(column)), column.name
 
 
-def test_dtypes_are_those_of_the_columns(copies: Folders) -> None:
+def test_dtypes_are_those_of_the_columns(copies: LoadedFolders) -> None:
     of = copies.trials.dtypes
     assert of["epoch_time_s"] == of["gpu_mem_mib"] == of["lr"] == "float64"
     assert of["batch_size"] == of["workers"] == of["round"] == of["steps"] == "Int64"
@@ -94,7 +94,7 @@ def test_dtypes_are_those_of_the_columns(copies: Folders) -> None:
     assert set(copies.trials["gpu_ids"].dropna()) == {"0"}
 
 
-def test_units_and_meanings_stand_with_each_frame(copies: Folders) -> None:
+def test_units_and_meanings_stand_with_each_frame(copies: LoadedFolders) -> None:
     known = {column.name: column for column in (*COLUMNS, *DERIVED)}
     for made, columns in ((copies.trials, COLUMNS), (copies.epochs, EPOCH_COLUMNS)):
         assert made.attrs["units"] == {column.name: column.unit for column in columns}
@@ -119,7 +119,7 @@ def test_an_interrupted_sweep_has_its_missing_rows_in_the_table_alone(interrupte
     assert table["batch_size"].dtype == "Int64"
 
 
-def test_the_table_is_that_of_table_csv(copies: Folders) -> None:
+def test_the_table_is_that_of_table_csv(copies: LoadedFolders) -> None:
     (folder,) = copies.folders
     stored = pd.read_csv(folder.path / "table.csv")
     table = copies.table()
@@ -145,7 +145,7 @@ def test_findings_are_those_of_the_command_as_data_and_in_words() -> None:
 
 def test_a_notebook_shows_the_table_and_no_text_of_it_is_html() -> None:
     row = row_with(trial_id="t1", experiment="<b>x", status="failed", reason="<script>", batch_size=16)
-    shown = Folders([folder_of([row])])._repr_html_()
+    shown = LoadedFolders([folder_of([row])])._repr_html_()
     assert "<script>" not in shown
     assert "<b>x" not in shown
     assert "&lt;b&gt;x" in shown
@@ -156,7 +156,7 @@ def test_a_notebook_shows_the_table_and_no_text_of_it_is_html() -> None:
     assert shown.count("<p><b>") == sum(bool(report.findings) for report in found.reports) > 1
 
 
-def test_samples_are_marked_by_the_windows_of_the_record(copies: Folders) -> None:
+def test_samples_are_marked_by_the_windows_of_the_record(copies: LoadedFolders) -> None:
     assert tuple(column.name for column in SAMPLE_COLUMNS[:4]) == SAMPLE_HEADER
     trial_id = copies.trials["trial_id"][0]
     made = copies.samples(trial_id)
@@ -176,7 +176,7 @@ def test_samples_are_marked_by_the_windows_of_the_record(copies: Folders) -> Non
     assert busy == pytest.approx(copies.trials["gpu_util_pct"][0], abs=5)
 
 
-def test_what_has_no_samples_says_so(copies: Folders) -> None:
+def test_what_has_no_samples_says_so(copies: LoadedFolders) -> None:
     logs = gpubench.load(committed.folder("titan-xp-2021"))
     with pytest.raises(UnusableError, match="no time series is stored of this attempt"):
         logs.samples(logs.trials["trial_id"][0])
@@ -283,7 +283,7 @@ def test_doubts_name_their_rows_and_sentences() -> None:
         trial_id="t1", experiment="x", status="ok", batch_size=16, doubts="other+spread",
         doubt_texts={"spread": "epochs spread"}, epoch_time_s=1.0,
     )  # fmt: skip
-    made = Folders([folder_of([row, row_with(trial_id="t2", experiment="x", batch_size=32)])]).doubts
+    made = LoadedFolders([folder_of([row, row_with(trial_id="t2", experiment="x", batch_size=32)])]).doubts
     assert list(made["code"]) == ["other", "spread"]
     assert list(made["row"]) == ["batch 16"] * 2
     assert pd.isna(made["sentence"][0])
@@ -297,7 +297,7 @@ def test_environments_are_told_apart_by_all_that_records_know() -> None:
         record(trial_id="t2", environment=known, started_at="2026-11-21 09:53:00"),
         record(trial_id="t3", environment={**known, "kernel": "7"}, started_at="2026-11-22 09:53:00"),
     ]
-    made = Folders([folder_of([row_with(trial_id="t1", batch_size=1)], records)]).environment
+    made = LoadedFolders([folder_of([row_with(trial_id="t1", batch_size=1)], records)]).environment
     assert list(made["kernel"]) == ["6", "7"]
     assert list(made["attempts"]) == [2, 1]
     assert made["last_started_at"][0] == datetime(2026, 11, 21, 9, 53)
@@ -359,7 +359,7 @@ def test_figures_that_stand_for_several_repeats_need_not_be_whole() -> None:
 
 def test_names_that_are_no_unicode_can_be_read() -> None:
     row = row_with(trial_id="t1", status="failed", reason="\udcff", model="\ud800", batch_size=1)
-    made = Folders([folder_of([row])]).trials
+    made = LoadedFolders([folder_of([row])]).trials
     assert made["reason"][0] == "\\udcff"
     assert made["model"][0] == "\\ud800"
 
