@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as other
 from typing import Any
@@ -14,13 +14,13 @@ from gpubench.analysis.varied import solo
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import listed
-from gpubench.plan.plan import Job, Plan
+from gpubench.plan.plan import Job
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
 from gpubench.report.choice import SHOW, Choice
 from gpubench.report.forms import FORMS
 from gpubench.report.table import Table, tables
-from gpubench.results.counting import Counts, as_counting, counting, newest, without_first_round
+from gpubench.results.counting import Counts, counting, newest, without_first_round
 from gpubench.results.csv_tables import epochs_csv, trials_csv
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import row_of
@@ -131,43 +131,10 @@ def contents(
     )
 
 
-def table_of(plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Table | None:
-    """The table of one plan's own trials, from these records alone; None where it has none.
-
-    It looks at nothing on disk, for it is made again and again while a sweep runs.
-    """
-    ids = {job.trial_id: job for job in plan.jobs}
-    chosen = counting(one for one in records if one.trial_id in ids)
-    known = {trial_id for trial_id, *_ in chosen}
-    name = plan.experiment.name
-    rows = [replace(row, experiment=name) for row in _measured_rows(chosen, fastest_probes_ms(records))]
-    rows += [_planned_row(job, name, skips.get(one)) for one, job in ids.items() if one not in known]
-    axes, question = {name: plan.experiment.varied}, {name: plan.experiment.question}
-    made = tables(rows, axes=axes, questions=question, members={name: list(ids)})
-    return made[0] if made else None
-
-
 def _measured_rows(chosen: Mapping[Counts, Record], fastest_ms: Mapping[Place, float]) -> list[Row]:
     """A row for each of these records, in their order, with what follows from others: verdicts, the CPU's speed."""
     measured = [row_of(record, key[-1]) for key, record in chosen.items()]
     return with_cpu_speed(with_verdicts(measured, solo(measured)), fastest_ms)
-
-
-def rows_among(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:
-    """Trial id -> the row of each of these attempts as trials.csv has it, doubts that follow from other rows included.
-
-    `records`: all jobs of any group, and of no trial two attempts. `held`: what else is stored.
-    """
-    held = list(held)
-    fastest_ms = fastest_probes_ms([*records, *held])
-    # Of a thousand rows few bear on these: their repeats, and the trials alone that they are compared with.
-    configs = {record.config_id for record in records}
-    solos = {record.result.solo_id for record in records}
-    chosen = counting(one for one in held if one.config_id in configs or one.trial_id in solos)
-    mine = as_counting(records)  # one that ended badly after a better one counts nowhere else
-    chosen |= mine
-    rows = zip(chosen, with_spread(_measured_rows(chosen, fastest_ms)), strict=True)
-    return {row.trial_id: row for key, row in rows if key in mine}
 
 
 def _lacks(further: int) -> str | None:

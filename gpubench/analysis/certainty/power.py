@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gpubench.analysis.certainty.accuracy import MARGIN, SeedPair
 from gpubench.analysis.certainty.distributions import noncentral_t_above, shift_seen, t_quantile
 from gpubench.analysis.certainty.interval import Interval
-from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part, variance
+from gpubench.analysis.certainty.mean_estimate import LEVEL, MeanEstimate, Part
 
 POWER = 0.8
 MOST = 1_000
@@ -113,23 +113,6 @@ def power_of_equality(
         noncentral_t_above(limit, freedom, room / found.error) for room in (wide - effect, wide + effect)
     ]
     return max(0.0, math.fsum(chances) - 1)
-
-
-def processes_until(times: Sequence[float], half_pct: float) -> int | None:
-    """How many processes in all bring half the 95 % interval of a time to so many per cent of it.
-
-    It takes the spread of those that were seen for the truth. None for fewer than two times, of which nobody knows how
-    they spread, and for more than MOST.
-    """
-    if len(times) < 2:
-        return None
-    sd = math.sqrt(variance([math.log(time) for time in times]))
-    wide = math.asinh(half_pct / 100)  # half of exp(x) − exp(−x), which is half the interval by its value
-
-    def enough(count: int) -> bool:
-        return t_quantile(1 - LEVEL / 2, count - 1) * sd / math.sqrt(count) <= wide
-
-    return _least(enough)
 
 
 def _limit(found: MeanEstimate, level: float) -> tuple[float, float]:
