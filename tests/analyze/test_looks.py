@@ -36,8 +36,8 @@ def test_what_differs_for_sure_and_what_is_the_same_are_answers() -> None:
     assert list_open_rows(pair_apart(0.5, QUIET), 1) == []
     assert list_open_rows(pair_apart(0.0, QUIET), 1) == [], "within 2 %"
     assert list_open_rows(pair_apart(SAME, (-0.01, 0.0, 0.01)), 1) == [(11, 10)], "neither is known"
-    wild = (-0.2, 0.0, 0.2)
-    assert list_open_rows(ways([1.0, 1.0, 1.0], [2.0, 2.0, 2.0], scatter(1.0, *wild)), 1) == [(12, 10)]
+    (pair,) = list_open_rows(ways([1.0] * 3, [2.0] * 3, scatter(1.0, -0.2, 0.0, 0.2)), 1) or []
+    assert set(pair) == {10, 12}
 
 
 def test_of_one_process_and_of_two_nothing_is_answered() -> None:
