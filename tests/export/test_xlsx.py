@@ -264,7 +264,8 @@ def test_a_sheet_holds_what_it_is_given_whatever_is_missing(told: list[dict[str,
 def test_odd_characters_and_long_texts_are_kept_as_far_as_excel_can() -> None:
     odd = ["a\x00b", "line\r\nline", " spaces ", "_x0041_", "\ud800", "🙂", "x" * 40_000]
     rows = [
-        row_with(trial_id=f"t{n}", status="failed", reason=text, batch_size=n) for n, text in enumerate(odd, 1)
+        row_with(trial_id=f"t{n}", status="failed", reason=text, batch_size=n)
+        for n, text in enumerate(odd, 1)
     ]
     book = book_of(folder_of(rows))
     reasons = [column.name for column in COLUMNS].index("reason")
