@@ -235,4 +235,4 @@ def round_line(number: int, rounds: Rounds, report: Report, left: Left) -> str:
     if not leader and not certainty:
         certainty = next((line.text.rstrip(".") for line in write_lines(report)), "")
     parts = [f"{leader} leads" if leader else "", certainty, str(left) if left.seconds else ""]
-    return f"{place(number, rounds)}: {'; '.join(filter(None, parts))}"
+    return ": ".join(filter(None, [place(number, rounds), "; ".join(filter(None, parts))]))

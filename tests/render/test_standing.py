@@ -155,6 +155,11 @@ def test_a_round_ends_with_what_leads_the_widest_interval_and_what_is_left() -> 
         == "round 5 of 5: widest interval ±21 % (batch 16)"
     )
     assert round_line(1, FIVE, report(), Left(seconds=0)) == "round 1 of 5: no row has a time"
+    several = reports.make_facts(processes=(2, 2))
+    bare = dataclasses.replace(report(), facts=several)
+    assert round_line(5, FIVE, bare, Left(seconds=0)) == "round 5 of 5", "nothing is known of it"
+    answered = dataclasses.replace(reports.sharing(), facts=several, columns=())
+    assert len(round_line(5, FIVE, answered, Left(seconds=0))) > len("round 5 of 5: "), "its answer"
     single = reports.one_process()
     assert "; each row is of one process" in round_line(1, FIVE, single, Left(seconds=0))
 
