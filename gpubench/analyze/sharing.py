@@ -124,19 +124,6 @@ def make_findings(
     return [finding]
 
 
-def find_words(finding: SharingFinding) -> dict[int, str]:
-    """Of each job the one overlap that is not excluded, as the column `sharing` has it: none, some, full or unknown.
-
-    Jobs whose group has no work, as one that ran out of memory, are left out.
-    """
-    return {
-        row: group.overlaps[0] if len(group.overlaps) == 1 else UNKNOWN
-        for group in finding.groups
-        if group.work is not None
-        for row in group.rows
-    }
-
-
 def find_borders(jobs: int) -> tuple[float, float]:
     """The work up to which so many jobs don't overlap, and from which on they overlap fully."""
     return 1 + NO_OVERLAP * (jobs - 1), 1 + FULL_OVERLAP * (jobs - 1)
