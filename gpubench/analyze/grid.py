@@ -69,7 +69,7 @@ NEVER_RAN = ("skipped", "missing")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class TableLayout:
     """How a table's rows stand together."""
 
     axis: str | None
@@ -80,20 +80,24 @@ class Layout:
     """Fields that tell the rows of a group apart: columns at the left."""
 
 
-def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ()) -> Layout:
+def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ()) -> TableLayout:
     """With an ordered axis the fields that vary beside it stand over groups of rows, without one they are columns."""
     if axis is None:
-        return Layout(axis=None, heads=(), labels=tuple(varied))
+        return TableLayout(axis=None, heads=(), labels=tuple(varied))
     along = tuple(field for field in varied if field in tied)
     others = tuple(field for field in varied if field != axis and field not in tied)
-    return Layout(axis=axis, heads=others, labels=(axis, *along))
+    return TableLayout(axis=axis, heads=others, labels=(axis, *along))
+
+
+UNMEASURED = ("images_per_s", "epoch_time_s")
+"""Columns of a table of which nothing is measured yet."""
 
 
 def choose_columns(summary: pd.DataFrame, question: str, *, has_all: bool = False) -> tuple[str, ...]:
     """The columns of figures, or with `has_all` every one that table.csv has; those that are empty in all rows are
-    left out."""
+    left out, unless nothing at all is known."""
     names = tuple(dict.fromkeys(EVERY)) if has_all else COLUMNS[question]
-    return tuple(name for name in names if summary[SOURCES.get(name, name)].notna().any())
+    return tuple(name for name in names if summary[SOURCES.get(name, name)].notna().any()) or UNMEASURED
 
 
 def pick_lines(groups: Sequence[RowGroup], order: Sequence[int], *, is_sorted: bool) -> tuple[RowGroup, ...]:
@@ -129,7 +133,7 @@ def drop_columns(
 
 def build_groups(
     summary: pd.DataFrame,
-    layout: Layout,
+    layout: TableLayout,
     columns: Sequence[str],
     findings: Sequence[Finding],
     is_touching: Callable[[str], bool],

@@ -11,7 +11,7 @@ from gpubench.analyze import batch_size, devices, network_size, sharing, target,
 from gpubench.analyze.folder import Folder, Table, read_folder
 from gpubench.analyze.report import build_report
 from gpubench.analyze.table_rows import TableRows, collect_rows
-from gpubench.analyze.view import WHOLE, View
+from gpubench.analyze.view import WHOLE, TableView
 from gpubench.core.claims import Claim
 from gpubench.core.findings import (
     DevicesFinding,
@@ -67,13 +67,13 @@ def answer_table(rows: TableRows) -> list[Finding]:
     )
 
 
-def report_table(folder: Folder, table: Table, view: View = WHOLE) -> Report:
+def report_table(folder: Folder, table: Table, view: TableView = WHOLE) -> Report:
     """The report of one table. `view`: which columns and rows of it are shown."""
     rows = collect_rows(folder, table)
     return build_report(table, rows, answer_table(rows), view)
 
 
-def report_folders(folders: Sequence[Folder], view: View = WHOLE) -> list[Report]:
+def report_folders(folders: Sequence[Folder], view: TableView = WHOLE) -> list[Report]:
     """A report a table of these folders; of several, each under its folder's name as well."""
     reports = []
     for folder in folders:

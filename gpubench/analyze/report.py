@@ -24,7 +24,7 @@ from gpubench.analyze.grid import (
     split_codes,
 )
 from gpubench.analyze.table_rows import TableRows
-from gpubench.analyze.view import WHOLE, View
+from gpubench.analyze.view import WHOLE, TableView
 from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
 from gpubench.schema.doubts import doubt_of
@@ -53,7 +53,9 @@ NAMED = ("images_per_s", "epoch_time_s", "gpu_mem_mib", "epochs_to_top1", "time_
 """Figures that words name."""
 
 
-def build_report(table: Table, rows: TableRows, findings: Sequence[Finding], view: View = WHOLE) -> Report:
+def build_report(
+    table: Table, rows: TableRows, findings: Sequence[Finding], view: TableView = WHOLE
+) -> Report:
     """The report of one table. `view`: which columns and rows of it are shown."""
     question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
     columns, groups = build_table(table, rows, findings, question, view)
@@ -78,7 +80,7 @@ def build_report(table: Table, rows: TableRows, findings: Sequence[Finding], vie
 
 
 def build_table(
-    table: Table, rows: TableRows, findings: Sequence[Finding], question: str, view: View
+    table: Table, rows: TableRows, findings: Sequence[Finding], question: str, view: TableView
 ) -> tuple[tuple[ReportColumn, ...], tuple[RowGroup, ...]]:
     """Columns and lines: a line a group of jobs, a network, or, where columns are asked for, a row."""
     first = findings[0] if findings else None

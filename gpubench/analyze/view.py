@@ -67,7 +67,7 @@ class Condition:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class View:
+class TableView:
     """What was asked for."""
 
     added: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ class View:
         return Selection(rows=rows, total=total, where=where, sort=order)
 
 
-WHOLE = View()
+WHOLE = TableView()
 """The usual columns of all rows."""
 
 
@@ -137,7 +137,7 @@ def list_comparable(summary: pd.DataFrame, name: str) -> pd.Series[Any]:
 # ---- from text ----
 
 
-def parse_view(columns: str | None = None, where: Sequence[str] = (), sort: str | None = None) -> View:
+def parse_view(columns: str | None = None, where: Sequence[str] = (), sort: str | None = None) -> TableView:
     """What these options ask for. Raises UsageError."""
     added: dict[str, None] = {}
     removed: set[str] = set()
@@ -155,7 +155,7 @@ def parse_view(columns: str | None = None, where: Sequence[str] = (), sort: str 
             added[name] = None
     if both := removed & set(added):
         raise UsageError(f"--columns: {min(both)} is both added and removed")
-    return View(
+    return TableView(
         added=tuple(name for name in added if name != ALL),
         removed=frozenset(removed),
         has_all_columns=ALL in added,

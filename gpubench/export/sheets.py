@@ -17,7 +17,7 @@ import pandas as pd
 from gpubench.analyze.folder import Folder, Table, label_rows, list_table_columns, select_trials
 from gpubench.analyze.grid import split_codes
 from gpubench.analyze.view import COLUMNS as COLUMNS_BY_NAME
-from gpubench.analyze.view import WHOLE, View
+from gpubench.analyze.view import WHOLE, TableView
 from gpubench.render import words
 from gpubench.results.csv_tables import epoch_rows
 from gpubench.results.csv_text import PLAIN, Dialect, csv_text
@@ -91,7 +91,7 @@ class Sheet:
 # ---- sheets ----
 
 
-def list_table_rows(folders: Sequence[Folder], view: View = WHOLE) -> Sheet:
+def list_table_rows(folders: Sequence[Folder], view: TableView = WHOLE) -> Sheet:
     """The lines of table.csv: those rows and columns of them that are shown."""
     names = view.choose_columns(list_table_columns(folders))
     columns = tuple(COLUMNS_BY_NAME[name] for name in names)
@@ -106,7 +106,7 @@ def list_rows_of(name: str, folder: Folder, table: Table) -> Sheet:
 
 
 def _select_rows(
-    folder: Folder, tables: Sequence[Table], names: Sequence[str], view: View
+    folder: Folder, tables: Sequence[Table], names: Sequence[str], view: TableView
 ) -> list[Sequence[Any]]:
     order = [label for table in tables for label in view.select_rows(folder.table_frame(table))]
     rows = label_rows(folder).loc[order]

@@ -92,8 +92,9 @@ class Sweep(Survey):
         """All tables of the folder, from what is held here, as far as they can be written."""
         from gpubench.sweep import tables
 
+        self.problems = []
         try:
-            self.problems = tables.write_folder(self.bench.results, self.records, self.skips)
+            tables.write_folder(self.bench.results, self.records, self.skips, self.problems.append)
         except UnusableError as error:
             self.unwritten = str(error)
         else:

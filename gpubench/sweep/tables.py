@@ -6,15 +6,12 @@ called, and a sweep that runs does so before its first trial, never while one is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gpubench.analyze.folder import Folder, Table, analyze_plan, analyze_records, complete_rows
+from gpubench.analyze.folder import analyze_plan, analyze_records, complete_rows
 from gpubench.analyze.looks import list_open_questions
-from gpubench.analyze.questions import answer_table, report_table
-from gpubench.analyze.report import build_report
-from gpubench.analyze.table_rows import collect_rows
-from gpubench.analyze.view import WHOLE, View
+from gpubench.analyze.questions import report_table
 from gpubench.basics.collector import collector_paused
 from gpubench.core.report import Report
 from gpubench.plan.plan import Plan
@@ -24,8 +21,6 @@ from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
 __all__ = ["complete_rows", "find_open_questions", "report_plan", "stand", "write_folder"]
-AT_FIRST = View(added=("images_per_s", "epoch_time_s"))
-"""Columns of a table before anything of it is measured."""
 
 
 def find_open_questions(path: Path, plan: Plan, records: Sequence[Record]) -> list[list[set[str]]] | None:
@@ -50,26 +45,19 @@ def stand(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str,
         table = folder.tables[0]
         members = folder.members
         rows = dict(zip(folder.runs["trial_id"].loc[members["run"]], members["row"].tolist(), strict=True))
-        return Standing(_report_early(folder, table), rows)
+        return Standing(report_table(folder, table), rows)
 
 
-def _report_early(folder: Folder, table: Table) -> Report:
-    rows = collect_rows(folder, table)
-    findings = answer_table(rows)
-    is_measured = bool((rows.summary["repeats"] > 0).any())
-    return build_report(table, rows, findings, WHOLE if findings or is_measured else AT_FIRST)
-
-
-def write_folder(results: Results, records: Sequence[Record], skips: Mapping[str, str]) -> list[str]:
-    """Write all tables of a folder; what is wrong with plans that can't be read, a line each.
+def write_folder(
+    results: Results, records: Sequence[Record], skips: Mapping[str, str], tell: Callable[[str], None]
+) -> None:
+    """Write all tables of a folder. `tell`: is given a line for each plan that can't be read.
 
     Raises UnusableError for a table that can't be written.
     """
-    problems: list[str] = []
     if not records and not any(results.folder.glob("plans/*")):
-        return problems  # a sweep that broke off before it had anything
+        return  # a sweep that broke off before it had anything
     with collector_paused():
-        folder = analyze_records(results, records, [], problems.append, skips)
+        folder = analyze_records(results, records, [], tell, skips)
         reports = [report_table(folder, table) for table in folder.tables]
     write_tables(results, folder, reports)
-    return problems

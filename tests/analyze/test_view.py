@@ -8,7 +8,7 @@ from fixed_folder import ODD, fixed
 
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.questions import report_folders, report_table
-from gpubench.analyze.view import COLUMNS, View, parse_view
+from gpubench.analyze.view import COLUMNS, TableView, parse_view
 from gpubench.basics.errors import UsageError
 from gpubench.core.findings import NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Report, Selection
@@ -23,7 +23,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Folder:
     return read_folder(fixed(tmp_path_factory.mktemp("shown") / "fixed"), never)
 
 
-def list_places(folder: Folder, view: View) -> list[tuple[str, int]]:
+def list_places(folder: Folder, view: TableView) -> list[tuple[str, int]]:
     summary = folder.table_frame(folder.tables[0])
     rows = summary.loc[view.select_rows(summary)]
     return [
@@ -70,12 +70,12 @@ def test_rows_in_the_order_of_columns(
 ) -> None:
     places = list_places(folder, parse_view(sort=sort))
     assert (places[0], places[-1]) == (first, last)
-    assert sorted(places) == sorted(list_places(folder, View()))
+    assert sorted(places) == sorted(list_places(folder, TableView()))
 
 
 def test_equal_rows_keep_their_order_whichever_way_they_are_sorted(folder: Folder) -> None:
     for sort in ("strategy", "-strategy"):
-        assert list_places(folder, parse_view(sort=sort)) == list_places(folder, View())
+        assert list_places(folder, parse_view(sort=sort)) == list_places(folder, TableView())
 
 
 def list_labels(report: Report) -> list[int]:

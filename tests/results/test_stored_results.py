@@ -18,7 +18,7 @@ import pytest
 from benches import run_with, sweep_of
 from folders import analyze
 
-from gpubench.analyze.folder import table_columns, trials_csv
+from gpubench.analyze.folder import list_table_columns, trials_csv
 from gpubench.analyze.questions import report_table
 from gpubench.core.prediction import find_overlap
 from gpubench.node.environment import machine
@@ -342,7 +342,7 @@ def readable_with_commas(folder: Path, *patterns: str) -> None:
 def test_table_csv_has_every_column_that_is_printed(folder: Path) -> None:
     results = Results(folder)
     folder_read = analyze(results)
-    header = table_columns(folder_read)
+    header = list_table_columns([folder_read])
     reports = [report_table(folder_read, table) for table in folder_read.tables]
     shown = {column.name for report in reports for column in report.columns}
     own = {
