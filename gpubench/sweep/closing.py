@@ -65,11 +65,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
     if (line := rounds_line(work, summary)) is not None:
         view.say(line)
     folder = work.bench.results.folder
-    where = (
-        f"below the table, logs in {folder / 'logs'}"
-        if mode == "table" and not work.others
-        else f"below gpubench table {folder}"
-    )
+    where = f"in {folder / 'trials.csv'}, the logs in {folder / 'logs'}"
     if summary.failed:
         again = "it" if summary.failed == 1 else "them"
         view.say(f"{summary.failed} failed: the reasons are {where}; --retry failed runs {again} again")
