@@ -37,8 +37,8 @@ def test_who_timed_out_is_told_apart_with_the_limit_and_what_to_do(
 ) -> None:
     assert finished("quiet", Summary(ran=5, failed=2, timed_out=3), capsys) == [
         "2 failed: the reasons are in out/x/trials.csv, the logs in out/x/logs; --retry failed runs them again",
-        "3 timed out: where they stood at the deadline is in out/x/trials.csv, the logs in out/x/logs; the limit is now 90 s a trial, "
-        "and --retry timeout --timeout 3m runs them again with twice that",
+        "3 timed out: where they stood at the deadline is in out/x/trials.csv, the logs in out/x/logs; the limit "
+        "is now 90 s a trial, and --retry timeout --timeout 3m runs them again with twice that",
     ]
     assert finished("quiet", Summary(reused=1, timed_out=1), capsys)[0] == (
         "nothing left to do: 1 done, 0 skipped, 0 failed before, 1 timed out before"
