@@ -159,7 +159,7 @@ def test_every_pair_of_three_jobs(place: Place) -> None:
     (finding,) = [
         one for one in json.loads(shown.stdout)["reports"][0]["findings"] if one["question"] == "sharing"
     ]
-    assert len(finding["groups"]) == 3
+    assert len(finding["details"]["groups"]) == 3
 
     # Nothing is left to do, and the folder is honest.
     again = place.run(*sweep)
