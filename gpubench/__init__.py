@@ -7,13 +7,13 @@ import typing
 if typing.TYPE_CHECKING:
     from pathlib import Path
 
-    from gpubench.frames.found import Found
+    from gpubench.notebook import LoadedFolders
 
 __version__ = "0.2.0"
 
 
-def load(*folders: str | Path) -> Found:
-    """Results folders (none: the newest one), read for a notebook: frames of pandas, tables and answers."""
-    from gpubench.frames import found
+def load(*folders: str | Path) -> LoadedFolders:
+    """Results folders (none: the newest one), read for a notebook: frames of pandas, tables and findings."""
+    from gpubench import notebook
 
-    return found.load(*folders)
+    return notebook.load(*folders)

@@ -13,7 +13,7 @@ from gpubench.plan.outlook import place
 from gpubench.plan.plan import Plan
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.sources import Disk
-from gpubench.report.live import QuietView, View
+from gpubench.render.live import QuietView, View
 from gpubench.results.store import Results
 from gpubench.schema.row import Row
 from gpubench.sweep.bench import Bench

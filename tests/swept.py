@@ -12,7 +12,7 @@ from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
-from gpubench.report.live import QuietView
+from gpubench.render.live import QuietView
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Sweep
 

@@ -30,9 +30,10 @@ from typing import IO
 
 HEAVY = (
     "gpubench.cli.main", "gpubench.commands.sweep", "gpubench.commands.data", "gpubench.commands.audit",
-    "gpubench.commands.predict", "gpubench.commands.doctor", "gpubench.commands.plot", "gpubench.plot.paper.figure",
-    "gpubench.commands.compare", "gpubench.commands.merge", "gpubench.commands.status", "scipy.special",
-    "rich.markdown", "tomli_w", "typer.rich_utils",
+    "gpubench.commands.table", "gpubench.commands.export", "gpubench.commands.predict", "gpubench.commands.doctor",
+    "gpubench.commands.plot", "gpubench.plot.paper.figure", "gpubench.commands.compare", "gpubench.commands.merge",
+    "gpubench.commands.status", "gpubench.sweep.tables", "scipy.special", "rich.markdown", "tomli_w",
+    "typer.rich_utils",
 )  # fmt: skip
 """What commands import when they need it, with all that these import."""
 ORDER_BYTES = 1 << 18

@@ -22,7 +22,7 @@ from gpubench.analyze.grid import plain, split_codes
 from gpubench.analyze.series import (
     CANDIDATES,
     DEVICES,
-    MOVES,
+    MAY_MOVE_ALONG,
     Codes,
     Fields,
     Mask,
@@ -309,7 +309,7 @@ def find_next_smaller(fields: Fields) -> dict[int, int]:
     A row is scaled from one of its own strategy, or `single`, with no more devices and no larger batch, not both the
     same. One baseline that its size alone chooses: the best of several noisy figures would flatter the baseline.
     """
-    devices, batch, way = fields.devices, fields.frame["batch_size"].to_numpy("float64"), fields.way
+    devices, batch, way = fields.devices, fields.frame["batch_size"].to_numpy("float64"), fields.strategy
     is_single = (fields.frame["strategy"] == "single").to_numpy()
     next_smaller = {}
     for place in range(len(fields)):
@@ -512,9 +512,9 @@ def find_likeness(rows: pd.DataFrame, tied: Collection[str] = ()) -> Codes:
     training move with the batch size, and GPU ids, strategy and loaders left to the machine with the devices.
     """
     fields = Fields.of(rows)
-    may_move = {*tied, *MOVES["batch_size"], *DEVICES}
+    may_move = {*tied, *MAY_MOVE_ALONG["batch_size"], *DEVICES}
     free = set(SCALED).union(*(movable(axis, may_move) for axis in SCALED))
-    compared = [fields.told_apart(name, free) for name in CANDIDATES if name not in free]
+    compared = [fields.encode_workload(name, free) for name in CANDIDATES if name not in free]
     return combine(len(rows), [*compared, fields.codes["machine"]])
 
 

@@ -13,9 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gpubench.analyze.grid import plain
-from gpubench.analyze.series import DEVICES, Fields, combine
-from gpubench.analyze.table_rows import Figures, Samples, TableRows, plan_rounds
+from gpubench.analyze.series import DEVICES, combine
+from gpubench.analyze.table_rows import Figures, Samples, TableRows, group_by, plan_rounds
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
 from gpubench.stats.choice import choose
@@ -45,33 +47,33 @@ class BatchSeries:
 
 def find_series(rows: TableRows) -> list[BatchSeries]:
     """The series along the batch size, of what ran alone; none where it does not vary by itself."""
-    alone = rows.summary[rows.summary["group"].isna()]
-    is_target = bool(alone["until_top1"].notna().any())  # who trains to a target asks for that
-    is_shared = len(alone) < len(rows.summary)  # beside groups, trials alone are what jobs are compared with
+    fields = rows.fields
+    is_target = bool(rows.summary["until_top1"].notna().any())  # who trains to a target asks for that
+    is_shared = bool(rows.is_job.any())  # beside groups, trials alone are what jobs are compared with
     if rows.axis != "batch_size" or rows.is_of_tries or is_target or is_shared:
         return []
-    fields = Fields.of(alone)
     along, _ = fields.series("batch_size", rows.tied)
-    devices = [
-        fields.codes[name] for name in DEVICES if name in rows.tied
-    ]  # more of them are another question
-    numbers = combine(len(alone), [along, *devices])
-    works = combine(len(alone), [fields.codes[name] for name in WORK])
+    devices = [name for name in DEVICES if name in rows.tied]  # more of them are another question
+    numbers = combine(len(fields), [along, *(fields.codes[name] for name in devices)])
+    works = combine(len(fields), [fields.codes[name] for name in WORK])
     names = [
         name for name in rows.varied if name != "batch_size" and (name in DEVICES or name not in rows.tied)
     ]
+    order = np.argsort(rows.summary["batch_size"].to_numpy("float64", na_value=np.inf), kind="stable")
+    labels, statuses = rows.summary.index.to_numpy(), rows.summary["status"].to_numpy(dtype=object)
+    values = {name: rows.summary[name].tolist() for name in names}
     series = []
-    for place, number in enumerate(dict.fromkeys(numbers.tolist())):
-        members = alone[numbers == number].sort_values("batch_size", kind="stable")
-        first = members.iloc[0]
+    for number in range(numbers.max(initial=-1) + 1):
+        places = order[numbers[order] == number]
+        is_oom, is_interrupted = (statuses[places] == status for status in ("oom", "interrupted"))
         series.append(
             BatchSeries(
-                label={name: plain(first[name]) for name in names},
-                rows=tuple(row for row in map(int, members.index) if row in rows.rates),
-                out_of_memory=tuple(map(int, members.index[members["status"] == "oom"])),
-                interrupted=tuple(map(int, members.index[members["status"] == "interrupted"])),
-                number=place,
-                work=int(works[numbers == number][0]),
+                label={name: plain(values[name][places[0]]) for name in names},
+                rows=tuple(row for row in labels[places].tolist() if row in rows.rates),
+                out_of_memory=tuple(labels[places[is_oom]].tolist()),
+                interrupted=tuple(labels[places[is_interrupted]].tolist()),
+                number=number,
+                work=int(works[places[0]]),
             )
         )
     return series
@@ -109,14 +111,11 @@ def make_findings(
 
     `round_minutes`: what a further round of the whole sweep takes.
     """
-    works: dict[int, list[BatchSeries]] = {}
-    for members in find_series(rows):
-        works.setdefault(members.work, []).append(members)
     return [
         _choose(
             rows, series, [claim for claim in claims if claim.family == f"batch_size:{work}"], round_minutes
         )
-        for work, series in works.items()
+        for work, series in group_by(find_series(rows), lambda members: members.work).items()
         if any(len(members.rows) > 1 for members in series)
     ]
 
@@ -144,9 +143,9 @@ def _choose(
     fastest = max(chosen.rows, key=rates.__getitem__)
     as_fast, slower = sort_by_rate(others, choice)
     is_several = choice.bound is not None
-    is_known = is_several or all(evidence.noise is not None for evidence in others.values())
     return BatchSizeFinding(
-        word="sure" if choice.is_firm else "unknown" if is_several or not is_known else "likely",
+        # Of one process a row: where none is slower beyond the noise, nothing tells the sizes apart.
+        word="sure" if choice.is_firm else "likely" if slower and not is_several else "unknown",
         claims=tuple(claims),
         rows=tuple(row for members in named for row in members.rows),
         choice=choice,

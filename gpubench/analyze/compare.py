@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from gpubench.analyze.folder import Folder
@@ -45,7 +44,10 @@ from gpubench.schema.record import ALLOTTED
 from gpubench.stats.decisions import decide
 from gpubench.stats.estimates import compare_percentages, mean
 
+HARDWARE = ("gpu_name", "gpu_count", "cpu_name", "cpu_count")
 SOFTWARE = ("driver", "cuda", "torch", "gpubench")
+LAST_DIGIT = 1e-9
+"""Of logarithms of exact figures."""
 ATTEMPT = ("trial_id", "round", "started_at", "host", "epoch_time_s")
 """By which an attempt is known again in another folder."""
 
@@ -158,7 +160,7 @@ def _measure_memory(rows: TableRows, candidate: int, baseline: int) -> Evidence:
 
 def _round(logarithm: float) -> float:
     """Without its last digits: 1,050 are 5 % more than 1,000, and not a trifle above it."""
-    return round(logarithm, 9)
+    return round(logarithm / LAST_DIGIT) * LAST_DIGIT
 
 
 def _shift(evidence: Evidence, by: float) -> Evidence:
@@ -189,7 +191,10 @@ def _make_claims(
         far = _round(math.log1p(max(threshold, MEMORY_SPREAD) if is_exact else threshold))
         claims += [
             replace(difference, evidence=_shift(evidence, far), family=REGRESSION),
-            replace(difference, design="below", limit=_round(math.log1p(threshold))),
+            # Exactly as much as the threshold is not beyond it.
+            replace(
+                difference, design="below", limit=_round(math.log1p(threshold)) + is_exact * LAST_DIGIT / 2
+            ),
         ]
     return claims
 
@@ -289,7 +294,7 @@ def compare_sides(
     ]
     sides = [summary[summary["is_b"] == is_b] for is_b in (False, True)]
     matched = summary.loc[[row for pair in matching.pairs for row in pair]]
-    varied_alone = _find_varied(summary, (*matching.apart, field))
+    varied_alone = _find_varied(summary, (*matching.apart, field)) or (() if field else ("batch_size",))
     return Comparison(
         a=_describe_side(sides[0], names[0], values[0]),
         b=_describe_side(sides[1], names[1], values[1]),
@@ -304,11 +309,14 @@ def compare_sides(
         several=matching.several,
         apart=matching.apart,
         unlike=_find_unlike(summary, matching, field),
-        varied=_find_varied(matched, (*matching.apart, field)) or varied_alone or ("batch_size",),
-        varied_alone=varied_alone or ("batch_size",),
+        varied=_find_varied(matched, (*matching.apart, field)) or varied_alone,
+        varied_alone=varied_alone,
         shared=sum(bool(processes[a] & processes[b]) for a, b in ended),
-        is_same=bool(ended) and all(processes[a] == processes[b] for a, b in ended),
-        remedy=find_remedy(unknown_times, family, rows.round_minutes),
+        is_same=bool(ended)
+        and not (matching.only_a or matching.only_b)
+        and all(summary["status"][a] == summary["status"][b] for a, b in matching.pairs)
+        and all(processes[a] == processes[b] for a, b in ended),
+        remedy=find_remedy(unknown_times, family, rows.round_minutes, rows.seeds),
     )
 
 
@@ -317,7 +325,7 @@ def compare_sides(
 
 def _describe_side(rows: pd.DataFrame, name: str, value: Any) -> Side:
     measured = rows[~rows["status"].isin(PLANNED)]
-    places = measured.drop_duplicates(["gpu_name", "gpu_count", "cpu_name", "cpu_count"])
+    places = measured.drop_duplicates([*HARDWARE])
     timed = rows[rows["epoch_time_s"].notna()]
     return Side(
         name=name,
@@ -343,36 +351,26 @@ def _describe_row(row: Mapping[str, Any]) -> ComparedRow:
 def _find_unlike(
     rows: pd.DataFrame, matching: Matching, field: str | None
 ) -> dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    """What is not alike on both sides of the trials that were matched; of all rows, where none was.
+    """What is not alike in trials that were matched, with its values in A and in B; where none was, what is apart.
 
     Without values: what is told by more than them, as images of one name and what variants of one name do.
     """
-    sides = [rows.loc[[pair[side] for pair in matching.pairs]] for side in (0, 1)]
-    if not matching.pairs:
-        sides = [rows[rows["is_b"] == is_b] for is_b in (False, True)]
-    measured = [side[~side["status"].isin(PLANNED)] for side in sides]
+    pairs = [pair for pair in matching.pairs if not rows.loc[list(pair), "status"].isin(PLANNED).any()]
     unlike: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {}
-
-    def note(name: str, first: Any, second: Any) -> None:
-        known = [tuple(dict.fromkeys(map(plain, values.dropna()))) for values in (first, second)]
-        if set(known[0]) != set(known[1]):
-            unlike[name] = (known[0], known[1])
-
-    for name in ("gpu_name", "gpu_count", "cpu_name", "cpu_count", *SOFTWARE, *CANDIDATES):
-        if name in ("gpu_ids", field):
+    for name in (*HARDWARE, *SOFTWARE, *CANDIDATES):
+        is_apart = name in matching.apart
+        if name in ("gpu_ids", field) or not (is_apart or matching.pairs):
             continue
-        if name not in CANDIDATES or name in matching.apart:
-            note(name, *(side[name] for side in measured))
-        elif matching.pairs:
-            first, second = (side[name].reset_index(drop=True) for side in sides)
-            is_told = ~(
-                sides[0]["status"].isin(PLANNED).to_numpy() | sides[1]["status"].isin(PLANNED).to_numpy()
-            )
-            is_apart = np.array(
-                [plain(x) != plain(y) for x, y in zip(first, second, strict=True)], dtype=bool
-            )
-            if name in ALLOTTED or field is not None:
-                note(name, first[is_told & is_apart], second[is_told & is_apart])
+        values = {row: plain(value) for row, value in rows[name].items()}
+        if matching.pairs:
+            both = [(values[a], values[b]) for a, b in pairs]
+            apart = [pair for pair in both if pair[0] != pair[1] and (is_apart or None not in pair)]
+            sides = [*zip(*apart, strict=True)]
+        else:
+            sides = [tuple(values[row] for row in rows.index[rows["is_b"] == is_b]) for is_b in (False, True)]
+        if sides:
+            known = [tuple(value for value in dict.fromkeys(side) if value is not None) for side in sides]
+            unlike[name] = (known[0], known[1])
     return unlike | {name: ((), ()) for name in matching.apart if name not in unlike and matching.pairs}
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections import Counter
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,31 +12,16 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.frames import Members, Runs, Summary, summarize
-from gpubench.analyze.intervals import (
-    Floats,
-    Means,
-    Places,
-    Processes,
-    Ratios,
-    compare_rows,
-    overlap_gain_interval,
-)
-from gpubench.analyze.series import (
-    DEVICES,
-    Axes,
-    Fields,
-    asked_fields,
-    combine,
-    encode,
-    tied_fields,
-)
+from gpubench.analyze.intervals import Floats, Means, Places, Processes, Ratios, compare_rows
+from gpubench.analyze.series import DEVICES, Axes, Fields, asked_fields, combine, encode, tied_fields
 from gpubench.schema.columns import DERIVED, MEASURED
 from gpubench.schema.doubts import doubt_of
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
+from gpubench.stats.estimates import ALPHA, add_work, find_half_width
 
 LABELS = ("before", "alone", "strong_baseline", "weak_baseline")
 """Columns of a summary that hold labels of its rows."""
-OF_TIME = tuple(
+TIME_COLUMNS = tuple(
     column.name
     for column in MEASURED
     if column.name == "epoch_time_source" or column.unit not in ("", "MiB", "images")
@@ -42,7 +29,9 @@ OF_TIME = tuple(
 """Figures that a few first steps don't tell: of time, energy and use."""
 
 
-OF_PROCESSES = (
+NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
+"""Of the way from no overlap of jobs to a full one: up to the first is none, from the second on full."""
+PROCESS_COLUMNS = (
     "round", "repeat", "epoch_time_s", "steady_step_s", "energy_j", "step_error_pct", "solo_epoch_time_s",
     "has_all_figures", "top1_crossing_s", "top1_crossing",
 )  # fmt: skip
@@ -69,7 +58,7 @@ def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built
     `runs`: in planned order, not empty. `is_of_tries`: a few first steps each, which tell of memory alone.
     """
     if is_of_tries:
-        runs = keep_memory(runs)
+        runs = keep_memory_figures(runs)
     fields = Fields.of(runs)
     has_only_baselines = "copies" not in asked_fields(axes) and _are_baselines(runs)
     axis = None if has_only_baselines else fields.find_axis(axes)
@@ -77,11 +66,11 @@ def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built
     summary, members = summarize(runs)
     summary["unit"] = _number_units(summary)
     fields = Fields.of(summary)
-    order = _order_rows(fields, axis, tied)
+    order = _order_rows(summary, fields, axis, tied)
     fields = fields.take(order)
     summary, members = _reorder(summary, members, order)
     repeats = summary["repeats"].to_numpy()
-    rows = Rows(summary, fields, Processes.of(repeats, members, runs, OF_PROCESSES))
+    rows = Rows(summary, fields, Processes.of(repeats, members, runs, PROCESS_COLUMNS))
     if rows.is_job.any():
         _compare_with_alone(rows, members, runs)
     if axis:
@@ -99,14 +88,14 @@ def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built
 
 
 def sharing_word(gain: pd.Series[Any]) -> pd.Series[Any]:
-    """The plain word for an overlap gain: none up to 0.1, full from 0.9, else some; missing where it is."""
-    words = np.select([gain.isna(), gain <= 0.1, gain >= 0.9], ["", "none", "full"], "some")
+    """The plain word for an overlap gain; missing where that is."""
+    words = np.select([gain.isna(), gain <= NO_OVERLAP, gain >= FULL_OVERLAP], ["", "none", "full"], "some")
     return pd.Series(words, index=gain.index, dtype=object).where(gain.notna(), None)
 
 
-def keep_memory(runs: Runs) -> Runs:
+def keep_memory_figures(runs: Runs) -> Runs:
     """The runs without the figures and the doubts that are not of memory."""
-    runs = runs.assign(**{name: runs[name].where(np.zeros(len(runs), dtype=bool)) for name in OF_TIME})
+    runs = runs.assign(**{name: runs[name].where(np.zeros(len(runs), dtype=bool)) for name in TIME_COLUMNS})
     codes = runs["doubts"].map(
         lambda cell: "+".join(code for code in cell.split("+") if "memory" in doubt_of(code).about) or None,
         na_action="ignore",
@@ -138,13 +127,13 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
 
     Without an id, the second row of a job is one of a second group of that name.
     """
-    jobs = summary[summary["group"].notna()]
+    jobs = summary.loc[summary["group"].notna(), ["group", "group_id", "job", "allowance"]]
     group, ids = encode(jobs["group"]), encode(jobs["group_id"])
     has_id = ids >= 0
-    again = jobs.groupby(["group", "job"], dropna=False).cumcount().to_numpy()
+    namesakes = pd.Series(combine(len(jobs), [group, encode(jobs["job"])]))
+    again = namesakes.groupby(namesakes).cumcount().to_numpy()
     unit = combine(
-        len(jobs),
-        [group, ids, np.where(has_id, encode(jobs["allowance"]), -1), np.where(has_id, -1, again)],
+        len(jobs), [group, ids, np.where(has_id, encode(jobs["allowance"]), -1), np.where(has_id, -1, again)]
     )
     order = np.lexsort((unit, group))
     numbers = np.empty(len(jobs), dtype=np.int64)
@@ -152,10 +141,10 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
     return pd.Series(numbers, index=jobs.index, dtype="Int64").reindex(summary.index)
 
 
-def _order_rows(fields: Fields, axis: str | None, tied: tuple[str, ...]) -> Any:
+def _order_rows(summary: Summary, fields: Fields, axis: str | None, tied: tuple[str, ...]) -> Any:
     """The places of the rows in the order of reading: series by series, each ascending along `axis`; then groups."""
-    summary, alone = fields.frame, np.flatnonzero(fields.alone)
-    jobs = summary[~fields.alone]
+    alone = np.flatnonzero(fields.alone)
+    jobs = summary.loc[~fields.alone, ["job", "unit"]]
     if axis and len(alone):
         named, every = fields.take(alone).series(axis, tied)
         begin = pd.Series(np.arange(len(every))).groupby(every).transform("min").to_numpy()
@@ -260,22 +249,22 @@ def _grow(rows: Rows, axis: str, tied: tuple[str, ...]) -> None:
     before, after = np.arange(len(alone) - 1), np.arange(1, len(alone))
     fair = (named[before] == named[after]) & is_only[before] & is_only[after]
     fair &= (fields.codes[axis] >= 0)[after] & fields.is_fair_step(before, after)
-    mine, others = alone[after[fair]], alone[before[fair]]
-    rows.labels["before"][mine] = others
+    current, previous = alone[after[fair]], alone[before[fair]]
+    rows.labels["before"][current] = previous
 
     memory, source = rows.known("gpu_mem_mib"), encode(rows.summary["gpu_mem_source"])
-    memory_ratio = np.where(source[mine] == source[others], memory[mine] / memory[others], np.nan)
-    rows.figure("gpu_mem_growth_pct")[mine] = 100 * (memory_ratio - 1)
-    times = _compare_times(rows, mine, others)
-    ratio = _time_ratios(rows, mine, others, times)
-    rows.figure("epoch_time_growth_pct")[mine] = 100 * (ratio - 1)
-    rows.put_ends("epoch_time_growth", "_pct", mine, times.where(~np.isnan(ratio)).ends(100, 1))
+    memory_ratio = np.where(source[current] == source[previous], memory[current] / memory[previous], np.nan)
+    rows.figure("gpu_mem_growth_pct")[current] = 100 * (memory_ratio - 1)
+    times = _compare_times(rows, current, previous)
+    ratio = _time_ratios(rows, current, previous, times)
+    rows.figure("epoch_time_growth_pct")[current] = 100 * (ratio - 1)
+    rows.put_ends("epoch_time_growth", "_pct", current, times.where(~np.isnan(ratio)).ends(100, 1))
 
-    steady = _compare_times(rows, mine, others, "steady_step_s")
-    is_steady = ~np.isnan(steady.log) & (rows.summary["kind"] != "steady rate").to_numpy()[mine]
+    steady = _compare_times(rows, current, previous, "steady_step_s")
+    is_steady = ~np.isnan(steady.log) & (rows.summary["kind"] != "steady rate").to_numpy()[current]
     costs = steady.where(is_steady, times).times(memory_ratio)
-    rows.figure("cost_growth_pct")[mine] = 100 * (np.exp(costs.log) - 1)
-    rows.put_ends("cost_growth", "_pct", mine, costs.ends(100, 1))
+    rows.figure("cost_growth_pct")[current] = 100 * (np.exp(costs.log) - 1)
+    rows.put_ends("cost_growth", "_pct", current, costs.ends(100, 1))
 
 
 def _scale(rows: Rows, tied: set[str], tied_to_batch: set[str]) -> None:
@@ -296,7 +285,7 @@ def _scale(rows: Rows, tied: set[str], tied_to_batch: set[str]) -> None:
         named, _ = fields.series("batch_size", {*DEVICES, *tied, *(tied_to_batch if name == "weak" else ())})
         place = combine(len(alone), [named, encode(share)])
         has_single = np.bincount(place, is_single)[place] > 0
-        rivals = combine(len(alone), [place, np.where(has_single, -1, fields.way)])
+        rivals = combine(len(alone), [place, np.where(has_single, -1, fields.strategy)])
         is_candidate = is_single | ~has_single
         fewest = np.full(rivals.max() + 1, np.inf)
         np.minimum.at(fewest, rivals[is_candidate], devices[is_candidate])
@@ -348,14 +337,17 @@ def _find_alone(rows: Rows, members: Members, runs: Runs) -> None:
     """The row of the same trial alone of each job of several processes, where all its runs were compared with one."""
     ok = members[members["is_ok"]]
     row = ok["row"].to_numpy()
-    mine = runs.loc[ok["run"], ["trial_id", "solo_id", "machine"]].assign(row=row)
-    keys = ["trial_id", "machine"]
-    solos = mine[~rows.is_job[row]].drop_duplicates(keys, keep="last").set_index(keys)["row"].rename("alone")
-    jobs = mine[rows.is_job[row] & (rows.repeats > 1)[row]]
-    jobs = jobs.drop(columns="trial_id").rename(columns={"solo_id": "trial_id"})
-    beside = jobs.join(solos, on=keys).dropna(subset="alone").groupby("row")["alone"]
-    only = beside.first()[beside.nunique() == 1]
-    rows.labels["alone"][only.index] = only.astype("int64")
+    mine = runs.loc[ok["run"], ["trial_id", "solo_id", "machine"]]
+    is_job = rows.is_job[row]
+    trials = mine["trial_id"].where(~is_job, mine["solo_id"])
+    key = combine(len(row), [encode(trials), encode(mine["machine"])])
+    solo = np.full(len(row), -1)  # of each key
+    solo[key[~is_job]] = row[~is_job]
+    is_compared = is_job & (rows.repeats > 1)[row] & (solo[key] >= 0)
+    least, most = np.full(rows.size, rows.size), np.full(rows.size, -1)
+    np.minimum.at(least, row[is_compared], solo[key[is_compared]])
+    np.maximum.at(most, row[is_compared], solo[key[is_compared]])
+    rows.labels["alone"] = np.where(least == most, most, -1)
 
 
 def _fill_gain(rows: Rows, jobs: Places) -> None:
@@ -376,37 +368,47 @@ def _fill_gain(rows: Rows, jobs: Places) -> None:
 
 
 def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | None:
-    """The overlap gain of a group with its interval, by the runs that all jobs have; None where a job or its trial
+    """The overlap gain of a group with its 95 % interval, by the runs that all jobs have; None where a job or its trial
     alone is of one process. Infinite where these were on unlike nodes."""
     if (rows.repeats[jobs] < 2).any():
         return None
-    processes = rows.processes
-    alone: dict[str, Floats] = {}
-    names: list[str] = []
-    times, nodes = [], []
+    figures, row, node = rows.processes.figures, rows.processes.row, rows.processes.node
+    alone: dict[Hashable, Floats] = {}
+    names: list[Hashable] = []
+    runs: list[dict[Any, tuple[float, str]]] = []
+    nodes = []
     for job in jobs:
-        mine = processes.row == job
-        index = pd.MultiIndex.from_arrays([processes.figures[name][mine] for name in ("repeat", "round")])
-        known = pd.DataFrame(
-            {"time": processes.figures["epoch_time_s"][mine], "node": processes.node[mine]}, index
-        )
-        times.append(known[known["time"].notna() & ~index.duplicated(keep="last")])
+        mine = row == job
+        places = (np.nan_to_num(figures[name][mine], nan=-1) for name in ("repeat", "round"))
+        outcomes = zip(figures["epoch_time_s"][mine], node[mine], strict=True)
+        runs.append(dict(zip(zip(*places, strict=True), outcomes, strict=True)))
         solo_id = rows.summary["solo_id"].iloc[job]
-        names.append(solo_id if isinstance(solo_id, str) else str(job))
-        solo = processes.row == rows.labels["alone"][job]
-        if rows.labels["alone"][job] >= 0:
-            alone[names[-1]] = processes.figures["epoch_time_s"][solo]
-            nodes.append(processes.node[solo])
+        names.append(solo_id if isinstance(solo_id, str) else job)
+        solo = rows.labels["alone"][job]
+        if solo >= 0:
+            alone[names[-1]] = figures["epoch_time_s"][row == solo]
+            nodes.append(_share_nodes(node[row == solo]))
         else:
-            solos = processes.figures["solo_epoch_time_s"][mine]
+            solos = figures["solo_epoch_time_s"][mine]
             alone[names[-1]] = solos[~np.isnan(solos)]
-    together = pd.concat([known["time"] for known in times], axis=1, join="inner").sort_index()
-    if len(together) < 2 or any(np.isnan(values).any() for values in alone.values()):
+    common = [key for key in sorted(runs[0]) if all(run.get(key, (np.nan,))[0] > 0 for run in runs)]
+    if len(common) < 2 or any(len(times) < 2 or np.isnan(times).any() for times in alone.values()):
         return None
-    ends = overlap_gain_interval(alone, together.to_numpy().T, names)
-    shares = times[0].loc[together.index, "node"].value_counts(normalize=True).to_dict()
-    is_unlike = any(pd.Series(each).value_counts(normalize=True).to_dict() != shares for each in nodes)
-    return (ends[0], ends[1], np.inf) if ends is not None and is_unlike else ends
+    together = [(name, [run[key][0] for key in common]) for name, run in zip(names, runs, strict=True)]
+    work = add_work(alone, together)  # type: ignore[arg-type]  # arrays are sequences
+    if work.welch is None:
+        return None
+    half = find_half_width(work.welch, ALPHA / 2)
+    shares = _share_nodes([runs[0][key][1] for key in common])
+    if any(each != shares for each in nodes):
+        half = math.inf
+    gain, low, high = ((math.exp(work.center + end) - 1) / (len(jobs) - 1) for end in (0.0, -half, half))
+    return gain, low, high
+
+
+def _share_nodes(nodes: Collection[str]) -> dict[str, float]:
+    """The share of processes on each node."""
+    return {node: count / len(nodes) for node, count in Counter(nodes).items()}
 
 
 # ---- each row by itself ----

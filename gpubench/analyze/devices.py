@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import TableRows, find_label, find_remedy, find_word, list_open, list_rows
+from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, group_by, list_rows, list_unsettled
 from gpubench.core.claims import Claim
 from gpubench.core.findings import DevicesFinding, SpeedUp
 
@@ -33,10 +33,9 @@ def make_claims(rows: TableRows) -> list[Claim]:
             series=kind,
         )
         for kind, column in BASELINES.items()
-        for row in alone.index
-        if (baseline := find_label(rows.get(row, column))) is not None
-        and baseline != row
-        and baseline in rows.rates
+        for known in [alone[column].dropna().astype("int64")]
+        for row, baseline in zip(known.index.tolist(), known.tolist(), strict=True)
+        if baseline != row and baseline in rows.rates
     ]
 
 
@@ -44,20 +43,19 @@ def make_findings(
     rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
 ) -> list[DevicesFinding]:
     """What the decided claims come to: a finding a strategy, that with the best rate first."""
-    families: dict[str, list[Claim]] = {}
-    for claim in claims:
-        families.setdefault(claim.family, []).append(claim)
+    if not claims:
+        return []
     devices = count_devices(rows.summary)
     findings = [
         DevicesFinding(
             word=find_word(members),
             claims=tuple(members),
             rows=list_rows(members),
-            remedy=find_remedy(list_open(members), members, round_minutes, rows.seeds),
+            remedy=find_remedy(list_unsettled(members), members, round_minutes, rows.seeds),
             strategy=str(rows.get(members[0].candidate, "strategy")),
             speed_ups=tuple(_describe(claim, devices) for claim in members),
         )
-        for members in families.values()
+        for members in group_by(claims, lambda claim: claim.family).values()
     ]
     rates = rows.summary["images_per_s"].fillna(0)
     return sorted(

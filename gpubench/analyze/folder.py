@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_folder
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from gpubench.analyze.derive import LABELS, build_summary, sharing_word
-from gpubench.analyze.frames import Members, Runs, Summary, is_wide, number_configurations, runs_of
+from gpubench.analyze.frames import Members, Runs, Summary, is_scattered, number_configurations, runs_of
 from gpubench.analyze.series import Axes, Fields
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, listed
 from gpubench.plan.max_batch import are_tries
-from gpubench.plan.plan import Job
+from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
-from gpubench.results.counting import counting, newest, without_first_round
+from gpubench.results.counting import as_counting, counting, newest, without_first_round
 from gpubench.results.csv_tables import epochs_csv as epochs_text
 from gpubench.results.csv_text import csv_text
-from gpubench.results.home import results_home, results_in
+from gpubench.results.home import no_results_folder, results_in
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
@@ -91,7 +92,7 @@ class Folder:
 
     def table_frame(self, table: Table) -> Summary:
         """The rows of one table, in their order."""
-        return self.summary.loc[list(table.rows)]
+        return self.summary.loc[table.rows[0] : table.rows[-1]]
 
     def processes(self, row: int) -> Runs:
         """The runs of a row of the summary that ended ok."""
@@ -135,11 +136,10 @@ def read_folders(paths: Sequence[Path], tell: Callable[[str], None]) -> list[Fol
             folders.append(read_folder(path, tell))
         except UnusableError as error:
             errors.append(error)
-    last = None if folders else errors.pop()
-    for failure in errors:
+    for failure in errors if folders else errors[:-1]:
         tell(str(failure))
-    if last is not None:
-        raise last
+    if not folders:
+        raise errors[-1]
     counts = Counter(folder.name for folder in folders)
     return [
         folder if counts[folder.name] == 1 else replace_folder(folder, name=clean(str(folder.path)))
@@ -150,10 +150,7 @@ def read_folders(paths: Sequence[Path], tell: Callable[[str], None]) -> list[Fol
 def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
     """The records of a folder that can be read. Raises UnusableError where there are none."""
     if not results.folder.is_dir():
-        raise UnusableError(
-            f"{results.folder} is not a results folder; name one that gpubench sweep has written, such as "
-            f"{results_home()}/NAME"
-        )
+        raise no_results_folder(results.folder)
     lines: list[str] = []
     records = results.records(lines.append, ("windows", "phases"), together=True)
     for line in lines:
@@ -183,14 +180,21 @@ class PlannedRows:
 
 
 def analyze_records(
-    results: Results, records: Sequence[Record], problems: list[str], tell: Callable[[str], None]
+    results: Results,
+    records: Sequence[Record],
+    problems: list[str],
+    tell: Callable[[str], None],
+    skips: Mapping[str, str] | None = None,
 ) -> Folder:
-    """A folder of these records: all attempts that can be read."""
+    """A folder of these records: all attempts that can be read.
+
+    `skips`: trial id -> why a sweep that is under way, or has just ended, skipped it.
+    """
     chosen = counting(records)
     plans, wrong = stored_plans(results, records)
     for line in wrong:
         tell(line)
-    planned = _read_plans(plans, records, list(chosen.values()))
+    planned = _read_plans(plans, records, list(chosen.values()), skips or {})
     rows = [row_of(record, key[-1]) for key, record in chosen.items()]
     return build_folder(
         results.folder,
@@ -201,6 +205,58 @@ def analyze_records(
         plans=tuple(plans),
         attempts=tuple(records),
     )
+
+
+def analyze_plan(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Folder:
+    """One plan's own trials, of these records alone: it looks at nothing on disk, for a sweep makes it again and again.
+
+    `path`: of the results folder. `skips`: trial id -> why the sweep skipped it.
+    """
+    name = plan.experiment.name
+    jobs = {job.trial_id: job for job in plan.jobs}
+    chosen = counting(record for record in records if record.trial_id in jobs)
+    measured = {record.trial_id for record in chosen.values()}
+    planned = PlannedRows(
+        rows=[_planned_row(job, name, skips.get(id_)) for id_, job in jobs.items() if id_ not in measured],
+        axes={name: list(plan.experiment.varied)},
+        questions={name: plan.experiment.question},
+        members={name: list(jobs)},
+    )
+    rows = [replace(row_of(record, key[-1]), experiment=name) for key, record in chosen.items()]
+    return build_folder(
+        path,
+        [*rows, *planned.rows],
+        planned,
+        records=tuple(chosen.values()),
+        attempts=tuple(records),
+    )
+
+
+def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str, Row]:
+    """Trial id -> the row of each of these attempts, with the doubts and the overlap that follow from other rows.
+
+    `records`: all jobs of any group, and of no trial two attempts. `held`: what else is stored.
+    """
+    if not records:
+        return {}
+    held = list(held)
+    # Of a thousand rows few bear on these: their repeats.
+    configurations = {record.config_id for record in records}
+    chosen = counting(record for record in held if record.config_id in configurations)
+    mine = as_counting(records)  # one that ended badly after a better one counts nowhere else
+    chosen |= mine
+    rows = [row_of(record, key[-1]) for key, record in chosen.items()]
+    runs = runs_of(rows)
+    _add_cpu_speed(runs, [*records, *held])
+    _add_group_facts(runs)
+    runs["doubts"] = _add_spread(runs)
+    derived = runs[["doubts", "cpu_speed_pct", "sharing", "full_together"]].astype(object)
+    values = derived.where(derived.notna(), None).itertuples(index=False)
+    return {
+        row.trial_id: replace(row, doubts=doubts, cpu_speed_pct=speed, sharing=sharing, full_together=full)
+        for key, row, (doubts, speed, sharing, full) in zip(chosen, rows, values, strict=True)
+        if key in mine
+    }
 
 
 def build_folder(
@@ -239,9 +295,12 @@ def build_folder(
 
 
 def _read_plans(
-    plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record]
+    plans: Sequence[StoredPlan],
+    records: Sequence[Record],
+    chosen: Sequence[Record],
+    skips: Mapping[str, str],
 ) -> PlannedRows:
-    """What the plans say. `chosen`: the records that count."""
+    """What the plans say. `chosen`: the records that count. `skips`: trial id -> why a sweep skipped it."""
     planned = PlannedRows()
     known_ids = {record.trial_id for record in chosen}
     ran_out = any(record.status == "oom" for record in records)
@@ -272,7 +331,8 @@ def _read_plans(
                 known_ids.add(job.trial_id)
                 if job.trial_id not in here:
                     planned.elsewhere.add(job.trial_id)
-                why = skipped.get(unit.unit_id) if job.trial_id in here else None
+                why = skips.get(job.trial_id) or skipped.get(unit.unit_id)
+                why = why if job.trial_id in here else None
                 planned.rows.append(_planned_row(job, name, why))
     planned.members = {
         name: [trial for ids in each.values() for trial in ids] for name, each in units.items()
@@ -355,18 +415,14 @@ def name_full(facts: GroupFacts) -> str | None:
 
 
 def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summary, Members]:
-    current = runs[~runs["superseded"]]
     tables: list[Table] = []
     summaries: list[Summary] = []
     members: list[Members] = []
     label = 0
-    for name in dict.fromkeys([*planned.members, *current["experiment"]]):
-        mine = pd.concat(
-            [_listed_runs(current, planned.members.get(name, ())), _unlisted_runs(current, name, planned)]
-        )
-        kinds = list(dict.fromkeys(mine["kind"]))
+    for name, mine in _order_runs(runs, planned).items():
+        kinds = list(dict.fromkeys(runs["kind"].iloc[mine]))
         for kind in kinds:
-            alike = mine[mine["kind"] == kind]
+            alike = runs.iloc[mine[(runs["kind"].iloc[mine] == kind).to_numpy()]]
             axes = planned.axes.get(name, [])
             title = clean(f"{name}, {kind}" if len(kinds) > 1 else name)
             is_of_tries = are_tries_of(title, alike)
@@ -393,26 +449,34 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
 
 def are_tries_of(name: str, runs: Runs) -> bool:
     """Whether an experiment's runs are tries of the largest batch size."""
-    return are_tries(name, [Row(fields={"steps": steps}) for steps in runs["steps"].unique()])
+    steps = (None if pd.isna(known) else known for known in runs["steps"].unique())
+    return are_tries(name, [Row(fields={"steps": known}) for known in steps])
 
 
-def _listed_runs(runs: Runs, ids: Sequence[str]) -> Runs:
-    """Those of these trials, in their order."""
-    places = {trial: place for place, trial in enumerate(ids)}
-    listed_runs = runs[runs["trial_id"].isin(places)]
-    return listed_runs.iloc[np.argsort(listed_runs["trial_id"].map(places).to_numpy(), kind="stable")]
+def _order_runs(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.int64]]:
+    """Experiment -> the places of its runs that count: those that its plans list in their order, then the others."""
+    is_current = ~runs["superseded"].to_numpy()
+    listed = {trial for ids in planned.members.values() for trial in ids}
+    is_unlisted = is_current & ~runs["trial_id"].isin(listed).to_numpy()
+    order = {}
+    for name in dict.fromkeys([*planned.members, *runs["experiment"][is_current]]):
+        places = {trial: place for place, trial in enumerate(planned.members.get(name, ()))}
+        place = runs["trial_id"].map(places).to_numpy("float64")
+        mine = np.flatnonzero(is_current & ~np.isnan(place))
+        others = np.flatnonzero(is_unlisted & (runs["experiment"] == name).to_numpy())
+        order[name] = np.concatenate(
+            [mine[np.argsort(place[mine], kind="stable")], _sort_by_fields(runs, others)]
+        )
+    return order
 
 
-def _unlisted_runs(runs: Runs, name: str, planned: PlannedRows) -> Runs:
-    """Those of this experiment that no plan lists, sorted by what varies: records come in no useful order."""
-    every = {trial for ids in planned.members.values() for trial in ids}
-    mine = runs[(runs["experiment"] == name) & ~runs["trial_id"].isin(every)]
-    if len(mine) < 2:
-        return mine
-    fields = Fields.of(mine).varied()
-    keys = [mine[column].map(_sort_key) for column in ("group", *fields, "repeat")]
-    order = sorted(range(len(mine)), key=list(zip(*keys, strict=True)).__getitem__)
-    return mine.iloc[order]
+def _sort_by_fields(runs: Runs, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Places of runs that no plan lists, by what varies among them: records come in no useful order."""
+    if len(places) < 2:
+        return places
+    mine = runs.iloc[places]
+    keys = [mine[column].map(_sort_key) for column in ("group", *Fields.of(mine).varied(), "repeat")]
+    return places[sorted(range(len(mine)), key=list(zip(*keys, strict=True)).__getitem__)]
 
 
 def _sort_key(value: Any) -> tuple[int, Any]:
@@ -454,12 +518,22 @@ JOBS_OVER_PROCESSES = ("slowdown_low", "slowdown_high", "overlap_gain_low", "ove
 
 
 def trials_csv(folder: Folder) -> str:
-    """The text of trials.csv: a line for each run that was measured or skipped."""
-    runs = folder.runs
-    runs = runs.assign(
-        doubts=runs["doubts"].where(~is_spread(runs), runs["doubts"].map(lambda d: add_code(d, "spread")))
+    """The text of trials.csv."""
+    return frame_csv(select_trials(folder), [column.name for column in COLUMNS])
+
+
+def select_trials(folder: Folder) -> Runs:
+    """The lines of trials.csv: the runs that were measured or skipped."""
+    runs = folder.runs.assign(doubts=_add_spread(folder.runs))
+    return runs[runs["status"] != "missing"]
+
+
+def _add_spread(runs: Runs) -> pd.Series[Any]:
+    """The doubts of each run, that about processes far apart among them."""
+    doubts: pd.Series[Any] = runs["doubts"].where(
+        ~is_spread(runs), runs["doubts"].map(lambda codes: add_code(codes, "spread"))
     )
-    return frame_csv(runs[runs["status"] != "missing"], [column.name for column in COLUMNS])
+    return doubts
 
 
 def is_spread(runs: Runs) -> pd.Series[Any]:
@@ -468,7 +542,7 @@ def is_spread(runs: Runs) -> pd.Series[Any]:
     is_ok = ~order["is_bad"].to_numpy()
     ok = runs.iloc[order["position"].to_numpy()[is_ok]]
     number = order["row"].to_numpy()[is_ok]
-    wide = is_wide(pd.Series(ok["epoch_time_s"].to_numpy(), index=number))
+    wide = is_scattered(pd.Series(ok["epoch_time_s"].to_numpy(), index=number))
     first_kind = (
         runs["kind"].iloc[order["position"].to_numpy()[~order["row"].duplicated().to_numpy()]].to_numpy()
     )
@@ -485,21 +559,33 @@ def epochs_csv(folder: Folder) -> str:
 
 def table_csv(folder: Folder) -> str:
     """The text of table.csv: one header, and a line for each row of all tables."""
-    summary = folder.summary
-    names = [table.name for table in folder.tables]
-    lines = summary.assign(experiment=summary["table"].map(dict(enumerate(names))), status=summary["endings"])
-    return frame_csv(lines, table_columns(folder))
+    return frame_csv(label_rows(folder), list_table_columns([folder]))
 
 
-def table_columns(folder: Folder) -> list[str]:
-    """The columns of table.csv. A field that varies in one table is filled in for the others, too."""
+def label_rows(folder: Folder) -> Summary:
+    """The rows of all tables as table.csv has them: each with its table's name, and how all of its runs ended."""
     summary = folder.summary
-    places = {name for _, rows in summary.groupby("table") for name in place_columns(rows)}
-    varied = {field for table in folder.tables for field in table.varied}
+    names = {number: table.name for number, table in enumerate(folder.tables)}
+    return summary.assign(experiment=summary["table"].map(names), status=summary["endings"])
+
+
+def list_table_columns(folders: Sequence[Folder], tables: Collection[Table] = ()) -> list[str]:
+    """The columns of table.csv. A field that varies in one table is filled in for the others, too.
+
+    `tables`: those that count; empty: all of these folders.
+    """
+    parts = [
+        (table, folder.table_frame(table))
+        for folder in folders
+        for table in folder.tables
+        if not tables or table in tables
+    ]
+    places = {name for _, rows in parts for name in place_columns(rows)}
+    varied = {field for table, _ in parts for field in table.varied}
     names = ["experiment", *(name for name in ("gpu_name", "cpu_name", "group", "job") if name in places)]
     names += [column.name for column in TRIAL if column.name in varied]
-    names += ["repeats"] if (summary["repeats"] > 1).any() else []
-    has_jobs = summary["group"].notna().any()
+    names += ["repeats"] if any((rows["repeats"] > 1).any() for _, rows in parts) else []
+    has_jobs = any(rows["group"].notna().any() for _, rows in parts)
     names += [
         *ALWAYS,
         *(JOBS if has_jobs else ()),

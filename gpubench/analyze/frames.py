@@ -15,10 +15,9 @@ import pandas as pd
 from gpubench.analyze.series import Codes, combine, encode
 from gpubench.schema.columns import BY_NAME, COLUMNS, CPU_SPEED, MEASURED, TRIAL, Column
 from gpubench.schema.doubts import SPREAD_PCT
-from gpubench.schema.kinds import kind
+from gpubench.schema.kinds import as_text, kind
 from gpubench.schema.row import Row, columns_of
-from gpubench.stats.distributions import t_quantile
-from gpubench.stats.estimates import ALPHA
+from gpubench.stats.outliers import FEWEST_OUTLIERS, find_outliers
 
 Runs: TypeAlias = pd.DataFrame
 """A line a process: every attempt that counts, then planned trials without one (`status` skipped or missing).
@@ -68,10 +67,8 @@ FIGURES: tuple[Column, ...] = tuple(
 EVERY_ROUND = frozenset(column.name for column in FIGURES if column.every_round)
 GEOMETRIC = frozenset({"epoch_time_s", "solo_epoch_time_s"})
 """Times, about whose geometric mean their interval lies."""
-OF_ALL = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_top1_j"})
+NEEDED_FROM_ALL = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_top1_j"})
 """Known only where every process has it: the median of the lucky ones alone would flatter."""
-FEWEST_OUTLIERS = 5
-"""Among fewer processes nothing tells an outlier from noise."""
 
 
 # ---- runs ----
@@ -116,7 +113,10 @@ def as_dtype(values: Sequence[Any], form: str) -> Any:
         return pd.array(values, dtype="boolean")
     if form == "list":
         return as_objects([tuple(value) if isinstance(value, list) else value for value in values])
-    return as_objects(values)
+    # Where rows are grouped pandas hands text over to Arrow, which takes no lone surrogates.
+    return as_objects(
+        [as_text(value) if isinstance(value, str) and not value.isascii() else value for value in values]
+    )
 
 
 def as_objects(values: Sequence[Any]) -> pd.Series[Any]:
@@ -138,28 +138,31 @@ def number_configurations(runs: Runs) -> pd.DataFrame:
     which has none yet, joins the first.
     """
     size = len(runs)
-    positions = np.arange(size)
-    ids = runs["config_id"].where(runs["config_id"] != "", pd.Series(positions, index=runs.index).astype(str))
+    position = np.arange(size)
+    ids = runs["config_id"].where(runs["config_id"] != "", pd.Series(position, index=runs.index).astype(str))
     config = combine(size, [encode(ids), encode(runs["group"]), encode(runs["job"])])
     hardware = hardware_of(runs)
     is_placed = runs["machine"].notna().to_numpy()
     got = [encode(hardware), *(encode(runs[name]) for name in ("cpus", "workers", "allowance"))]
     place = combine(size, got)
-    frame = pd.DataFrame({"config": config, "place": place, "position": positions, "is_placed": is_placed})
-    placed = frame[is_placed]
-    first = placed.drop_duplicates("config").set_index("config")["place"]
-    homeless = ~is_placed & frame["config"].isin(first.index).to_numpy()
-    frame.loc[homeless, "place"] = first.reindex(frame.loc[homeless, "config"]).to_numpy()
-    frame.loc[~is_placed & ~homeless, "place"] = -1
-    begin = frame[~homeless].groupby(["config", "place"])["position"].min().rename("begin")
-    frame = frame.join(begin, on=["config", "place"])
-    frame["is_bad"] = (runs["status"] != "ok").to_numpy()
-    frame["is_homeless"] = homeless
-    frame["hardware"] = hardware.to_numpy()
-    frame = frame.sort_values(["config", "begin", "is_bad", "is_homeless", "position"], kind="stable")
-    is_new = (frame[["config", "begin"]] != frame[["config", "begin"]].shift()).any(axis=1)
-    frame["row"] = is_new.cumsum() - 1
-    return frame.reset_index(drop=True)
+    first_place = np.full(size, -1)  # of each configuration
+    first_place[config[is_placed][::-1]] = place[is_placed][::-1]
+    place = np.where(is_placed, place, first_place[config])
+    is_joining = ~is_placed & (place >= 0)
+    row = combine(size, [config, place])
+    begin = np.full(size, size)
+    np.minimum.at(begin, row[~is_joining], position[~is_joining])
+    is_bad = (runs["status"] != "ok").to_numpy()
+    order = np.lexsort((is_joining, is_bad, begin[row], config))
+    number = np.cumsum(np.diff(row[order], prepend=-1) != 0) - 1
+    return pd.DataFrame(
+        {
+            "row": number,
+            "position": order,
+            "is_bad": is_bad[order],
+            "hardware": hardware.to_numpy(dtype=object)[order],
+        }
+    )
 
 
 def hardware_of(runs: Runs) -> pd.Series[Any]:
@@ -181,19 +184,21 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     """A line a configuration, labelled from 0 in order of first appearance, with what its processes tell together.
 
     `runs`: of one table. Times are geometric means over the processes that ended ok, other figures medians (GEOMETRIC,
-    OF_ALL and `_together` name the rules); where only one did, they are its own. What compares rows
+    NEEDED_FROM_ALL and `_together` name the rules); where only one did, they are its own. What compares rows
     comes later.
     """
     order = number_configurations(runs)
-    number = order["row"].to_numpy()
-    rows = runs.drop(columns=[*OBJECTS, "epoch_times_s"]).take(order["position"].to_numpy())
-    members = pd.DataFrame(
-        {"row": number, "run": rows.index.to_numpy(), "is_ok": ~order["is_bad"].to_numpy()}
+    number, position, is_ok = (
+        order["row"].to_numpy(),
+        order["position"].to_numpy(),
+        ~order["is_bad"].to_numpy(),
     )
+    members = pd.DataFrame({"row": number, "run": runs.index[position], "is_ok": is_ok})
+    is_first = np.diff(number, prepend=-1) > 0
+    summary = runs.iloc[position[is_first]].reset_index(drop=True).drop(columns=[*OBJECTS, "epoch_times_s"])
+    summary["hardware"] = order["hardware"].to_numpy()[is_first]
+    rows = runs[["status", "reason", "group_id", "doubts", "epoch_time_s", "time_to_top1_s"]].iloc[position]
     rows.index = pd.RangeIndex(len(rows))
-    summary = rows[~order["row"].duplicated().to_numpy()].reset_index(drop=True)
-    summary["hardware"] = order["hardware"][~order["row"].duplicated()].to_numpy()
-    is_ok = members["is_ok"].to_numpy()
     summary["repeats"] = np.bincount(number, is_ok, len(summary)).astype(np.int64)
     reached = is_ok & rows["time_to_top1_s"].notna().to_numpy()
     summary["reached"] = np.bincount(number, reached, len(summary)).astype(np.int64)
@@ -202,9 +207,9 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     summary["reason"] = rows["reason"][bad].groupby(number[bad]).first().reindex(summary.index)
     ids = rows["group_id"][rows["group_id"].fillna("").ne("")]
     summary["group_id"] = ids.groupby(number[ids.index]).min().reindex(summary.index)
-    pool = rows[is_ok & (summary["repeats"] > 1).to_numpy()[number]]
-    if len(pool):
-        _put_together(summary, pool, number[pool.index])
+    is_pooled = is_ok & (summary["repeats"] > 1).to_numpy()[number]
+    if is_pooled.any():
+        _put_together(summary, runs.iloc[position[is_pooled]].reset_index(drop=True), number[is_pooled])
     summary["doubts"] = _union_codes(rows, number, summary)
     return summary, members
 
@@ -216,7 +221,9 @@ def _endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     words = pd.Series(counts.index.get_level_values(1), index=counts.index.get_level_values(0), dtype=object)
     several = (kinds > 1).reindex(words.index).to_numpy()
     words[several] = counts.astype(str).to_numpy()[several] + " " + words[several]
-    return words.groupby(level=0, sort=True).agg(", ".join)
+    joined: pd.Series[Any] = words[several].groupby(level=0).agg(", ".join)
+    endings: pd.Series[Any] = pd.concat([words[~several], joined]).sort_index()
+    return endings
 
 
 def _put_together(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:
@@ -226,11 +233,11 @@ def _put_together(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:
     first = whole | ~has_whole[number]
     figures = [column for column in FIGURES if pool[column.name].notna().any()]
     every = [column for column in figures if column.name in EVERY_ROUND]
-    others = [column for column in figures if column.name not in EVERY_ROUND]
+    first_round = [column for column in figures if column.name not in EVERY_ROUND]
     together = pd.concat(
-        [_together(pool, number, every), _together(pool[first], number[first], others)], axis=1
+        [_together(pool, number, every), _together(pool[first], number[first], first_round)], axis=1
     )
-    for column in (*every, *others):
+    for column in (*every, *first_round):
         _put(summary, column, together[column.name])
     times = pool["epoch_time_s"].set_axis(pd.Index(number)).dropna()
     wide = interquartile_ranges(times).reindex(together.index)
@@ -252,19 +259,19 @@ def _together(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> p
     together = groups.median()
     for name in GEOMETRIC.intersection(numbers):
         together[name] = np.exp(np.log(values[name]).groupby(number).mean())
-    for name in OF_ALL.intersection(numbers):
+    for name in NEEDED_FROM_ALL.intersection(numbers):
         together[name] = together[name].where(groups[name].count() == groups.size())
     for name in forms.keys() - set(numbers):
-        found = pool[name].groupby(number)
-        first = found.first().astype(object)
+        members = pool[name].groupby(number)
+        first = members.first().astype(object)
         if name == "slowest_rank":  # ranks have no median
-            together[name] = first.where(found.nunique(dropna=False) == 1)
+            together[name] = first.where(members.nunique(dropna=False) == 1)
         elif name == "full_together":
             together[name] = _most_often(pool[name], number)
         elif name == "solo_id":  # where no two share one, any will do
             together[name] = first
         else:
-            together[name] = first.where(found.nunique() < 2, "mixed")
+            together[name] = first.where(members.nunique() < 2, "mixed")
     return together
 
 
@@ -297,7 +304,9 @@ def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Seri
     is_ok = (rows["status"] == "ok").to_numpy()
     times = rows["epoch_time_s"][is_ok]
     times.index = pd.Index(number[is_ok])
-    is_spread = is_wide(times).reindex(summary.index, fill_value=False) & (summary["kind"] != "steady rate")
+    is_spread = is_scattered(times).reindex(summary.index, fill_value=False) & (
+        summary["kind"] != "steady rate"
+    )
     summary["outliers"], summary["outlier_ratio"] = _count_outliers(times.dropna(), len(summary))
     for code, has in (("spread", is_spread & (summary["repeats"] > 1)), ("outlier", summary["outliers"] > 0)):
         each.append(pd.Series(code, index=summary.index[has], dtype=object))
@@ -308,7 +317,7 @@ def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Seri
     return joined.reindex(summary.index).astype(object)
 
 
-def is_wide(times: pd.Series[Any]) -> pd.Series[Any]:
+def is_scattered(times: pd.Series[Any]) -> pd.Series[Any]:
     """Whether epoch times under one label differ by more than SPREAD_PCT of their median.
 
     From three on their interquartile range counts; of two, their difference.
@@ -340,40 +349,15 @@ def interquartile_ranges(values: pd.Series[Any]) -> pd.Series[Any]:
 def _count_outliers(
     times: pd.Series[Any], size: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """How many outliers the processes of each row have, and the farthest of these over the median; NaN without any.
-
-    The generalized ESD test (Rosner 1983) on the log scale, for up to a third of the processes.
-    """
+    """How many outliers the processes of each row have, and the farthest of these over the median; NaN without any."""
     counts, ratios = np.zeros(size, dtype=np.int64), np.full(size, np.nan)
     number = times.index.to_numpy()
     many = np.flatnonzero(np.bincount(number, minlength=size) >= FEWEST_OUTLIERS)
     for row in many:
         values = times.to_numpy()[number == row]
-        places = outlier_places(values)
+        places = find_outliers(values)
         if places:
             counts[row] = len(places)
             ratio = values[places] / np.median(values)
             ratios[row] = ratio[np.argmax(np.abs(np.log(ratio)))]
     return counts, ratios
-
-
-def outlier_places(times: npt.NDArray[np.float64]) -> list[int]:
-    """Places of the times that are outliers by the generalized ESD test with Rosner's limits."""
-    logs = np.log(times)
-    left = np.ones(len(times), dtype=bool)
-    taken: list[int] = []
-    found = 0
-    while len(taken) < len(times) // 3:
-        there = logs[left]
-        spread = 0.0 if there.min() == there.max() else float(there.std(ddof=1))
-        if not spread:
-            break
-        far = np.where(left, np.abs(logs - there.mean()), -1.0)
-        place = int(np.argmax(far))
-        t = float(t_quantile(1 - ALPHA / (2 * len(there)), len(there) - 2))
-        limit = (len(there) - 1) * t / np.sqrt((len(there) - 2 + t * t) * len(there))
-        left[place] = False
-        taken.append(place)
-        if far[place] / spread > limit:
-            found = len(taken)
-    return taken[:found]

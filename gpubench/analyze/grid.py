@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from gpubench.analyze.folder import ADDED, ALWAYS, JOBS
+from gpubench.basics.errors import UsageError
 from gpubench.core.claims import Word
 from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Cell, ReportColumn, ReportRow, RowGroup
@@ -37,6 +39,15 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Question -> the columns of figures of its table, in their order, where a line is a row: groups of jobs and networks
 have lines of their own."""
+EVERY = (
+    "images_per_s", "epoch_time_s", "epoch_time_growth_pct", "memory_gib",
+    *(
+        name
+        for name in (*ALWAYS, *JOBS, *ADDED)
+        if name not in ("gpu_mem_mib", "status", "doubts", "epoch_time_source")
+    ),
+)  # fmt: skip
+"""Those of `--columns all`: memory stands in GiB, status and warnings in the rows themselves."""
 SOURCES = {"memory_gib": "gpu_mem_mib"}
 """Columns that show another one in another unit."""
 MIB_A_GIB = 1024
@@ -48,7 +59,8 @@ INTERVALS: Mapping[str, tuple[str, str]] = {
 }
 """Column -> those of the lower and the upper end of its interval."""
 LINE_COLUMNS = (
-    "status", "reason", "repeats", "doubts", "images_per_epoch", "epoch_time_low_s", "epoch_time_high_s",
+    "status", "elsewhere", "further_rounds", "reason", "repeats", "doubts", "images_per_epoch", "epoch_time_low_s",
+    "epoch_time_high_s",
 )  # fmt: skip
 """What each line needs besides its own columns."""
 BARS = frozenset({"images_per_s"})
@@ -57,7 +69,7 @@ NEVER_RAN = ("skipped", "missing")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class TableLayout:
     """How a table's rows stand together."""
 
     axis: str | None
@@ -68,25 +80,60 @@ class Layout:
     """Fields that tell the rows of a group apart: columns at the left."""
 
 
-def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ()) -> Layout:
+def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ()) -> TableLayout:
     """With an ordered axis the fields that vary beside it stand over groups of rows, without one they are columns."""
     if axis is None:
-        return Layout(axis=None, heads=(), labels=tuple(varied))
+        return TableLayout(axis=None, heads=(), labels=tuple(varied))
     along = tuple(field for field in varied if field in tied)
     others = tuple(field for field in varied if field != axis and field not in tied)
-    return Layout(axis=axis, heads=others, labels=(axis, *along))
+    return TableLayout(axis=axis, heads=others, labels=(axis, *along))
 
 
-def choose_columns(summary: pd.DataFrame, question: str, wanted: Collection[str] = ()) -> tuple[str, ...]:
-    """The columns of figures; those that are empty in all rows are left out, but for `wanted` ones."""
-    if wanted:
-        return tuple(wanted)
-    return tuple(name for name in COLUMNS[question] if summary[SOURCES.get(name, name)].notna().any())
+UNMEASURED = ("images_per_s", "epoch_time_s")
+"""Columns of a table of which nothing is measured yet."""
+
+
+def choose_columns(summary: pd.DataFrame, question: str, *, has_all: bool = False) -> tuple[str, ...]:
+    """The columns of figures, or with `has_all` every one that table.csv has; those that are empty in all rows are
+    left out, unless nothing at all is known."""
+    names = tuple(dict.fromkeys(EVERY)) if has_all else COLUMNS[question]
+    return tuple(name for name in names if summary[SOURCES.get(name, name)].notna().any()) or UNMEASURED
+
+
+def pick_lines(groups: Sequence[RowGroup], order: Sequence[int], *, is_sorted: bool) -> tuple[RowGroup, ...]:
+    """The lines that are of any of these rows, with `is_sorted` in their order. `groups`: without heads."""
+    places = {label: place for place, label in enumerate(order)}
+
+    def place_line(line: ReportRow) -> int:
+        return min(places[label] for label in line.labels if label in places)
+
+    lines = [line for group in groups for line in group.rows if places.keys() & set(line.labels)]
+    return (RowGroup(head={}, rows=tuple(sorted(lines, key=place_line) if is_sorted else lines)),)
+
+
+def drop_columns(
+    columns: Sequence[ReportColumn], groups: Sequence[RowGroup], removed: Collection[str]
+) -> tuple[tuple[ReportColumn, ...], tuple[RowGroup, ...]]:
+    """A table without these columns. Raises UsageError where none is left."""
+    kept = [
+        place
+        for place, column in enumerate(columns)
+        if not {column.name, SOURCES.get(column.name)} & set(removed)
+    ]
+    if not kept:
+        raise UsageError("--columns: every column is removed; leave one, or add one")
+    lines = (
+        tuple(replace(line, cells=tuple(line.cells[place] for place in kept)) for line in group.rows)
+        for group in groups
+    )
+    return tuple(columns[place] for place in kept), tuple(
+        replace(group, rows=rows) for group, rows in zip(groups, lines, strict=True)
+    )
 
 
 def build_groups(
     summary: pd.DataFrame,
-    layout: Layout,
+    layout: TableLayout,
     columns: Sequence[str],
     findings: Sequence[Finding],
     is_touching: Callable[[str], bool],
@@ -112,15 +159,14 @@ def build_groups(
         lines: list[ReportRow] = []
         for label, row in list_rows(members):
             reason = row.get("reason")
-            if row["status"] in NEVER_RAN and lines and is_continued(lines[-1], row):
+            if layout.axis and lines and is_continued(lines[-1], row):
                 last = lines[-1]
-                value = row[layout.axis] if layout.axis else label
                 lines[-1] = ReportRow(
                     labels=(*last.labels, label),
                     cells=last.cells,
                     status=last.status,
                     reason=last.reason,
-                    skipped=(*last.skipped, value),
+                    skipped=(*last.skipped, row[layout.axis]),
                     warnings=last.warnings,
                 )
                 continue
@@ -130,7 +176,7 @@ def build_groups(
                 ReportRow(
                     labels=(label,),
                     cells=tuple(cells),
-                    status=str(row["status"]) if not row["repeats"] else "ok",
+                    status=find_status(row) if not row["repeats"] else "ok",
                     reason=reason if isinstance(reason, str) else None,
                     is_answer=label in answers,
                     warnings=tuple(filter(is_touching, split_codes(row.get("doubts")))),
@@ -149,8 +195,17 @@ def is_continued(last: ReportRow, row: Mapping[str, Any]) -> bool:
     """Whether a row that did not run belongs to the line before it: skipped because that ran out of memory, or for
     the same reason."""
     if row["status"] == "missing":
-        return last.status == "missing"
-    return last.status in ("oom", "skipped")
+        return last.status == find_status(row)
+    return row["status"] == "skipped" and last.status in ("oom", "skipped")
+
+
+def find_status(row: Mapping[str, Any]) -> str:
+    """How a row without figures ended. One that is missing may have been measured: `elsewhere`, by another part of its
+    plan, or `unread`, where no record of its first round can be read, without which further ones do not count."""
+    status = str(row["status"])
+    if status == "missing" and row.get("elsewhere"):
+        return "elsewhere"
+    return "unread" if status == "missing" and row.get("further_rounds") else status
 
 
 def build_cell(row: Mapping[str, Any], name: str, word: Word | None, largest: float | None) -> Cell:
@@ -273,10 +328,7 @@ def describe_columns(
 ) -> tuple[ReportColumn, ...]:
     """The columns of a table: those of the fields that tell rows apart, then those of figures."""
     return tuple(
-        ReportColumn(
-            name=name,
-            is_number=pd.api.types.is_numeric_dtype(summary[SOURCES.get(name, name)]),
-        )
+        ReportColumn(name=name, is_number=pd.api.types.is_numeric_dtype(summary[SOURCES.get(name, name)]))
         for name in (*labels, *names)
     )
 
@@ -294,10 +346,10 @@ def split_codes(codes: Any) -> tuple[str, ...]:
 
 def list_rows(frame: pd.DataFrame) -> list[tuple[int, dict[str, Any]]]:
     """Each row's label and values, by column, as Python's own."""
-    columns = list(map(str, frame.columns))
+    columns = {str(name): map(plain, values.tolist()) for name, values in frame.items()}
     return [
-        (int(label), dict(zip(columns, map(plain, values), strict=True)))
-        for label, *values in frame.itertuples()
+        (label, dict(zip(columns, values, strict=True)))
+        for label, *values in zip(frame.index.tolist(), *columns.values(), strict=True)
     ]
 
 

@@ -116,8 +116,12 @@ class Means:
 
 def _half_width(variance: Floats, degrees: Any) -> Floats:
     """Half the width of Student's interval; 0 where nothing varies."""
-    with np.errstate(invalid="ignore"):
-        half: Floats = np.where(variance == 0, 0.0, t_quantile(1 - ALPHA / 2, degrees) * np.sqrt(variance))
+    half: Floats = np.where(variance == 0, 0.0, np.nan)
+    varies = variance > 0
+    if varies.any():
+        half[varies] = t_quantile(1 - ALPHA / 2, np.broadcast_to(degrees, half.shape)[varies]) * np.sqrt(
+            variance[varies]
+        )
     return half
 
 
@@ -142,10 +146,10 @@ class Ratios:
         """The ratios times exact factors."""
         return replace(self, log=self.log + np.log(factor))
 
-    def where(self, known: npt.NDArray[np.bool_], others: Ratios | None = None) -> Ratios:
-        """These where they are known, else others, or none."""
+    def where(self, known: npt.NDArray[np.bool_], fallback: Ratios | None = None) -> Ratios:
+        """These where they are known, else fallback, or none."""
         log, half, some = (
-            (others.log, others.half, others.is_by_some_rounds) if others else (np.nan, np.nan, False)
+            (fallback.log, fallback.half, fallback.is_by_some_rounds) if fallback else (np.nan, np.nan, False)
         )
         return Ratios(
             log=np.where(known, self.log, log),
@@ -245,39 +249,3 @@ def _has_other_nodes(
     share = count / np.maximum(count.sum(axis=1, keepdims=True), 1)
     unlike: npt.NDArray[np.bool_] = (share[over] != share[under]).any(axis=1)
     return unlike
-
-
-def overlap_gain_interval(
-    alone: dict[str, Floats], together: Floats, names: list[str]
-) -> tuple[float, float, float] | None:
-    """The overlap gain of jobs with its 95 % interval: (sum of alone / together - 1) / (n - 1).
-
-    `alone`: times of the processes of each trial alone, by its name. `together`: jobs × runs of the group. `names`: of
-    each job's trial alone. The sum is taken to first order on the log scale (the delta method), where each ratio has
-    its share of the sum as its weight; copies of one trial share its times alone. None where a sample has one process.
-    """
-    logs = {name: np.log(times) for name, times in alone.items()}
-    if together.shape[1] < 2 or any(len(logs[name]) < 2 for name in names):
-        return None
-    shared = np.log(together)
-    rates = np.exp(np.array([logs[name].mean() for name in names]) - shared.mean(axis=1))
-    weights = rates / rates.sum()
-    samples = [
-        (logs[name], float(weights[[other == name for other in names]].sum()))
-        for name in dict.fromkeys(names)
-    ]
-    samples.append((weights @ shared, 1.0))
-    parts = np.array([weight**2 * _variance(sample) / len(sample) for sample, weight in samples])
-    degrees = np.array([len(sample) - 1 for sample, _ in samples])
-    half = 0.0
-    if parts.sum():
-        freedom = parts.sum() ** 2 / (parts**2 / degrees).sum()
-        halves = t_quantile(1 - ALPHA / 2, [freedom, *degrees]) * np.sqrt([parts.sum(), *parts])
-        half = float(halves[np.array([True, *(parts > 0)])].max())
-    center, scale = float(np.log(rates.sum())), 1 / (len(names) - 1)
-    with np.errstate(over="ignore"):
-        return tuple(scale * (float(np.exp(center + end)) - 1) for end in (0.0, -half, half))  # type: ignore[return-value]
-
-
-def _variance(sample: Floats) -> float:
-    return 0.0 if sample.min() == sample.max() else float(sample.var(ddof=1))

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.series import AUTO, BEFORE, CANDIDATES, FOLLOWS, Codes, combine, encode
-from gpubench.analyze.versus import SETTLED
+from gpubench.analyze.series import AUTO, CANDIDATES, FOLLOWS, OLD_DEFAULTS, Codes, combine, encode
+from gpubench.analyze.versus import DERIVED_FIELDS
 from gpubench.schema import catalog
 from gpubench.schema.record import ALLOTTED
 from gpubench.schema.trial import make
@@ -78,7 +78,7 @@ def identify(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
     is_planned = rows["status"].isin(PLANNED)
     columns: dict[str, pd.Series[Any]] = {}
     for field in NAMES:
-        values = fill_missing(rows[field], BEFORE.get(field))
+        values = fill_missing(rows[field], OLD_DEFAULTS.get(field))
         if field in LENGTHS:
             values = values.mask(rows["kind"] == "steady rate", None)
         if field in ALLOTTED:
@@ -128,7 +128,7 @@ def is_free(rows: pd.DataFrame, field: str, free: Collection[str]) -> pd.Series[
     follows = set(FOLLOWERS.get(field, ())) & set(free)
     if not free or field == "device" or not (follows or field in AUTO):
         return pd.Series(False, index=rows.index)
-    if field not in (*SETTLED, "strategy"):
+    if field not in (*DERIVED_FIELDS, "strategy"):
         return is_left(rows, field)
     names = FOLLOWERS[field]
     given = zip(*(fill_missing(rows[name]) for name in names), strict=True)

@@ -10,8 +10,11 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from gpubench.analyze import devices
-from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, list_open, list_rows
+from gpubench.analyze.series import combine
+from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, group_by, list_rows, list_unsettled
 from gpubench.core.claims import Claim
 from gpubench.core.findings import NetworkSizeFinding
 
@@ -27,20 +30,18 @@ def make_claims(rows: TableRows) -> list[Claim]:
     Series are of one strategy on equally many devices against equally many, and of one batch size where networks were
     measured with several. A network whose size is not known is in none.
     """
-    if len(rows.alone.drop_duplicates(list(NETWORK))) < FEWEST_NETWORKS:
+    codes = combine(len(rows.summary), [rows.fields.codes[name] for name in NETWORK])
+    if len(np.unique(codes[rows.is_compared])) < FEWEST_NETWORKS:
         return []
     summary = rows.summary.assign(devices=devices.count_devices(rows.summary))
     gmacs = summary["gmacs_per_image"].astype("float64").fillna(0)
-    same = ("strategy", "device", "devices")
-    series: dict[tuple[object, ...], list[Claim]] = {}
-    for claim in devices.make_claims(rows):
-        if gmacs[claim.candidate] > 0:
-            place = (
-                claim.series,
-                *summary.loc[claim.candidate, list(same)],
-                summary.at[claim.baseline, "devices"],
-            )
-            series.setdefault(place, []).append(claim)
+    alike = ("strategy", "device", "devices")
+    series = group_by(
+        (claim for claim in devices.make_claims(rows) if gmacs[claim.candidate] > 0),
+        lambda claim: (
+            claim.series, *summary.loc[claim.candidate, list(alike)], summary.at[claim.baseline, "devices"],
+        ),
+    )  # fmt: skip
     claims = []
     for place, members in series.items():
         for number, steps in enumerate(_part_batches(rows, members)):
@@ -65,6 +66,8 @@ def make_findings(
     rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
 ) -> list[NetworkSizeFinding]:
     """What the decided claims come to, a finding a series."""
+    if not claims:
+        return []
     findings = []
     counts = devices.count_devices(rows.summary)
     for _, group in itertools.groupby(claims, key=lambda claim: claim.series):
@@ -76,7 +79,7 @@ def make_findings(
                 word=find_word(faster or steps),
                 claims=tuple(steps),
                 rows=list_rows(steps),
-                remedy=find_remedy(list_open(steps), steps, round_minutes, rows.seeds),
+                remedy=find_remedy(list_unsettled(steps), steps, round_minutes, rows.seeds),
                 devices=int(counts[steps[0].candidate]),
                 strategy=str(rows.get(steps[0].candidate, "strategy")),
                 first_faster=first,
@@ -95,11 +98,8 @@ def _part_batches(rows: TableRows, claims: list[Claim]) -> list[list[Claim]]:
     """As they are where each network is there once, else those of each batch size by themselves."""
     if len({find_network(rows, claim.candidate) for claim in claims}) == len(claims):
         return [claims]
-    parts: dict[tuple[object, ...], list[Claim]] = {}
-    for claim in claims:
-        batches = rows.summary.loc[[claim.candidate, claim.baseline], "batch_size"]
-        parts.setdefault(tuple(batches), []).append(claim)
-    return list(parts.values())
+    batches = rows.summary["batch_size"]
+    return list(group_by(claims, lambda claim: (batches[claim.candidate], batches[claim.baseline])).values())
 
 
 def _is_faster(claim: Claim) -> bool:

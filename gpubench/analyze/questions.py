@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from gpubench.analyze import batch_size, devices, network_size, sharing, target, top1, versus
 from gpubench.analyze.folder import Folder, Table, read_folder
 from gpubench.analyze.report import build_report
 from gpubench.analyze.table_rows import TableRows, collect_rows
+from gpubench.analyze.view import WHOLE, TableView
 from gpubench.core.claims import Claim
-from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, VersusFinding
+from gpubench.core.findings import (
+    DevicesFinding,
+    Finding,
+    NetworkSizeFinding,
+    TargetFinding,
+    VersusFinding,
+)
 from gpubench.core.report import Report
 from gpubench.stats.decisions import decide
 
@@ -59,13 +67,40 @@ def answer_table(rows: TableRows) -> list[Finding]:
     )
 
 
-def report_table(folder: Folder, table: Table) -> Report:
-    """The report of one table."""
+def report_table(folder: Folder, table: Table, view: TableView = WHOLE) -> Report:
+    """The report of one table. `view`: which columns and rows of it are shown."""
     rows = collect_rows(folder, table)
-    return build_report(table, rows, answer_table(rows))
+    return build_report(table, rows, answer_table(rows), view)
+
+
+def report_folders(folders: Sequence[Folder], view: TableView = WHOLE) -> list[Report]:
+    """A report a table of these folders; of several, each under its folder's name as well."""
+    reports = []
+    for folder in folders:
+        for table in folder.tables:
+            report = report_table(folder, table, view)
+            name = report.name if len(folders) == 1 else f"{folder.name}: {report.name}"
+            reports.append(replace(report, name=name, problems=folder.problems))
+    return reports
 
 
 def load_reports(path: Path, tell: Callable[[str], None]) -> list[Report]:
     """A report a table of a results folder. `tell`: is given a line for each record or plan that can't be read."""
-    folder = read_folder(path, tell)
-    return [report_table(folder, table) for table in folder.tables]
+    return report_folders([read_folder(path, tell)])
+
+
+def find_best(folder: Folder, report: Report) -> Mapping[str, Any] | None:
+    """The configuration that the first finding with a recommendation names: the fields of its trial as they were asked
+    for, None for those that were left to the machine. None where nothing is recommended.
+
+    `report`: of a table of this folder.
+    """
+    for finding in report.findings:
+        row = finding.choice.row if finding.choice else None
+        if isinstance(finding, TargetFinding) and finding.order:
+            row = finding.order[0]
+        if row is not None:
+            run = folder.processes(row).iloc[0]
+            # The images of a published log are nobody's to name.
+            return {**run["asked"], "data": run["asked"].get("data") if run["source"] == "measured" else None}
+    return None

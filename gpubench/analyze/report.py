@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpubench.analyze.folder import Table
 from gpubench.analyze.grid import (
+    SOURCES,
     build_groups,
     build_network_groups,
     build_sharing_groups,
     choose_columns,
     describe_columns,
     describe_network_columns,
+    drop_columns,
     lay_out,
     list_rows,
+    pick_lines,
     plain,
     split_codes,
 )
 from gpubench.analyze.table_rows import TableRows
+from gpubench.analyze.view import WHOLE, TableView
 from gpubench.core.findings import Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Facts, Report, ReportColumn, RowGroup, Warned
 from gpubench.schema.doubts import doubt_of
 
-TOLD_ABOUT: Mapping[str, tuple[str, ...]] = {
+AFFECTED_COLUMNS: Mapping[str, tuple[str, ...]] = {
     "time": ("epoch_time_s", "images_per_s", "speedup", "slowdown", "time_to_top1_s", "work"),
     "energy": ("energy_j", "energy_to_top1_j", "images_per_joule", "edp_js"),
     "memory": ("memory_gib", "gpu_mem_growth_pct"),
@@ -39,7 +44,7 @@ HEADLINE: Mapping[str, tuple[Any, ...]] = {
 }  # fmt: skip
 """Fields that a heading tells where they are equal in all rows, and values of them that go without saying. All others
 are for `--columns` and trials.csv."""
-TOLD_OTHERWISE = frozenset({"spread", "faster-together"})
+SHOWN_OTHERWISE = frozenset({"spread", "faster-together"})
 """Warnings of single processes that intervals, or the finding on sharing, tell of all of them."""
 FIRST_BATCH_PCT = 10.0
 """A first batch that is more of the epoch than this decides more than chance does."""
@@ -49,46 +54,57 @@ NAMED = ("images_per_s", "epoch_time_s", "gpu_mem_mib", "epochs_to_top1", "time_
 
 
 def build_report(
-    table: Table, rows: TableRows, findings: Sequence[Finding], wanted: Collection[str] = ()
+    table: Table, rows: TableRows, findings: Sequence[Finding], view: TableView = WHOLE
 ) -> Report:
-    """The report of one table. `wanted`: columns that were asked for, in place of those that its question has."""
+    """The report of one table. `view`: which columns and rows of it are shown."""
     question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
-    columns, groups = build_table(table, rows, findings, question, wanted)
+    columns, groups = build_table(table, rows, findings, question, view)
     shown = [column.name for column in columns]
     lines = list_rows(rows.summary[list(dict.fromkeys((*rows.varied, *NAMED)))])
+    warnings = (*collect_warnings(table, rows, shown), *warn_of_baselines(findings))
     return Report(
         name=table.name,
         question=table.question,
         facts=collect_facts(table, rows),
         columns=columns,
         groups=groups,
-        findings=tuple(findings),
-        warnings=(*collect_warnings(table, rows, shown), *warn_of_baselines(findings)),
+        findings=tuple(add_warnings(finding, warnings) for finding in findings),
+        warnings=warnings,
         labels={label: {field: row[field] for field in rows.varied} for label, row in lines},
         figures={label: {name: row[name] for name in NAMED} for label, row in lines},
         axis=table.axis,
+        selection=view.describe(
+            sum(len(row.labels) for group in groups for row in group.rows), len(rows.summary)
+        ),
     )
 
 
 def build_table(
-    table: Table, rows: TableRows, findings: Sequence[Finding], question: str, wanted: Collection[str]
+    table: Table, rows: TableRows, findings: Sequence[Finding], question: str, view: TableView
 ) -> tuple[tuple[ReportColumn, ...], tuple[RowGroup, ...]]:
-    """Columns and lines: a line a group of jobs, a network, or a row."""
+    """Columns and lines: a line a group of jobs, a network, or, where columns are asked for, a row."""
     first = findings[0] if findings else None
-    if isinstance(first, SharingFinding) and not wanted:
+    order = view.select_rows(rows.summary)
+    if isinstance(first, SharingFinding) and not view.has_columns:
         names: tuple[str, ...] = ("group", "epoch_time_s", "slowdown", "work", "overlap")
         columns = tuple(ReportColumn(name=name, is_number=name not in ("group", "overlap")) for name in names)
-        return columns, build_sharing_groups(rows.summary, first)
-    if isinstance(first, NetworkSizeFinding) and not wanted:
-        return describe_network_columns(rows.summary, first), build_network_groups(rows.summary, first)
+        lines = build_sharing_groups(rows.summary, first)
+        return drop_columns(columns, pick_lines(lines, order, is_sorted=bool(view.sort)), view.removed)
+    if isinstance(first, NetworkSizeFinding) and not view.has_columns:
+        columns = describe_network_columns(rows.summary, first)
+        lines = build_network_groups(rows.summary, first)
+        return drop_columns(columns, pick_lines(lines, order, is_sorted=bool(view.sort)), view.removed)
     alone = rows.summary[rows.summary["group"].isna()]
-    if wanted or alone.empty:
+    if view.has_columns or alone.empty:
         alone = rows.summary
-    layout = lay_out(rows.varied, table.axis, table.tied)
-    names = choose_columns(alone, question, tuple(wanted))
+    has_jobs = bool(alone["group"].notna().any())
+    varied = (*(("group", "job") if has_jobs else ()), *rows.varied)
+    layout = lay_out(varied, None if view.sort or has_jobs else table.axis, table.tied)
+    names = view.choose_columns(choose_columns(alone, question, has_all=view.has_all_columns), SOURCES)
+    alone = alone.loc[[label for label in order if label in alone.index]]
     columns = describe_columns(alone, layout.labels, names)
     groups = build_groups(alone, layout, names, findings, lambda code: is_touching(code, names))
-    return columns, groups
+    return drop_columns(columns, groups, view.removed)
 
 
 def collect_facts(table: Table, rows: TableRows) -> Facts:
@@ -140,6 +156,13 @@ def collect_warnings(table: Table, rows: TableRows, shown: Collection[str]) -> l
     return [*warn_of_evidence(table, rows), *warnings]
 
 
+def add_warnings(finding: Finding, warnings: Sequence[Warned]) -> Finding:
+    """The finding with the codes of the warnings that touch its rows."""
+    return replace(
+        finding, warnings=tuple(w.code for w in warnings if not set(w.rows).isdisjoint(finding.rows))
+    )
+
+
 def warn_of_baselines(findings: Sequence[Finding]) -> list[Warned]:
     """Jobs that ran faster beside others than alone, so that their times alone are not reliable."""
     groups = [
@@ -155,9 +178,9 @@ def is_touching(code: str, shown: Collection[str]) -> bool:
     How far processes lie apart is what intervals tell; what only earlier versions raised came from how they measured.
     """
     doubt = doubt_of(code)
-    if code in TOLD_OTHERWISE or doubt.raised_by == "earlier" or not doubt.serious:
+    if code in SHOWN_OTHERWISE or doubt.raised_by == "earlier" or not doubt.serious:
         return False
-    return any(set(TOLD_ABOUT[about]) & set(shown) for about in doubt.about)
+    return any(set(AFFECTED_COLUMNS[about]) & set(shown) for about in doubt.about)
 
 
 def warn_of_evidence(table: Table, rows: TableRows) -> list[Warned]:

@@ -32,15 +32,15 @@ AUTO = frozenset(those(lambda about: about.auto))
 """Fields of which a missing value is one that the machine has yet to settle, and no other value."""
 FOLLOWS: dict[str, tuple[str, ...]] = {name: about.follows for name, about in ABOUT.items() if about.follows}
 """Field -> those that fill it where nobody asked for it. While these determine it, it tells nothing new."""
-BEFORE: dict[str, Any] = {name: DEFAULTS[name] for name in those(lambda about: about.added)}
+OLD_DEFAULTS: dict[str, Any] = {name: DEFAULTS[name] for name in those(lambda about: about.added)}
 """Fields that came after the first results were stored: what a row that lacks them means."""
-WAY: tuple[str, ...] = ("strategy", *catalog.OWN_FIELDS)
+STRATEGY_FIELDS: tuple[str, ...] = ("strategy", *catalog.OWN_FIELDS)
 """Fields that say how devices share the work."""
 DEVICES = those(lambda about: about.of_devices)
 """Fields that say on what devices a trial runs, and how they share the work."""
 COUNTS = frozenset({"gpus", "ranks"})
 """Those that say how many devices."""
-MOVES: dict[str, frozenset[str]] = {
+MAY_MOVE_ALONG: dict[str, frozenset[str]] = {
     axis: frozenset(name for name in FIELDS if axis in ABOUT[name].moves_with)
     for axis in {axis for name in FIELDS for axis in ABOUT[name].moves_with}
 }
@@ -48,8 +48,11 @@ MOVES: dict[str, frozenset[str]] = {
 size may."""
 IMPLIED = frozenset(CANDIDATES) - set(ALLOTTED)
 """Fields that may follow an axis by themselves: CPUs and loaders are looked at apart."""
-IN_WORDS = ("gpu_ids", "workers")
+AUTO_ALIKE = ("gpu_ids", "workers")
 """Fields that may be left to the machine in a way that makes unlike values one."""
+AUTO_FLAGS = ("is_asked_known", *(f"is_{field}_auto" for field in AUTO_ALIKE))
+PLACES = ("machine", "gpu_name", "cpu_name", "group", "job")
+"""Columns beside the fields that say where a row ran."""
 
 
 def encode(values: Any) -> Codes:
@@ -83,7 +86,7 @@ def tied_fields(axes: Axes, *fields: str) -> set[str]:
 def movable(axis: str, tied: Collection[str]) -> frozenset[str]:
     """The fields of `tied` that may move along `axis`; where devices are among them, what may move along those, too."""
     axes = {axis, *(COUNTS & set(tied))}
-    may = frozenset().union(*(MOVES.get(field, frozenset()) for field in axes))
+    may = frozenset().union(*(MAY_MOVE_ALONG.get(field, frozenset()) for field in axes))
     return (may & set(tied)) - {axis}
 
 
@@ -92,8 +95,9 @@ class Fields:
     """The trial fields of rows as codes."""
 
     codes: Mapping[str, Codes]
-    """Of CANDIDATES, `machine` and `group`."""
+    """Of CANDIDATES and of PLACES."""
     frame: pd.DataFrame
+    """Their values, and what was left to the machine."""
     is_first_gpus: Mask
     """Whether GPU ids are the first so many (0, 1, …), and so tell no more than how many there are."""
 
@@ -103,12 +107,13 @@ class Fields:
         codes = {}
         for name in CANDIDATES:
             values = frame[name]
-            default = BEFORE.get(name)
+            default = OLD_DEFAULTS.get(name)
             codes[name] = encode(values if default is None else values.fillna(default))
-        codes |= {name: encode(frame[name]) for name in ("machine", "group")}
+        codes |= {name: encode(frame[name]) for name in PLACES if name in frame}
         different = frame["gpu_ids"].drop_duplicates().dropna()
         counting = {ids for ids in different if ids == tuple(range(len(ids)))}
-        return cls(codes=codes, frame=frame, is_first_gpus=frame["gpu_ids"].isin(counting).to_numpy())
+        is_first_gpus = frame["gpu_ids"].isin(counting).to_numpy()
+        return cls(codes=codes, frame=frame[[*codes, *AUTO_FLAGS]], is_first_gpus=is_first_gpus)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -143,22 +148,22 @@ class Fields:
         return np.where(gpus > 0, gpus, np.where(ranks > 0, ranks, 1.0))
 
     @cached_property
-    def way(self) -> Codes:
+    def strategy(self) -> Codes:
         """How the devices shared the work: the strategy, and what belongs to that alone."""
-        return combine(len(self), [self.codes[name] for name in WAY])
+        return combine(len(self), [self.codes[name] for name in STRATEGY_FIELDS])
 
     def is_numeric(self, field: str) -> bool:
         """Whether all values of a field are numbers."""
         values = self.frame[field]
-        if field not in AUTO and BEFORE.get(field) is None and values.isna().any():
+        if field not in AUTO and OLD_DEFAULTS.get(field) is None and values.isna().any():
             return False
         return bool(pd.api.types.is_numeric_dtype(values)) and not pd.api.types.is_bool_dtype(values)
 
     def is_auto(self, field: str) -> Mask:
-        """Which trials left `field`, of IN_WORDS, to the machine, as far as records tell."""
+        """Which trials left `field`, of AUTO_ALIKE, to the machine, as far as records tell."""
         return self.frame[f"is_{field}_auto"].to_numpy(dtype=bool)
 
-    def told_apart(self, field: str, free: Collection[str]) -> Codes:
+    def encode_workload(self, field: str, free: Collection[str]) -> Codes:
         """The codes by which rows of different workloads are told apart."""
         codes = self.codes[field]
         if field == "gpu_ids":  # the first ones, or others of the same model where one of these was lost
@@ -169,14 +174,14 @@ class Fields:
             return codes
         return np.where(alike, codes.max(initial=-1) + 1, codes)
 
-    def telling(self, free: Collection[str]) -> list[str]:
+    def list_differing(self, free: Collection[str]) -> list[str]:
         """The fields, but for `free` ones, that differ between rows: those that follow others, too."""
         differing = []
         for field in CANDIDATES:
             if field in free:
                 continue
-            if field in IN_WORDS:
-                codes = self.told_apart(field, free)
+            if field in AUTO_ALIKE:
+                codes = self.encode_workload(field, free)
                 count = len(np.unique(codes[codes >= 0]))
             else:
                 count = self.counts[field]
@@ -184,14 +189,11 @@ class Fields:
                 differing.append(field)
         return differing
 
-    def _encode(self, field: str) -> Codes:
-        return self.codes[field] if field in self.codes else encode(self.frame[field])
-
     def is_determined(self, field: str, by: Collection[str]) -> bool:
         """Whether rows that are equal in all of `by` never differ in `field`."""
         if self.counts[field] <= 1:
             return True
-        groups = combine(len(self), [self._encode(name) for name in by])
+        groups = combine(len(self), [self.codes[name] for name in by])
         known = self.codes[field] >= 0 if field in AUTO else np.ones(len(self), dtype=bool)
         both = combine(len(self), [groups, self.codes[field]])
         return len(np.unique(both[known])) == len(np.unique(groups[known]))
@@ -220,8 +222,8 @@ class Fields:
             if not (self.is_first_gpus | self.is_auto(field))[known].all():
                 return False
         if field == "workers":
-            told = self.alone & self.frame["is_asked_known"].to_numpy(dtype=bool)
-            if len(np.unique(self.is_auto(field)[told])) > 1:
+            is_on_record = self.alone & self.frame["is_asked_known"].to_numpy(dtype=bool)
+            if len(np.unique(self.is_auto(field)[is_on_record])) > 1:
                 return False
         return self.is_determined(field, FOLLOWS[field])
 
@@ -230,8 +232,8 @@ class Fields:
         values = {}
         for name in CANDIDATES:
             if self.counts[name] == 1:
-                known = self.frame[name].dropna()
-                value = known.iloc[0] if len(known) else BEFORE.get(name)
+                known = self.frame[name].dropna().array[:1]
+                value = known[0] if len(known) else OLD_DEFAULTS.get(name)
                 if value is not None:
                     values[name] = value.item() if isinstance(value, np.generic) else value
         return values
@@ -252,8 +254,10 @@ class Fields:
         for and that it determines (the strategy that a GPU count implies, say). Without known axes: none."""
         alone = self.take(self.alone)
         zipped = {field for group in axes if axis in group for field in group}
-        told = IMPLIED - {*asked_fields(axes)} if axes else frozenset()
-        implied = {field for field in told if alone.counts[field] > 1 and alone.is_determined(field, (axis,))}
+        candidates = IMPLIED - {*asked_fields(axes)} if axes else frozenset()
+        implied = {
+            field for field in candidates if alone.counts[field] > 1 and alone.is_determined(field, (axis,))
+        }
         return tuple(sorted(movable(axis, zipped | implied)))
 
     def series(self, axis: str, tied: Collection[str] = ()) -> tuple[Codes, Codes]:
@@ -263,19 +267,19 @@ class Fields:
         determine. Rows of different machines are in different series. `self`: of trials alone.
         """
         free = {axis, *movable(axis, tied)}
-        fields = self.telling(free)
+        fields = self.list_differing(free)
         machines = self.codes["machine"]
         several = [machines] if len(np.unique(machines[machines >= 0])) > 1 else []
-        shown = [field for field in fields if not self._is_told_by_others(field, fields)]
-        told = {field: self.told_apart(field, free) for field in fields}
+        shown = [field for field in fields if not self._is_implied(field, fields)]
+        codes = {field: self.encode_workload(field, free) for field in fields}
         # A planned row, which lacks what the machine settles, joins the series that it will be of.
-        every = combine(len(self), [*told.values(), *several])
-        return combine(len(self), [*(told[field] for field in shown), *several]), every
+        every = combine(len(self), [*codes.values(), *several])
+        return combine(len(self), [*(codes[field] for field in shown), *several]), every
 
-    def _is_told_by_others(self, field: str, fields: Collection[str]) -> bool:
+    def _is_implied(self, field: str, fields: Collection[str]) -> bool:
         """Whether a series need not be named by `field`: other ones of `fields` determine it."""
-        others = [other for other in FOLLOWS.get(field, ()) if other in fields]
-        return bool(others) and self.is_determined(field, others)
+        sources = [other for other in FOLLOWS.get(field, ()) if other in fields]
+        return bool(sources) and self.is_determined(field, sources)
 
     def is_fair_step(self, before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> Mask:
         """Whether what moves along between neighbours of a series may; both are places of rows.
@@ -289,15 +293,17 @@ class Fields:
             same: Mask = self.codes[name][before] == self.codes[name][after]
             return same
 
-        some, others = self.devices[before], self.devices[after]
+        devices_before, devices_after = self.devices[before], self.devices[after]
         batch = self.frame["batch_size"].to_numpy("float64", na_value=np.nan)
         same_batch = is_same("batch_size")
         per_device = batch / self.devices
         beside = np.logical_and.reduce([is_same(name) for name in ("strategy", "gpu_ids", "workers", "cpus")])
-        fewer = np.where(some < others, before, after)
+        fewer = np.where(devices_before < devices_after, before, after)
         begins = (self.devices[fewer] == 1) & (self.frame["strategy"].to_numpy()[fewer] == "single")
         same_share = same_batch | (per_device[before] == per_device[after])
         fair: Mask = np.where(
-            some == others, same_batch | beside, same_share & (begins | (self.way[before] == self.way[after]))
+            devices_before == devices_after,
+            same_batch | beside,
+            same_share & (begins | (self.strategy[before] == self.strategy[after])),
         )
         return fair

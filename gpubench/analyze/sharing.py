@@ -17,14 +17,13 @@ from typing import Any
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word
+from gpubench.analyze.derive import FULL_OVERLAP, NO_OVERLAP
+from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, group_by, join_certainty
 from gpubench.core.claims import Claim, Design
 from gpubench.core.findings import SharingFinding, SharingGroup
 from gpubench.stats.estimates import add_work
 
 NONE, SOME, FULL = "none", "some", "full"
-NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
-"""Of the way from 1 to the number of jobs: up to the first is no overlap, from the second on full overlap."""
 UNKNOWN = "unknown"
 WORK, SLOWDOWN = "work", "slowdown"
 
@@ -47,7 +46,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     Claims of work have the group's first job as candidate and as baseline, and the border in `limit`; those of
     `slowdown` the job and its trial alone.
     """
-    if rows.is_of_tries:
+    if rows.is_of_tries or not rows.is_job.any():
         return []
     times, alone = find_times(rows), find_alone(rows)
     baselines = find_baselines(rows, times, alone)
@@ -95,12 +94,9 @@ def make_findings(
     rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
 ) -> list[SharingFinding]:
     """What the decided claims come to; none without a group, nor of tries, which have no times."""
-    if rows.is_of_tries:
+    if rows.is_of_tries or not rows.is_job.any():
         return []
-    about: dict[int, list[Claim]] = {}
-    for claim in claims:
-        if claim.metric == WORK:
-            about.setdefault(claim.candidate, []).append(claim)
+    about = group_by((claim for claim in claims if claim.metric == WORK), lambda claim: claim.candidate)
     spoilt = {
         claim.baseline: claim.candidate
         for claim in claims
@@ -111,8 +107,6 @@ def make_findings(
     for group in list_groups(rows):
         spoilt_by = next((spoilt[alone[row]] for row in group.rows if alone.get(row) in spoilt), None)
         groups.append(_judge(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
-    if not groups:
-        return []
     unsettled = [
         claim
         for group in groups
@@ -120,28 +114,14 @@ def make_findings(
         for claim in about.get(group.rows[0], [])[:2]
         if claim.decided.direction == ("more" if claim.design == "above" else "less")
     ]
-    words = {group.word for group in groups} - {UNKNOWN}
     finding = SharingFinding(
-        word="likely" if "likely" in words else "sure" if words else "unknown",
+        word=join_certainty(group.word for group in groups),
         claims=tuple(claims),
         rows=tuple(row for group in groups for row in group.rows),
         remedy=find_remedy(unsettled, claims, round_minutes, rows.seeds),
         groups=tuple(groups),
     )
     return [finding]
-
-
-def find_words(finding: SharingFinding) -> dict[int, str]:
-    """Of each job the one overlap that is not excluded, as the column `sharing` has it: none, some, full or unknown.
-
-    Jobs whose group has no work, as one that ran out of memory, are left out.
-    """
-    return {
-        row: group.overlaps[0] if len(group.overlaps) == 1 else UNKNOWN
-        for group in finding.groups
-        if group.work is not None
-        for row in group.rows
-    }
 
 
 def find_borders(jobs: int) -> tuple[float, float]:
@@ -155,7 +135,8 @@ def list_groups(rows: TableRows) -> list[JobGroup]:
     Copies are named by what they are copies of. Groups that share a name are told apart by the fields in which all jobs
     of each are alike.
     """
-    jobs = rows.summary[rows.summary["group"].notna()]
+    names = dict.fromkeys(("group", "unit", "jobs_of_group", *rows.varied))
+    jobs = rows.summary.loc[rows.is_job, list(names)]
     shared = jobs.groupby("group")["unit"].nunique()
     groups = []
     for _, members in jobs.groupby("unit", sort=False):
@@ -186,11 +167,14 @@ def find_times(rows: TableRows) -> Figures:
 
 def find_alone(rows: TableRows) -> dict[int, int]:
     """Of each job the row of the same trial alone on the same machine, where there is one that ended ok."""
-    solos = rows.ended[rows.ended["group"].isna()].drop_duplicates(["trial_id", "machine"])
-    labels = dict(zip(zip(solos["trial_id"], solos["machine"], strict=True), solos["row"], strict=True))
-    jobs = rows.summary[rows.summary["group"].notna()]
-    keys = zip(jobs.index, zip(jobs["solo_id"], jobs["machine"], strict=True), strict=True)
-    return {row: labels[key] for row, key in keys if key in labels}
+    solos = rows.ended.loc[rows.ended["group"].isna(), ["trial_id", "machine", "row"]]
+    labels: dict[tuple[str, str], int] = {}
+    for trial, machine, row in solos.itertuples(index=False):
+        labels.setdefault((trial, machine), row)
+    jobs = rows.summary.loc[rows.is_job, ["solo_id", "machine"]]
+    return {
+        row: labels[trial, machine] for row, trial, machine in jobs.itertuples() if (trial, machine) in labels
+    }
 
 
 def find_baselines(
@@ -200,12 +184,11 @@ def find_baselines(
 
     Where no row is of the trial alone, these are the times that the group's own runs were compared with.
     """
-    stored = rows.ended.dropna(subset=["solo_epoch_time_s"]).drop_duplicates(["row", "solo_epoch_time_s"])
-    times_of: dict[int, list[float]] = stored.groupby("row")["solo_epoch_time_s"].agg(list).to_dict()  # type: ignore[assignment]
-    baselines: dict[int, tuple[Hashable, list[float]]] = {
-        row: (name if isinstance(name := rows.get(row, "solo_id"), str) else row, members)
-        for row, members in times_of.items()
-    }
+    stored = rows.ended[["row", "solo_epoch_time_s"]].dropna().drop_duplicates()
+    baselines: dict[int, tuple[Hashable, list[float]]] = {}
+    for row, seconds in zip(stored["row"], stored["solo_epoch_time_s"], strict=True):
+        solo_id = rows.get(row, "solo_id")
+        baselines.setdefault(row, (solo_id if isinstance(solo_id, str) else row, []))[1].append(seconds)
     known = {row: label for row, label in alone.items() if label in times}
     return baselines | {row: (label, list(times[label].values())) for row, label in known.items()}
 
@@ -243,11 +226,7 @@ def _judge(
     above_full, below_full = shown.get(("above", full)), shown.get(("below", full))
     overlaps = tuple(
         word
-        for word, excluded in (
-            (NONE, above_none),
-            (SOME, below_none or above_full),
-            (FULL, below_full),
-        )
+        for word, excluded in ((NONE, above_none), (SOME, below_none or above_full), (FULL, below_full))
         if excluded is None
     )
     gains = True if above_none else False if below_none else None

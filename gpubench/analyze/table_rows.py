@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 
 from gpubench.analyze.folder import Folder, Table
-from gpubench.analyze.series import Axes
+from gpubench.analyze.series import Axes, Fields, Mask
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import first as first_host
@@ -21,9 +21,13 @@ from gpubench.stats.estimates import compare_rounds, mean
 from gpubench.stats.noise import find_bottleneck, find_noise
 from gpubench.stats.power import find_rounds
 
-Samples: TypeAlias = Mapping[Hashable, float]
-"""A figure of each process of a row, by its round, repeat and node: what two rows have in common there makes a pair."""
-Figures: TypeAlias = Mapping[int, dict[Hashable, float]]
+Item = TypeVar("Item")
+Key = TypeVar("Key", bound=Hashable)
+Place: TypeAlias = tuple[int, int, str, int]
+"""Round, repeat and node of a process, and its number among those that have these in common."""
+Samples: TypeAlias = Mapping[Place, float]
+"""A figure of each process of a row by its place: what two rows have in common there makes a pair."""
+Figures: TypeAlias = Mapping[int, dict[Place, float]]
 """Row -> its samples; a row without any is left out."""
 WAITING_PCT = 20.0
 """Of an epoch, from which on loaders set the pace of a row."""
@@ -62,10 +66,24 @@ class TableRows:
         return self.runs[(self.runs["status"] == "ok") & self.runs["row"].isin(self.summary.index)]
 
     @cached_property
+    def fields(self) -> Fields:
+        """The trial fields of all rows."""
+        return Fields.of(self.summary)
+
+    @cached_property
+    def is_job(self) -> Mask:
+        """Which rows are of jobs of groups."""
+        return self.summary["group"].notna().to_numpy()
+
+    @cached_property
+    def is_compared(self) -> Mask:
+        """Which rows are of trials that ran alone and have a rate."""
+        return ~self.is_job & self.summary.index.isin(list(self.rates))
+
+    @cached_property
     def alone(self) -> pd.DataFrame:
         """The rows of trials that ran alone and have a rate."""
-        is_timed = self.summary.index.isin(list(self.rates))
-        return self.summary[self.summary["group"].isna() & is_timed]
+        return self.summary[self.is_compared]
 
     @cached_property
     def rates(self) -> Figures:
@@ -89,15 +107,17 @@ class TableRows:
             return None
         rows, repeats = (taken.index.get_level_values(name) for name in ("row", "repeat"))
         return float(
-            taken.groupby([self._find_units()[rows].to_numpy(), repeats], dropna=False).max().sum() / 60
+            taken.groupby([self._find_first_jobs()[rows].to_numpy(), repeats], dropna=False).max().sum() / 60
         )
 
-    def _find_units(self) -> pd.Series[int]:
+    def _find_first_jobs(self) -> pd.Series[int]:
         """Of each row its label, of a job that of the first job of its group."""
         labels = self.summary.index.to_series()
-        jobs = self.summary[self.summary["unit"].notna()]
-        keys = [jobs[name] for name in UNIT if name in jobs]
-        return labels.where(self.summary["unit"].isna(), labels[jobs.index].groupby(keys).transform("first"))
+        is_job = self.summary["unit"].notna()
+        keys = [self.summary[name][is_job] for name in UNIT if name in self.summary]
+        return (
+            labels.where(~is_job, labels[is_job].groupby(keys).transform("first")) if is_job.any() else labels
+        )
 
     @cached_property
     def images(self) -> pd.Series[float]:
@@ -112,16 +132,22 @@ class TableRows:
 
     def collect(self, values: pd.Series[Any]) -> Figures:
         """A figure of processes that ended ok, a line each, by row; those that are not known or 0 are left out."""
-        runs = self.ended.loc[values.index[np.isfinite(values.astype("float64")) & (values > 0)]]
-        keys = runs[["row", "round", "repeat"]].astype("float64").fillna(-1).astype("int64")
-        keys["host"] = [first_host(host) if isinstance(host, str) else "" for host in runs["host"]]
-        keys["number"] = keys.groupby(list(keys)).cumcount()
-        figures: dict[int, dict[Hashable, float]] = {}
-        for (row, *key), value in zip(
-            keys.itertuples(index=False), values.loc[runs.index].astype("float64"), strict=True
-        ):
-            figures.setdefault(row, {})[tuple(key)] = value
+        numbers = values.reindex(self.ended.index).to_numpy("float64", na_value=np.nan)
+        figures: dict[int, dict[Place, float]] = {}
+        twins: Counter[tuple[int, int, int, str]] = Counter()
+        for place, value in zip(self._process_places, numbers.tolist(), strict=True):
+            if 0 < value < math.inf:
+                figures.setdefault(place[0], {})[*place[1:], twins[place]] = value
+                twins[place] += 1
         return figures
+
+    @cached_property
+    def _process_places(self) -> list[tuple[int, int, int, str]]:
+        """Of each process that ended ok its row, its round, its repeat, and its node."""
+        ended = self.ended
+        numbers = [ended[name].to_numpy("int64", na_value=-1).tolist() for name in ("row", "round", "repeat")]
+        nodes = [first_host(host) if isinstance(host, str) else "" for host in ended["host"]]
+        return list(zip(*numbers, nodes, strict=True))
 
     def find_noise(self, *rows: int) -> float | None:
         """The most that any of these rows was seen to vary by."""
@@ -188,19 +214,20 @@ def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
 
 def find_word(claims: Iterable[Claim]) -> Word:
     """How sure several claims are together: the least sure word of those that are decided; unknown where none is."""
-    words = {claim.decided.word for claim in claims} - {"unknown"}
-    return "likely" if "likely" in words else "sure" if words else "unknown"
+    return join_certainty(claim.decided.word for claim in claims)
 
 
-def average_rounds(samples: Samples) -> dict[Hashable, float]:
+def join_certainty(words: Iterable[Word]) -> Word:
+    """The least sure of words that are not unknown; unknown where all are."""
+    known = set(words) - {"unknown"}
+    return "likely" if "likely" in known else "sure" if known else "unknown"
+
+
+def average_rounds(samples: Samples) -> dict[Place, float]:
     """A figure of each repeat, the geometric mean over its rounds, as of one round on the node of the first of them."""
-    repeats: dict[Hashable, list[tuple[tuple[Any, ...], float]]] = {}
-    for key, value in samples.items():
-        if isinstance(key, tuple):
-            repeats.setdefault(key[1], []).append((key, math.log(value)))
     return {
-        (0, repeat, members[0][0][2], 0): math.exp(mean([value for _, value in members]))
-        for repeat, members in repeats.items()
+        (0, repeat, keys[0][2], 0): math.exp(mean([math.log(samples[key]) for key in keys]))
+        for repeat, keys in group_by(samples, lambda key: key[1]).items()
     }
 
 
@@ -218,9 +245,7 @@ def find_remedy(
     a round brings. `is_of_seeds`: the evidence is of seeds, so that more of these are what settles it.
     """
     unsettled = list(open_claims)
-    families: dict[str, list[Claim]] = {}
-    for claim in claims:
-        families.setdefault(claim.family, []).append(claim)
+    families = group_by(claims, lambda claim: claim.family)
     rounds = [find_rounds(claim, families[claim.family]) for claim in unsettled]
     known = [count for count in rounds if count is not None]
     if not known or len(known) < len(rounds):
@@ -257,7 +282,15 @@ def plan_rounds(
     return Remedy(rounds=rounds, minutes=minutes, is_of_seeds=is_of_seeds)
 
 
-def list_open(claims: Iterable[Claim]) -> list[Claim]:
+def group_by(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """Items by their keys, both in order of appearance."""
+    groups: dict[Key, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def list_unsettled(claims: Iterable[Claim]) -> list[Claim]:
     """Those that are not sure."""
     return [claim for claim in claims if claim.decided.word != "sure"]
 
@@ -267,12 +300,7 @@ def list_rows(claims: Sequence[Claim]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(row for claim in claims for row in (claim.candidate, claim.baseline)))
 
 
-def find_label(value: Any) -> int | None:
-    """A label of a row out of a column of labels; None where it is missing."""
-    return None if pd.isna(value) else int(value)
-
-
 def _list_nodes(samples: Samples) -> dict[Any, float]:
     """The share of processes on each node."""
-    nodes = Counter(key[2] for key in samples if isinstance(key, tuple))
+    nodes = Counter(key[2] for key in samples)
     return {node: count / len(samples) for node, count in nodes.items()}

@@ -20,7 +20,7 @@ from gpubench.analyze.table_rows import (
     average_rounds,
     find_remedy,
     find_word,
-    list_open,
+    list_unsettled,
 )
 from gpubench.core.claims import Claim, Evidence
 from gpubench.core.findings import TargetFinding
@@ -76,7 +76,7 @@ def make_findings(
                 word=find_word(first),
                 claims=tuple(about),
                 rows=tuple(map(int, members.index)),
-                remedy=find_remedy(list_open(first), about, round_minutes, rows.seeds, is_of_seeds=True),
+                remedy=find_remedy(list_unsettled(first), about, round_minutes, rows.seeds, is_of_seeds=True),
                 target_pct=float(members["until_top1"].iloc[0]),
                 order=tuple(order),
                 as_fast=tuple(claim.baseline for claim in first if claim.decided.word == "unknown"),
@@ -95,9 +95,10 @@ def make_findings(
 
 def list_tasks(summary: pd.DataFrame) -> list[pd.DataFrame]:
     """The rows of trials alone that trained until a top-1, by target."""
-    is_asked = summary["until_top1"].notna() & summary["machine"].notna()
-    members = summary[summary["group"].isna() & is_asked]
-    return [part for _, part in members.groupby(list(TASK), sort=False, dropna=False)]
+    is_asked = summary["until_top1"].notna() & summary["machine"].notna() & summary["group"].isna()
+    if not is_asked.any():
+        return []
+    return [part for _, part in summary[is_asked].groupby(list(TASK), sort=False, dropna=False)]
 
 
 def find_figures(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.series import CANDIDATES, Fields, asked_fields, combine, tied_fields
-from gpubench.analyze.table_rows import TableRows, list_rows
+from gpubench.analyze.series import CANDIDATES, Axes, Fields, asked_fields, combine, encode, tied_fields
+from gpubench.analyze.table_rows import TableRows, group_by, list_rows
 from gpubench.core.claims import Claim, Design, Word
 from gpubench.core.findings import Top1Finding
 from gpubench.schema.record import ALLOTTED
@@ -30,22 +30,25 @@ and it is about the least that five seeds show that lie half a point (a standard
 def make_claims(rows: TableRows) -> list[Claim]:
     """Two claims a pair of rows, field by field: that they differ, and that they are equal."""
     seeds = find_seeds(rows)
-    judged = rows.alone[rows.alone.index.isin(list(seeds)) & rows.alone["until_top1"].isna()]
-    if judged.empty:
+    summary = rows.summary
+    is_judged = rows.is_compared & summary.index.isin(list(seeds)) & summary["until_top1"].isna().to_numpy()
+    if is_judged.sum() < 2:
         return []
+    fields = rows.fields.take(is_judged)
+    images = summary["val_images"].astype("float64")[is_judged]
     designs: tuple[tuple[Design, float], ...] = (("paired", 0.0), ("equal", MARGIN))
     claims = []
     compared = set()
     for field in rows.varied:
-        for candidate, baseline in list_pairs(rows, judged, field):
+        for candidate, baseline in list_pairs(rows.axes, fields, images, field):
             sides = seeds[candidate], seeds[baseline]
             if min(map(len, sides)) < FEWEST_SEEDS and field not in ASKED_OF_ONE_SEED:
                 continue
             if frozenset((candidate, baseline)) in compared:
                 continue
             compared.add(frozenset((candidate, baseline)))
-            images = judged.loc[[candidate, baseline], "val_images"].astype("float64").min()
-            evidence = compare_percentages(*sides, images=None if np.isnan(images) else int(images))
+            fewest = images[[candidate, baseline]].min()
+            evidence = compare_percentages(*sides, images=None if np.isnan(fewest) else int(fewest))
             claims += [
                 Claim(
                     metric="top1_pct",
@@ -67,20 +70,21 @@ def make_findings(
     round_minutes: float | None = None,  # noqa: ARG001  # seeds take trainings of their own
 ) -> list[Top1Finding]:
     """What the decided claims come to: a finding a field, along words one for each two values."""
+    if not claims:
+        return []
     seeds = find_seeds(rows)
-    fields = Fields.of(rows.summary)
-    sides: dict[tuple[str, object, object], list[Claim]] = {}
-    for claim in claims:
+
+    def list_sides(claim: Claim) -> tuple[str, object, object]:
         field = claim.family.split(":")[1]
-        values = [rows.get(row, field) for row in (claim.candidate, claim.baseline)]
-        key = (field, None, None) if fields.is_numeric(field) else (field, *values)
-        sides.setdefault(key, []).append(claim)
+        if rows.fields.is_numeric(field):
+            return field, None, None
+        return field, rows.get(claim.candidate, field), rows.get(claim.baseline, field)
+
     findings = []
-    for (field, value, baseline), members in sides.items():
-        pairs: dict[tuple[int, int], list[Word]] = {}
-        for claim in members:
-            pairs.setdefault((claim.candidate, claim.baseline), []).append(claim.decided.word)
-        best = [_find_best(words) for words in pairs.values()]
+    for (field, value, baseline), members in group_by(claims, list_sides).items():
+        pairs = group_by(members, lambda claim: (claim.candidate, claim.baseline))
+        # A pair is as sure as the surer of its two claims.
+        best = [min((claim.decided.word for claim in pair), key=ORDER.index) for pair in pairs.values()]
         about = list_rows(members)
         findings.append(
             Top1Finding(
@@ -99,41 +103,40 @@ def make_findings(
 ORDER: tuple[Word, ...] = ("sure", "likely", "unknown")
 
 
-def _find_best(words: Sequence[Word]) -> Word:
-    """A pair is as sure as the surer of its two claims."""
-    return min(words, key=ORDER.index)
-
-
 def find_seeds(rows: TableRows) -> dict[int, list[float]]:
     """The top-1 of each of a row's repeats, which differ in their seed, in per cent; of several rounds the first."""
-    ended = rows.ended.dropna(subset=["top1_pct"]).sort_values("round", kind="stable")
+    ended = rows.ended[["row", "repeat", "round", "top1_pct"]]
+    ended = ended[ended["top1_pct"].notna()].sort_values("round", kind="stable")
     first = ended.drop_duplicates(["row", "repeat"])
     seeds: dict[int, list[float]] = first.groupby("row")["top1_pct"].agg(list).to_dict()  # type: ignore[assignment]
     return seeds
 
 
-def list_pairs(rows: TableRows, judged: pd.DataFrame, field: str) -> list[tuple[int, int]]:
-    """Rows that differ in `field`, and in what moves with it, alone, each with the one that it is compared with."""
-    if field in (*ANOTHER_TASK, *ALLOTTED) or len(judged) < 2:
+def list_pairs(axes: Axes, fields: Fields, images: pd.Series[float], field: str) -> list[tuple[int, int]]:
+    """Rows that differ in `field`, and in what moves with it, alone, each with the one that it is compared with.
+
+    `images`: those that top-1 of each row was taken on.
+    """
+    if field in (*ANOTHER_TASK, *ALLOTTED) or len(np.unique(fields.codes[field])) < 2:
         return []
-    fields = Fields.of(judged)
-    asked = asked_fields(rows.axes)
+    wanted = asked_fields(axes)
     implied = {
-        name
-        for name in CANDIDATES
-        if rows.axes and name not in asked and fields.is_determined(name, (field,))
+        name for name in CANDIDATES if axes and name not in wanted and fields.is_determined(name, (field,))
     }
-    free = {field, *tied_fields(rows.axes, field), *implied, *ALLOTTED}
+    free = {field, *tied_fields(axes, field), *implied, *ALLOTTED}
     apart = [fields.codes[name] for name in (*CANDIDATES, "machine") if name not in free]
-    images = judged["val_images"].astype("float64").fillna(-1).to_numpy()
-    places = combine(len(judged), [*apart, pd.factorize(images)[0]])
-    frame = pd.DataFrame({"place": places, "value": judged[field], "label": judged.index}, index=judged.index)
+    values = fields.frame[field]
+    frame = pd.DataFrame(
+        {"place": combine(len(fields), [*apart, encode(images)]), "value": values, "label": values.index}
+    )
     if fields.is_numeric(field):
         frame = frame.sort_values("value", kind="stable")
         frame["other"] = frame.groupby("place")["label"].shift()
     else:
         frame["other"] = frame.groupby("place")["label"].transform("first")
     frame = frame[frame["other"].notna() & (frame["other"] != frame["label"])]
-    others = frame["other"].astype("int64")
-    differ = frame["value"].to_numpy() != judged[field].loc[others].to_numpy()
-    return [(int(row), int(other)) for row, other in zip(frame["label"][differ], others[differ], strict=True)]
+    baselines = frame["other"].astype("int64")
+    differ = frame["value"].to_numpy() != values[baselines].to_numpy()
+    return [
+        (int(row), int(other)) for row, other in zip(frame["label"][differ], baselines[differ], strict=True)
+    ]

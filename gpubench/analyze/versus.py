@@ -14,7 +14,15 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.series import CANDIDATES, FOLLOWS, Codes, Fields, combine, encode
-from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, list_open, list_rows
+from gpubench.analyze.table_rows import (
+    Figures,
+    TableRows,
+    find_remedy,
+    find_word,
+    group_by,
+    list_rows,
+    list_unsettled,
+)
 from gpubench.core.claims import Claim
 from gpubench.core.findings import VersusFinding
 from gpubench.schema import catalog
@@ -23,9 +31,9 @@ from gpubench.schema.trial_fields import those
 
 FIELDS = those(lambda about: about.alternatives)
 """Fields whose values are ways to do the same work."""
-OF_CPU = "variant"
+CPU_FIELD = "variant"
 """The field whose values are asked for their CPU time, too."""
-SETTLED = ("lr", *catalog.OWN_FIELDS)
+DERIVED_FIELDS = ("lr", *catalog.OWN_FIELDS)
 """Fields that, where nobody asks for a value, have one that follows from such a field in the trial itself."""
 RATE, CPU = "images_per_s", "cpu_s_per_epoch"
 
@@ -44,7 +52,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
             if math.fsum(centers) < 0:
                 pairs = [(baseline, candidate) for candidate, baseline in pairs]
             claims += _compare(rows, pairs, RATE, rows.rates, f"versus:{field}")
-            if field == OF_CPU:
+            if field == CPU_FIELD:
                 claims += _compare(rows, pairs, CPU, seconds, f"versus:{field}:cpu")
     return claims
 
@@ -53,13 +61,13 @@ def make_findings(
     rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
 ) -> list[VersusFinding]:
     """What the decided claims come to: a finding for each two values of a field that stand beside each other."""
-    sides: dict[tuple[str, object, object], list[Claim]] = {}
-    for claim in claims:
+
+    def list_sides(claim: Claim) -> tuple[str, object, object]:
         field = claim.family.split(":")[1]
-        values = (rows.get(row, field) for row in (claim.candidate, claim.baseline))
-        sides.setdefault((field, *values), []).append(claim)
+        return field, rows.get(claim.candidate, field), rows.get(claim.baseline, field)
+
     findings = []
-    for (field, value, baseline), members in sides.items():
+    for (field, value, baseline), members in group_by(claims, list_sides).items():
         rates = [claim for claim in members if claim.metric == RATE]
         findings.append(
             VersusFinding(
@@ -67,7 +75,7 @@ def make_findings(
                 claims=tuple(rates),
                 cpu_claims=tuple(claim for claim in members if claim.metric == CPU),
                 rows=list_rows(rates),
-                remedy=find_remedy(list_open(rates), claims, round_minutes, rows.seeds),
+                remedy=find_remedy(list_unsettled(rates), claims, round_minutes, rows.seeds),
                 field=field,
                 value=value,
                 baseline=baseline,
@@ -90,34 +98,41 @@ def list_pairs(rows: TableRows, field: str) -> Iterator[list[tuple[int, int]]]:
     The first value is that which stands first in the table of those that stand beside another one: `single` never does
     on two devices. Jobs of groups are in no pair, nor are rows of which several are at one place.
     """
-    alone = rows.alone
+    fields = rows.fields.take(rows.is_compared)
+    if len(np.unique(fields.codes[field])) < 2:
+        return
     frame = pd.DataFrame(
-        {"place": find_places(alone, field), "value": encode(alone[field]), "label": alone.index}
+        {
+            "place": encode_other_fields(fields, field),
+            "value": encode(fields.frame[field]),
+            "label": fields.frame.index,
+        }
     )
     frame = frame[~frame.duplicated(["place", "value"], keep=False)]
     frame = frame[frame.duplicated("place", keep=False)]
     first = frame["value"].min()
     baselines = frame[frame["value"] == first].set_index("place")["label"]
-    others = frame[(frame["value"] != first) & frame["place"].isin(baselines.index)]
-    for _, members in others.groupby("value", sort=False):
+    candidates = frame[(frame["value"] != first) & frame["place"].isin(baselines.index)]
+    for _, members in candidates.groupby("value", sort=False):
         yield list(zip(members["label"], members["place"].map(baselines), strict=True))
 
 
-def find_places(frame: pd.DataFrame, field: str) -> Codes:
+def encode_other_fields(fields: Fields, field: str) -> Codes:
     """A number for each row, equal in rows that differ in nothing but `field` and what follows from it by itself."""
-    fields = Fields.of(frame)
     following = [name for name in CANDIDATES if field in FOLLOWS.get(name, ())]
     free = {field, *following}
-    codes = [fields.told_apart(name, free) for name in CANDIDATES if name not in free]
-    codes += [np.where(_is_by_itself(frame, name, field), -1, fields.codes[name]) for name in following]
-    return combine(len(frame), [*codes, fields.codes["machine"]])
+    codes = [fields.encode_workload(name, free) for name in CANDIDATES if name not in free]
+    codes += [
+        np.where(_is_by_itself(fields.frame, name, field), -1, fields.codes[name]) for name in following
+    ]
+    return combine(len(fields), [*codes, fields.codes["machine"]])
 
 
 def _is_by_itself(frame: pd.DataFrame, name: str, field: str) -> pd.Series[bool]:
     """Whether rows have the value of `name` that comes with their value of `field` where nobody asks for another."""
     if name == "workers":
         return frame["is_workers_auto"]
-    if name not in SETTLED:
+    if name not in DERIVED_FIELDS:
         return pd.Series(False, index=frame.index)
     usual = {value: getattr(make({field: value}), name) for value in frame[field].unique()}
     expected = frame[field].map(usual)

@@ -63,3 +63,20 @@ def quiet_pipes() -> Iterator[None]:
         finally:
             out.flush()
             errors.flush()
+
+
+@contextlib.contextmanager
+def outliving_output() -> Iterator[None]:
+    """Around what is printed after everything was stored: where nobody can read it any more, that is no failure."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError:
+        silence()
+
+
+def silence() -> None:
+    """Sends standard output and errors nowhere, so that the interpreter's own flush at its end has no complaint."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # a stream that is closed has no number
+            send_nowhere(stream)

@@ -10,6 +10,7 @@ GONE: dict[str, str] = {
     "--noise": "one process says likely at most; measure several with gpubench sweep --rounds 3",
     "--reference": "leave it out: rows that are compared stay on one node",
     "--sources": "each record under records/ says where a figure is from (provenance), and why one is missing",
+    "--spare": "leave it out: a SLURM job keeps a tenth of its time for its end, three minutes at most",
     "--terminal": "gpubench plot writes files, and gpubench table prints the figures",
     "--to tensorboard": "write --to mlflow, which has series and pictures of runs, too",
     "--train-images": "measure with gpubench sweep --set train_images=N",

@@ -10,10 +10,9 @@ import typer
 from gpubench import completion
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.cli.gone import GONE
-from gpubench.cli.options import ResultsFolders, text
+from gpubench.cli.options import ResultsFolders, choose_form, text
 from gpubench.export.formats import FORMATS, PLAINLY, SHEETS, Asked
 from gpubench.export.trackers import TRACKERS
-from gpubench.report.forms import only_one
 
 
 def merge(
@@ -68,7 +67,7 @@ def export(
     """Write results in the format of another program, or hand them over to an experiment tracker."""
     from gpubench.commands import export as command
 
-    dialect = only_one(["excel"] * excel + ["excel-eu"] * excel_eu) or PLAINLY.dialect
+    dialect = choose_form(["excel"] * excel + ["excel-eu"] * excel_eu) or PLAINLY.dialect
     if sheet not in SHEETS:
         raise unknown("sheet", sheet, SHEETS)
     asked = Asked(sheet=sheet, dialect=dialect)

@@ -139,14 +139,6 @@ def sweep(
             metavar="I/N",
         ),
     ] = None,
-    spare: Annotated[
-        str | None,
-        how(
-            "--spare",
-            text="In a SLURM job, begin nothing that would end later than so long before its time limit (default: 30s)",
-            metavar="TIME",
-        ),
-    ] = None,
     join: Annotated[
         bool | None,
         how(
@@ -212,7 +204,6 @@ def sweep(
                 wait=wait,
                 find_max_batch=find_max_batch,
                 shard=shard,
-                spare=spare,
                 join=join,
                 agents=agent or (),
                 network=network,

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from gpubench import completion, usage
-from gpubench.report.forms import AnswerForm, only_one
+from gpubench.basics.errors import UsageError
+from gpubench.render.forms import AnswerForm
 
 
 def field(
@@ -68,7 +69,14 @@ Markdown = Annotated[bool, typer.Option("--markdown", help="As Markdown.")]
 JsonObject = Annotated[bool, typer.Option("--json", help="As one JSON object.")]
 
 
+def choose_form(names: Sequence[str]) -> str | None:
+    """The form that was asked for by its option; None for none. Raises UsageError for several."""
+    if len(names) > 1:
+        raise UsageError(f"--{names[0]} and --{names[1]} are two forms of the same; give one of them")
+    return names[0] if names else None
+
+
 def form_of(*, json: bool, markdown: bool) -> AnswerForm:
     """Which of the forms of an answer is asked for. Raises UsageError for two at once."""
-    only_one(["json"] * json + ["markdown"] * markdown)
+    choose_form(["json"] * json + ["markdown"] * markdown)
     return "json" if json else "markdown" if markdown else "text"

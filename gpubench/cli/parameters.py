@@ -11,7 +11,7 @@ import typer
 
 from gpubench import completion
 from gpubench.cli import options
-from gpubench.report.forms import FORMS, only_one
+from gpubench.render.forms import FORMS
 from gpubench.schema.field import Option, in_order
 from gpubench.schema.trial_fields import ABOUT
 
@@ -78,7 +78,7 @@ def with_form_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        command(form=only_one([one.name for one in of_forms if given.pop(one.name)]), **given)
+        command(form=options.choose_form([one.name for one in of_forms if given.pop(one.name)]), **given)
 
     return _with_parameters(run, [*own, *of_forms])
 

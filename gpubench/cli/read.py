@@ -21,7 +21,7 @@ def table(
         text(
             "--columns",
             "NAME,-NAME,…",
-            "Add columns of docs/columns.md; -NAME removes one.",
+            "Add columns of docs/columns.md, or all of them; -NAME removes one.",
             completion.columns,
         ),
     ] = None,
@@ -38,10 +38,17 @@ def table(
         str | None,
         text("--sort", "NAME,-NAME,…", "Show rows by columns; -NAME: largest first.", completion.columns),
     ] = None,
+    why: Annotated[
+        bool, typer.Option("--why", help="Every claim with its p-value, and what would settle it.")
+    ] = False,
+    best: Annotated[
+        bool,
+        typer.Option("--best", help="Only the recommended configuration, as a command (--json: as data)."),
+    ] = False,
     *,
     form: str | None,
 ) -> None:
-    """Print the tables of results folders, with growth columns."""
+    """Print the tables of results folders, and what they answer."""
     from gpubench.commands import table as command
 
     raise typer.Exit(
@@ -51,6 +58,8 @@ def table(
             columns=columns,
             where=where or (),
             sort=sort,
+            why=why,
+            best=best,
         )
     )
 
@@ -86,7 +95,7 @@ def predict(
 ) -> None:
     """Say how much jobs would slow each other down, from stored rows of each alone; runs nothing.
 
-    Also says how good such answers have been so far on this machine; without any jobs, only that.
+    Exit code 4 where none can be answered. Without any jobs: the groups that ran, and how far predictions were off.
     """
     from gpubench.commands import predict as command
     from gpubench.plan.options import Options
@@ -163,8 +172,8 @@ def compare(
         text(
             "--figures",
             "NAME,…",
-            "Only these: time,memory,energy,top1.",
-            completion.listed(("time", "memory", "energy", "top1")),
+            "Only these: time,memory,cpu,energy,top1.",
+            completion.listed(("time", "memory", "cpu", "energy", "top1")),
         ),
     ] = None,
     threshold: Annotated[
@@ -172,7 +181,7 @@ def compare(
         text(
             "--threshold",
             "SHARE",
-            "Exit 3 where B is shown to take more time, memory or energy by more than this: 5%.",
+            "Exit 3 where B is sure to take more time, memory or energy by more than this: 5%.",
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Exit 3 also where that is not excluded.")] = False,
@@ -183,7 +192,7 @@ def compare(
     markdown: Markdown = False,
     json_: JsonObject = False,
 ) -> None:
-    """Set B beside A: faster, slower, the same or open, for each trial that both have."""
+    """Set B beside A: faster, slower, the same or unknown, for each trial that both have."""
     from gpubench.commands import compare as command
 
     form = form_of(json=json_, markdown=markdown)

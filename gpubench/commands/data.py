@@ -14,7 +14,7 @@ from gpubench.datasets import make as making
 from gpubench.datasets import resize as resizing
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan.experiment import policy
-from gpubench.report.bar import bar
+from gpubench.render.progress_bar import bar
 from gpubench.results.whole_file import write_whole
 from gpubench.schema import catalog
 

@@ -10,7 +10,7 @@ from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.safe_name import safe_name
 from gpubench.basics.words import clean, many
-from gpubench.commands.opened import all_of, readings, warn
+from gpubench.commands.opened import exit_code_of, read_named, warn
 from gpubench.export.formats import Asked, format_of
 from gpubench.export.trackers import tracker_of
 from gpubench.results.whole_file import write_whole
@@ -19,26 +19,26 @@ STDOUT = Path("-")
 
 
 @collector_paused()
-def export(folders: Sequence[Path], *, form: str | None, out: Path | None, asked: Asked) -> int:
+def export(paths: Sequence[Path], *, form: str | None, out: Path | None, asked: Asked) -> int:
     """`gpubench export`. `form`: a name of FORMATS; None: as `out` ends. `out`: a file, or `-` for stdout; None: stdout
     for text, else a file in the working directory that is called as the first folder is."""
     chosen = format_of(form, out if out != STDOUT else None, asked)
-    found = readings(folders, keep=chosen.keeps(asked))
-    made = chosen.made(found, asked)
-    code = 0 if all_of(folders, found) else UnusableError.exit_code
+    folders = read_named(paths)
+    content = chosen.write(folders, asked)
+    code = exit_code_of(paths, folders)
     if out == STDOUT or (out is None and chosen.is_text):
-        sys.stdout.buffer.write(made)
+        sys.stdout.buffer.write(content)
         return code
     if out is None:
-        out = Path(f"{safe_name(found[0].results.folder.resolve().name, 'results')}{chosen.suffix}")
+        out = Path(f"{safe_name(folders[0].path.resolve().name, 'results')}{chosen.suffix}")
         if out.exists():
             raise UnusableError(f"{clean(str(out))} is there already; name a file with --out")
-    _write(out, made)
+    _write(out, content)
     print(clean(str(out)))
     return code
 
 
-def _write(out: Path, made: bytes) -> None:
+def _write(out: Path, content: bytes) -> None:
     """The file is there whole, or as it was. Raises UnusableError."""
     whole = out.resolve()  # a link stays one
     if whole.is_dir():
@@ -46,26 +46,26 @@ def _write(out: Path, made: bytes) -> None:
     if not whole.parent.is_dir():
         raise UnusableError(f"{out} can't be written: there is no folder {out.parent}")
     if whole.is_file() or not whole.exists():
-        write_whole(whole, made)
+        write_whole(whole, content)
         return
     try:  # a pipe or a device, in whose place no file may be put
-        whole.write_bytes(made)
+        whole.write_bytes(content)
     except OSError as error:
         raise UnusableError(f"{out} can't be written: {error.strerror}") from None
 
 
 @collector_paused()
-def hand_over(folders: Sequence[Path], *, to: str, place: str | None) -> int:
+def hand_over(paths: Sequence[Path], *, to: str, place: str | None) -> int:
     """`gpubench export --to`: each attempt that counts becomes a run of an experiment tracker.
 
     `to`: a name of TRACKERS. `place`: a folder or an address; None: where the tracker puts runs by itself.
     """
     tracker = tracker_of(to)
     tracker.check()
-    from gpubench.export.runs import runs  # reads samples by need, so not before anything is refused
+    from gpubench.export.runs import list_runs  # reads samples by need, so not before anything is refused
 
-    found = readings(folders)
-    done = tracker.take(runs(found, warn), place)
+    folders = read_named(paths)
+    done = tracker.take(list_runs(folders, warn), place)
     left = f", {many(done.known, 'run')} there already" if done.known else ""
     print(f"{many(done.new, 'run')} written{left}; to look at them: {done.where}")
-    return 0 if all_of(folders, found) else UnusableError.exit_code
+    return exit_code_of(paths, folders)

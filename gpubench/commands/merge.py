@@ -6,12 +6,13 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpubench.analyze.folder import analyze_records
+from gpubench.analyze.questions import report_folders
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.words import clean, many
 from gpubench.commands.opened import warn
-from gpubench.report.contents import contents, write_contents
-from gpubench.report.reading import no_results_folder
-from gpubench.results.home import newest_results
+from gpubench.render.files import write_tables
+from gpubench.results.home import newest_results, results_home
 from gpubench.results.locks.folder_lock import POLL_S, held
 from gpubench.results.merging.merge import Merged, further_rounds, merge
 from gpubench.results.store import Results
@@ -33,7 +34,10 @@ def merged(folders: Sequence[Path], *, out: Path | None, wait: bool = False) -> 
         )
     for path in sources:
         if not path.is_dir() or not any((path / kind).is_dir() for kind in ("records", "plans")):
-            raise no_results_folder(path)
+            raise UnusableError(
+                f"{path} is not a results folder; name one that gpubench sweep has written, such as "
+                f"{results_home()}/NAME"
+            )
         if path.resolve() != out.resolve():
             _until_free(path, wait=wait)
     target = Results(out)
@@ -66,10 +70,8 @@ def _write_tables(target: Results) -> list[Record]:
     records = target.records(warn)
     if not records:
         raise UnusableError(f"{target.folder} holds no record that can be read, so it gets no tables")
-    found = contents(target, records)
-    for problem in found.problems:
-        warn(problem)
-    write_contents(target, records, found)
+    folder = analyze_records(target, records, [], warn)
+    write_tables(target, folder, report_folders([folder]))
     return records
 
 

@@ -5,41 +5,35 @@ from __future__ import annotations
 import contextlib
 import gc
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from gpubench.basics.collector import collector_paused
+from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean
-from gpubench.report.choice import SHOW, Choice
-from gpubench.report.reading import EVERYTHING, Kept, Reading, reading_all, stored
 from gpubench.results.home import newest_results
-from gpubench.results.store import Results
-from gpubench.schema.record import Record
+
+if TYPE_CHECKING:
+    from gpubench.analyze.folder import Folder
 
 
-def opened(folder: Path | None) -> tuple[Results, list[Record]]:
-    """A results folder (None: the newest one) and its records. Raises UnusableError where there are none."""
-    return stored(folder or newest_results(), warn)
-
-
-def readings(
-    folders: Sequence[Path],
-    *,
-    choice: Choice = SHOW,
-    keep: Collection[Kept] = EVERYTHING,
-) -> list[Reading]:
-    """Results folders (none: the newest one) with all that can be read of them, in the order in which they are named.
+def read_named(paths: Sequence[Path]) -> list[Folder]:
+    """Results folders (none: the newest one), read, in the order in which they are named.
 
     Of several, one that can't be read is named on stderr, and the others are read. Raises UnusableError where none is.
-    `choice`: of columns. `keep`: what is looked at besides rows and tables.
     """
-    found = reading_all(folders or [newest_results()], warn, choice=choice, keep=keep)
+    from gpubench.analyze.folder import read_folders  # imports pandas, which not every command needs
+
+    with collector_paused():
+        folders = read_folders(paths or [newest_results()], warn)
     gc.freeze()  # it stays until the command ends: to look for garbage in it would take as long as to read it
-    return found
+    return folders
 
 
-def all_of(folders: Sequence[Path], found: Sequence[Reading]) -> bool:
-    """Whether all folders that were named could be read, of which these are the readings."""
-    return len(found) >= len({folder.resolve() for folder in folders})
+def exit_code_of(paths: Sequence[Path], folders: Sequence[Folder]) -> int:
+    """0 where all folders that were named could be read, of which these were."""
+    return 0 if len(folders) >= len({path.resolve() for path in paths}) else UnusableError.exit_code
 
 
 def warn(line: str) -> None:

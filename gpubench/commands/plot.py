@@ -6,22 +6,22 @@ import mimetypes
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from gpubench.analyze.folder import Folder
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.basics.words import clean
-from gpubench.commands.opened import readings, warn
+from gpubench.commands.opened import read_named, warn
 from gpubench.plot import files, trial
 from gpubench.plot.description import Picture
 from gpubench.plot.draw import need_matplotlib, why_none
 from gpubench.plot.pictures import PICTURES, described
 from gpubench.plot.subject import subjects
-from gpubench.report.reading import Reading
 from gpubench.results.counting import newest
 
 FORMATS = ("svg", "png", "pdf")
 FOLDER = "plots"
 """In a results folder."""
 
-Found = list[tuple[Reading, Picture]]
+Found = list[tuple[Folder, Picture]]
 
 
 def plot(
@@ -43,7 +43,7 @@ def plot(
     if trial_id is not None and kinds not in ([], ["trial"]):
         raise UsageError("--trial draws that trial's samples alone: give no other picture with --only")
     need_matplotlib()
-    found = readings(folders)
+    found = read_named(folders)
     pictures = _of_trial(found, trial_id) if trial_id is not None else _all(found, kinds)
     if not pictures:
         raise UnusableError(why_none(kinds))
@@ -61,19 +61,19 @@ def _names(what: str, text: str | None, valid: Collection[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _all(found: Sequence[Reading], kinds: Sequence[str]) -> Found:
+def _all(found: Sequence[Folder], kinds: Sequence[str]) -> Found:
     return [
         (one, picture)
         for one in found
-        for subject in subjects(one, warn)
+        for subject in subjects(one, warn, is_named=len(found) > 1)
         for picture in described(subject, kinds)
     ]
 
 
-def _of_trial(found: Sequence[Reading], start: str) -> Found:
+def _of_trial(found: Sequence[Folder], start: str) -> Found:
     """The picture of the one trial whose id begins so. Raises UsageError where there is none, or several."""
     ids = sorted(
-        {record.trial_id for one in found for record in one.records if record.trial_id.startswith(start)}
+        {record.trial_id for one in found for record in one.attempts if record.trial_id.startswith(start)}
     )
     if not start or not ids:
         raise UsageError(
@@ -85,9 +85,9 @@ def _of_trial(found: Sequence[Reading], start: str) -> Found:
         )
     made: Found = []
     for one in found:
-        mine = [record for record in newest(one.records).values() if record.trial_id == ids[0]]
-        for subject in subjects(one, warn):
-            if not mine or ids[0] not in {row.trial_id for row in subject.table.trials}:
+        mine = [record for record in newest(one.attempts).values() if record.trial_id == ids[0]]
+        for subject in subjects(one, warn, is_named=len(found) > 1):
+            if not mine or ids[0] not in set(subject.table.runs["trial_id"]):
                 continue
             if picture := trial.of_record(subject, mine[0], ids[0]):
                 made.append((one, picture))
@@ -107,8 +107,7 @@ def _write(pictures: Found, out: Path | None, formats: Sequence[str]) -> int:
     failed: list[str] = []
     for folder, mine in _by_folder(pictures, out):
         before = [
-            (one.results.folder.resolve().name if out is not None and several else "", picture)
-            for one, picture in mine
+            (one.path.resolve().name if out is not None and several else "", picture) for one, picture in mine
         ]
         for name, picture in files.named(before):
             figure = drawn(picture)
@@ -132,5 +131,5 @@ def _by_folder(pictures: Found, out: Path | None) -> list[tuple[Path, Found]]:
         return [(out, pictures)]
     found: dict[Path, Found] = {}
     for one, picture in pictures:
-        found.setdefault(one.results.folder / FOLDER, []).append((one, picture))
+        found.setdefault(one.path / FOLDER, []).append((one, picture))
     return list(found.items())

@@ -13,9 +13,8 @@ from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import ResumableError, UnusableError
 from gpubench.basics.words import listed
 from gpubench.commands.opened import warn
-from gpubench.report import status as report
-from gpubench.report.reading import no_results_folder
-from gpubench.results.home import newest_results, results_in
+from gpubench.render import status as render
+from gpubench.results.home import newest_results, no_results_folder, results_in
 from gpubench.results.status import FolderStatus, State, status_of
 from gpubench.results.store import Results
 
@@ -32,27 +31,26 @@ CODES: dict[State, int] = {
 
 def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
     """`gpubench status`. A folder that can't be read is named, and the others are told; then it ends in 4."""
-    found: list[FolderStatus] = []
+    console = Console(highlight=False)
+    width = console.width if console.is_terminal else None
+    states: list[State] = []
     code = 0
     for folder in dict.fromkeys(folders or [newest_results()]):
         try:
-            found.append(_of(folder))
+            read = _read_status(folder)
         except UnusableError as error:
             if len(folders) < 2:
                 raise
             warn(str(error))
             code = UnusableError.exit_code
-    console = Console(highlight=False)
-    width = console.width if console.is_terminal else None
-    for one in found:
-        made = (
-            json.dumps(report.as_json(one), ensure_ascii=False) + "\n" if as_json else report.text(one, width)
-        )
-        sys.stdout.write(encodable(made, console.encoding))
-    return code or max((CODES[one.state] for one in found), default=0, key=list(CODES.values()).index)
+            continue
+        states.append(read.state)
+        data = json.dumps(render.to_data(read), ensure_ascii=False) + "\n" if as_json else ""
+        sys.stdout.write(encodable(data or render.write(read, width), console.encoding))
+    return code or max((CODES[state] for state in states), default=0, key=list(CODES.values()).index)
 
 
-def _of(folder: Path) -> FolderStatus:
+def _read_status(folder: Path) -> FolderStatus:
     if not folder.exists():
         raise UnusableError(
             f"{folder} is not there: no sweep has begun to write it yet, or it has another name (whether a batch job "
@@ -64,7 +62,7 @@ def _of(folder: Path) -> FolderStatus:
         if inside := results_in(folder):
             raise UnusableError(
                 f"{folder} holds results folders, and is none: name one of them, or several: "
-                f"{listed([one.name for one in inside])}"
+                f"{listed([path.name for path in inside])}"
             )
         raise UnusableError(f"{folder} holds no plan and no record of a sweep")
     return status_of(Results(folder), warn)

@@ -11,18 +11,19 @@ from rich.console import Console
 
 from gpubench.basics import slurm_job
 from gpubench.basics.errors import ResumableError, UnusableError, UsageError, unknown
+from gpubench.basics.quiet_pipe import outliving_output
 from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
 from gpubench.basics.words import many
 from gpubench.node.cluster import cluster
 from gpubench.node.node import this_machine
-from gpubench.plan import shards, values
+from gpubench.plan import shards
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.options import Options
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
-from gpubench.report import live
-from gpubench.report.bar import bar
-from gpubench.report.lost_terminal import OutlivingView, outliving_output
+from gpubench.render import live
+from gpubench.render.live import OutlivingView
+from gpubench.render.progress_bar import bar
 from gpubench.results.allowance import again_lines
 from gpubench.results.home import results_folder
 from gpubench.results.plans import whole_epochs_before
@@ -38,6 +39,7 @@ from gpubench.sweep.job_time import job_time
 from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preflight import announced, check_given_gpus, check_hardware, look_around, other_load
 from gpubench.sweep.preparing import await_start, prepare
+from gpubench.sweep.run import load_tables
 from gpubench.sweep.run import run as run_sweep
 from gpubench.sweep.stored_plan import has_others, store_plan
 from gpubench.sweep.summary import Summary
@@ -61,7 +63,6 @@ def sweep(
     wait: bool = False,
     find_max_batch: bool = False,
     shard: str | None = None,
-    spare: str | None = None,
     join: bool | None = None,
     agents: Sequence[str] = (),
     network: str | None = None,
@@ -71,10 +72,8 @@ def sweep(
     """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `find_max_batch`: batch
     sizes at the edge of memory are tried, too. `shard`: `2/8`, the part of the plan that is run here. `join`: whether
     others may work through the plan in the same folder; None: where this process is one of several of a SLURM job, or
-    has a part. `spare`: what a SLURM job keeps for its end. `agents`, `network`: how further nodes are reached, and how
-    they reach this one (`node/cluster.py`)."""
+    has a part. `agents`, `network`: how further nodes are reached, and how they reach this one (`node/cluster.py`)."""
     own = None if shard is None else shards.Shard.parse(shard)
-    spare_s = None if spare is None else values.seconds(spare, "--spare")
     node = this_machine()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     results = Results(results_folder(out, experiment))
@@ -164,7 +163,7 @@ def sweep(
                 ):  # heard until everything has been told: at once means at once then, too
                     stop = endings.enter_context(stop_on_signals(at_once(work, view)))
                 if to_run or searched:
-                    work.wall_time = job_time(view.say, spare_s)
+                    work.wall_time = job_time(view.say)
                 if to_run:
                     summary = run(work, planned, view, stop, mode, allow_busy=allow_busy)
                 else:
@@ -258,6 +257,7 @@ def run(
     try:
         with view:
             look_around(work, planned, view, allow_busy=allow_busy)
+            load_tables()  # while torch starts
             if not (prepare(work, planned, view, stop) and await_start(work, planned, view, stop)):
                 return Summary(interrupted=True)
             return run_sweep(work, view, stop, lambda row: emit(row, mode))

@@ -1,51 +1,78 @@
-"""What `gpubench table` does: results folders are read and their tables are printed."""
+"""What `gpubench table` does: results folders are read, and their tables and what these answer are printed."""
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
 
-from gpubench.basics.collector import collector_paused
+from gpubench.analyze.folder import Folder
+from gpubench.analyze.questions import find_best, report_folders
+from gpubench.analyze.view import parse_view
 from gpubench.basics.encodable import encodable
-from gpubench.basics.errors import UnusableError
-from gpubench.commands.opened import all_of, readings, warn
-from gpubench.report import choice as choices
-from gpubench.report import shown as showing
-from gpubench.report import terminal
-from gpubench.report.forms import FORMS
-from gpubench.report.table import COLUMN
+from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.commands.opened import exit_code_of, read_named, warn
+from gpubench.core.report import Report
+from gpubench.export.sheets import list_table_rows
+from gpubench.render import terminal, words
+from gpubench.render.forms import FORMS
+from gpubench.render.json import VERSION, convert
 
 
-@collector_paused()
 def table(
-    folders: Sequence[Path] = (),
+    paths: Sequence[Path] = (),
     *,
     form: str | None = None,
     columns: str | None = None,
     where: Sequence[str] = (),
     sort: str | None = None,
+    why: bool = False,
+    best: bool = False,
 ) -> int:
-    """`gpubench table`. `form`: a name of FORMS. `where`, `sort`: which rows are shown, and in which order."""
-    shown = showing.parse(where, sort)
-    choice = choices.parse(columns, COLUMN) if columns is not None else choices.SHOW
-    found = readings(folders, choice=choice, keep=())
-    code = 0 if all_of(folders, found) else UnusableError.exit_code
-    tables = [table for one in found for table in one.tables]
-    if shown:
-        tables = [shown.of(table) for table in tables]
+    """`gpubench table`. `form`: a name of FORMS. `columns`, `where`, `sort`: what is shown. `why`: every claim besides.
+    `best`: the recommended configuration alone."""
+    if why and (form or best):
+        raise UsageError(f"--why goes with text alone, not with --{form or 'best'}; --json has all claims")
+    if best and form not in (None, "json"):
+        raise UsageError(f"--best is a command, or data with --json; leave --{form} out")
+    view = parse_view(columns, where, sort)
+    folders = read_named(paths)
+    reports = report_folders(folders, view)
     console = Console(highlight=False)
-    if not form:
-        terminal.show(tables, console)
-        return code
-    told = FORMS[form].text(tables)
-    if FORMS[form].is_data:
-        if form == "csv" and shown:  # which has no place for a sentence
-            for one in tables:
-                warn(f"{one.title}: {one.heading[-1]}")
-        sys.stdout.buffer.write(told.encode(errors="replace"))
+    if best:
+        sys.stdout.write(encodable(_write_best(folders, reports, is_json=form == "json"), console.encoding))
+    elif form is None:
+        terminal.show(reports, console, is_why=why)
+    elif FORMS[form].is_data:
+        text = list_table_rows(folders, view).write_csv() if form == "csv" else FORMS[form].write(reports)
+        for report in reports:
+            if form == "csv" and report.selection is not None:  # CSV has no place for a sentence
+                warn(f"{report.name}: {words.describe_selection(report.selection)}")
+        sys.stdout.buffer.write(text.encode(errors="replace"))
     else:
-        sys.stdout.write(encodable(told, console.encoding))
-    return code
+        sys.stdout.write(encodable(FORMS[form].write(reports), console.encoding))
+    return exit_code_of(paths, folders)
+
+
+def _write_best(folders: Sequence[Folder], reports: Sequence[Report], *, is_json: bool) -> str:
+    """A command a table that recommends a configuration. Raises UnusableError where none does."""
+    homes = [folder for folder in folders for _ in folder.tables]
+    best = [
+        (report, fields)
+        for folder, report in zip(homes, reports, strict=True)
+        if (fields := find_best(folder, report)) is not None
+    ]
+    if not best:
+        raise UnusableError("no table recommends a configuration: gpubench table says what is known")
+    commands = [(report, fields, words.best_command(fields)) for report, fields in best]
+    if not is_json:
+        return "".join(f"{command}\n" for *_, command in commands)
+    data = [
+        {"name": report.name, "fields": convert(fields), "command": shlex.split(command)}
+        for report, fields, command in commands
+    ]
+    return json.dumps({"version": VERSION, "best": data}, indent=1, ensure_ascii=False) + "\n"

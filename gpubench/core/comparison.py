@@ -149,7 +149,7 @@ class Comparison:
     shared: int
     """Trials that rest on some of the same processes on both sides."""
     is_same: bool
-    """Whether all rest on the same ones."""
+    """Whether one side is a copy of the other: all trials are on both, ended alike, and rest on the same processes."""
     remedy: Remedy | None
     """What would settle times that are unknown, on both sides."""
 

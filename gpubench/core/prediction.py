@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,22 @@ from gpubench.core.claims import Word
 
 NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
 """Overlap gains up to which jobs run as if one after the other, and from which on they lose nothing."""
+
+
+def find_overlap(gain: float) -> str:
+    """none, some or full: the overlap that a gain tells of, whatever its scatter."""
+    return "none" if gain <= NO_OVERLAP else "full" if gain >= FULL_OVERLAP else "some"
+
+
+def find_overlap_gain(slowdowns: Sequence[float | None]) -> float | None:
+    """How much of the work of n jobs overlaps: 1 is no loss at all, 0 as if one after the other, below 0 even slower.
+
+    None for fewer than two jobs, and where a slowdown is not known.
+    """
+    known = [slowdown for slowdown in slowdowns if slowdown]
+    if len(known) < 2 or len(known) < len(slowdowns):
+        return None
+    return (sum(1 / slowdown for slowdown in known) - 1) / (len(known) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +85,7 @@ class PredictedGroup:
     @property
     def overlap(self) -> str:
         """none, some or full."""
-        gain = self.overlap_gain
-        return "none" if gain <= NO_OVERLAP else "full" if gain >= FULL_OVERLAP else "some"
+        return find_overlap(self.overlap_gain)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

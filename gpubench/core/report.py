@@ -98,6 +98,19 @@ class Warned:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """Which rows are shown, where that was asked for; findings and warnings are of all rows."""
+
+    rows: int
+    """That are shown."""
+    total: int
+    where: tuple[str, ...] = ()
+    """Conditions that they meet, as they were given."""
+    sort: tuple[str, ...] = ()
+    """Columns by which they are sorted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
     """A table with its findings."""
 
@@ -117,6 +130,10 @@ class Report:
     """Row of the summary -> its figures that words need (images_per_s, epoch_time_s, gpu_mem_mib, time_to_top1_s …)."""
     axis: str | None = None
     """The field that is ordered along the rows."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with records and plans of its folder that can't be read, a line each."""
+    selection: Selection | None = None
+    """None: all rows are shown, in their own order."""
 
     @property
     def rows(self) -> Sequence[ReportRow]:

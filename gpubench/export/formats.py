@@ -1,7 +1,7 @@
 """The formats in which `gpubench export` hands results over. Imports nothing heavy.
 
 A new format is an entry here, and a file with a function that makes the bytes of a file from results folders. What is a
-form of the tables alone (`report/forms.py`) is an entry without a function.
+form of reports alone (`render/forms.py`) is an entry without a function.
 """
 
 from __future__ import annotations
@@ -9,17 +9,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.basics.quoted import shown
-from gpubench.report.forms import FORMS, Form
+from gpubench.render.forms import FORMS, Form
 
 if TYPE_CHECKING:
-    from gpubench.report.reading import Kept, Reading
-    from gpubench.report.table import Table
+    from gpubench.analyze.folder import Folder
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,9 +50,9 @@ class Format:
     help: str
     """What it is, in a few words."""
     function: str = ""
-    """Makes the bytes of one file, of all that was read and of what was asked. Empty: `form` does."""
+    """Makes the bytes of one file, of folders and of what was asked. Empty: `form` does."""
     form: Form | None = None
-    """The form of the tables whose text it is."""
+    """The form of reports whose text it is."""
     is_text: bool = True
     """Whether a person may read it on a terminal: then it goes to stdout where no file is named."""
     sheets: bool = False
@@ -65,75 +64,63 @@ class Format:
     extra: str = ""
     """The optional extra of gpubench that brings it."""
 
-    looks_at: tuple[Kept, ...] = ()
-    """What it reads besides rows and tables. Of one that holds a sheet alone, that is only so of the epochs."""
-
-    def keeps(self, asked: Asked) -> tuple[Kept, ...]:
-        """What of the folders is to be kept for it."""
-        return () if self.sheets and asked.sheet != "epochs" else self.looks_at
-
-    @classmethod
-    def of(cls, form: Form) -> Format:
-        """What `gpubench table` prints in this form."""
-        return cls(form=form, suffix=form.suffix, help=form.help)
-
-    def made(self, readings: Sequence[Reading], asked: Asked) -> bytes:
+    def write(self, folders: Sequence[Folder], asked: Asked) -> bytes:
         """The bytes of the file. Raises UnusableError where a package is missing."""
         if self.form is not None:
-            tables = [with_left_out(one, table) for one in readings for table in one.tables]
-            return self.form.text(tables).encode(errors="replace")
+            from gpubench.analyze.questions import report_folders  # imports pandas
+
+            return self.form.write(report_folders(folders)).encode(errors="replace")
         if self.package and importlib.util.find_spec(self.package) is None:
             raise UnusableError(
                 f"this format needs {self.package}, which is not installed: pip install 'gpubench[{self.extra}]'"
             )
         module, name = self.function.split(":")
-        function: Callable[[Sequence[Reading], Asked], bytes] = getattr(importlib.import_module(module), name)
-        return function(readings, asked)
+        function: Callable[[Sequence[Folder], Asked], bytes] = getattr(importlib.import_module(module), name)
+        return function(folders, asked)
 
 
-def with_left_out(one: Reading, table: Table) -> Table:
-    """The table with a line below for each record, or plan, of its folder that can't be read: a file goes further than
-    what was said on stderr."""
-    return replace(table, doubts=(*table.doubts, *one.left_out))
+def write_csv(folders: Sequence[Folder], asked: Asked) -> bytes:
+    """One sheet, in the dialect that was asked for."""
+    from gpubench.export.sheets import SHEETS as MAKERS
+    from gpubench.results.csv_text import DIALECTS
+
+    return MAKERS[asked.sheet](folders).write_csv(DIALECTS[asked.dialect]).encode(errors="replace")
 
 
 FORMATS: Mapping[str, Format] = {
     "csv": Format(
-        function="gpubench.export.csv_file:made",
+        function="gpubench.export.formats:write_csv",
         suffix=".csv",
         help="As CSV.",
         sheets=True,
         dialects=True,
-        looks_at=("epochs",),
     ),
-    "json": Format.of(FORMS["json"]),
-    "md": Format.of(FORMS["markdown"]),
-    "tex": Format.of(FORMS["latex"]),
+    **{
+        name: Format(form=FORMS[form], suffix=FORMS[form].suffix, help=FORMS[form].help)
+        for name, form in (("json", "json"), ("md", "markdown"), ("tex", "latex"))
+    },
     "xlsx": Format(
-        function="gpubench.export.xlsx.file:made",
+        function="gpubench.export.xlsx.file:write",
         suffix=".xlsx",
         help="an Excel workbook with every sheet, and charts",
         is_text=False,
         package="xlsxwriter",
         extra="xlsx",
-        looks_at=("epochs",),
     ),
     "parquet": Format(
-        function="gpubench.export.parquet:made",
+        function="gpubench.export.parquet:write",
         suffix=".parquet",
         help="typed columns for pandas, polars, DuckDB",
         is_text=False,
         sheets=True,
         package="pyarrow",
         extra="parquet",
-        looks_at=("epochs",),
     ),
     "html": Format(
-        function="gpubench.export.page.page:made",
+        function="gpubench.export.page.page:write",
         suffix=".html",
         help="one web page with pictures, which needs no network",
         is_text=False,
-        looks_at=("records", "plans"),
     ),
 }
 """Name -> format, in the order of `--help`."""

@@ -7,21 +7,20 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import parquet
 
+from gpubench.analyze.folder import Folder
 from gpubench.export.formats import Asked
-from gpubench.frames.frame import frame, orders_of
-from gpubench.report.reading import Reading
-from gpubench.report.sheets import SHEETS
+from gpubench.export.sheets import SHEETS, find_orders
 
 
-def made(readings: Sequence[Reading], asked: Asked) -> bytes:
+def write(folders: Sequence[Folder], asked: Asked) -> bytes:
     """One sheet. `unit` and `meaning` stand in the metadata of each field."""
-    sheet = SHEETS[asked.sheet](readings)
-    whole = pa.Table.from_pandas(frame(sheet, orders_of(readings)), preserve_index=False)
-    told = {column.name: {"unit": column.unit, "meaning": column.meaning} for column in sheet.columns}
+    sheet = SHEETS[asked.sheet](folders)
+    table = pa.Table.from_pandas(sheet.to_frame(find_orders(folders)), preserve_index=False)
+    metadata = {column.name: {"unit": column.unit, "meaning": column.meaning} for column in sheet.columns}
     schema = pa.schema(
-        [field.with_metadata(told[field.name]) for field in whole.schema], metadata=whole.schema.metadata
+        [field.with_metadata(metadata[field.name]) for field in table.schema], metadata=table.schema.metadata
     )
     out = pa.BufferOutputStream()
-    parquet.write_table(whole.cast(schema), out, compression="zstd")
-    found: bytes = out.getvalue().to_pybytes()
-    return found
+    parquet.write_table(table.cast(schema), out, compression="zstd")
+    content: bytes = out.getvalue().to_pybytes()
+    return content

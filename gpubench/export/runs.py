@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpubench.analysis.varied import label
-from gpubench.report.reading import Reading
-from gpubench.results.counting import counting
+from gpubench.analyze.folder import Folder
+from gpubench.render.words import name_row
 from gpubench.results.rows import row_of
 from gpubench.results.samples_file import readings
+from gpubench.results.store import Results
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import ENVIRONMENT, EPOCH_COLUMNS, MEASURED, TRIAL
 from gpubench.schema.record import Record
@@ -60,26 +60,31 @@ class TrackedRun:
     log: Path | None
 
 
-def runs(folders: Sequence[Reading], tell: Callable[[str], None]) -> Iterator[TrackedRun]:
+def list_runs(folders: Sequence[Folder], tell: Callable[[str], None]) -> Iterator[TrackedRun]:
     """A run for each attempt that counts, each round by itself, in the order of trials.csv.
 
     `tell`: is given a line for each samples file that is damaged; the readings that can be read are handed over.
     """
-    for reading in folders:
-        varied = {table.name: table.varied for table in reading.tables}
-        for record in counting(reading.records).values():
-            yield _run(reading, record, varied.get(record.experiment, ()), tell)
+    for folder in folders:
+        results = Results(folder.path)
+        varied = {table.name: table.varied for table in folder.tables}
+        for record in folder.records:
+            whole = results.read_whole(record)
+            yield _make_run(folder, results, whole, varied.get(record.experiment, ()), tell)
 
 
-def _run(reading: Reading, record: Record, varied: Sequence[str], tell: Callable[[str], None]) -> TrackedRun:
+def _make_run(
+    folder: Folder, results: Results, record: Record, varied: Sequence[str], tell: Callable[[str], None]
+) -> TrackedRun:
     row = row_of(record)
     began = _seconds(record.started_at)
     took = record.span.finished - record.span.launched if record.span else 0.0
-    parts = [label(row, varied) or str(row.model), *([f"({row.group}, job {row.job})"] if row.job else [])]
+    label = name_row({name: row.value(name) for name in varied}) or str(row.model)
+    parts = [label, *([f"({row.group}, job {row.job})"] if row.job else [])]
     parts += [f"round {record.round}"] if record.round > 1 else []
     fields = {column.name: row.value(column.name) for column in TRIAL}
     facts = {column.name: row.value(column.name) for column in ENVIRONMENT}
-    told = {
+    tags = {
         "trial_id": record.trial_id,
         "config_id": record.config_id,
         "attempt": record.attempt,
@@ -89,13 +94,13 @@ def _run(reading: Reading, record: Record, varied: Sequence[str], tell: Callable
         "group": record.group,
         "job": record.job,
         "doubts": row.doubts,
-        "results": reading.name,
+        "results": folder.name,
         **facts,
     }
     texts = {f"doubt {code}": text for code, text in record.doubts.items()}
-    log = reading.results.log(record.trial_id, record.attempt)
+    log = results.log(record.trial_id, record.attempt)
     return TrackedRun(
-        key=_key(record),
+        key=_make_key(record),
         experiment=record.experiment,
         name=" ".join(parts),
         status=record.status,
@@ -107,16 +112,16 @@ def _run(reading: Reading, record: Record, varied: Sequence[str], tell: Callable
             if value is not None
         },
         figures={name: value for name in FIGURES if (value := _number(row.value(name))) is not None},
-        series={**_epochs(record, began), **_samples(reading, record, began, tell)},
-        tags={name: cell(value) for name, value in told.items() if value not in (None, "")} | texts,
+        series={**_list_epochs(record, began), **_list_samples(results, record, began, tell)},
+        tags={name: cell(value) for name, value in tags.items() if value not in (None, "")} | texts,
         log=log if log.is_file() else None,
     )
 
 
-def _key(record: Record) -> str:
+def _make_key(record: Record) -> str:
     """The trial, the attempt, and of which machine and time it is: no other folder has another attempt so called."""
-    of = (record.machine_key, str(record.environment.get("host")), record.started_at)
-    return f"{record.trial_id}-{record.attempt}-{hashlib.sha256(repr(of).encode()).hexdigest()[:8]}"
+    place = (record.machine_key, str(record.environment.get("host")), record.started_at)
+    return f"{record.trial_id}-{record.attempt}-{hashlib.sha256(repr(place).encode()).hexdigest()[:8]}"
 
 
 def _seconds(local: str) -> float:
@@ -133,26 +138,26 @@ def _number(value: object) -> float | None:
     return float(value)
 
 
-def _epochs(record: Record, began: float) -> dict[str, list[Point]]:
+def _list_epochs(record: Record, began: float) -> dict[str, list[Point]]:
     """Series over the epochs, the one that warms up included: as step 0, as a rule."""
     ends = {window.epoch: window.t1 for window in record.windows}
-    found: dict[str, list[Point]] = {}
+    series: dict[str, list[Point]] = {}
     for epoch in record.epochs:
         number = int(epoch["epoch"])
         after = ends[number] - record.span.launched if record.span and number in ends else 0.0
         for name in OF_EPOCHS:
             if (value := _number(epoch.get(name))) is not None:
-                found.setdefault(f"epoch/{name}", []).append(
+                series.setdefault(f"epoch/{name}", []).append(
                     Point(at=began + after, step=number, value=value)
                 )
-    return found
+    return series
 
 
-def _samples(
-    reading: Reading, record: Record, began: float, tell: Callable[[str], None]
+def _list_samples(
+    results: Results, record: Record, began: float, tell: Callable[[str], None]
 ) -> dict[str, list[Point]]:
     """The readings behind the record."""
-    path = reading.results.part("samples", record.trial_id, record.attempt, "csv")
+    path = results.part("samples", record.trial_id, record.attempt, "csv")
     return {
         f"{metric}/{f'gpu{device}' if device.isdecimal() else device}": [
             Point(at=began + at, step=step, value=value) for step, (at, value) in enumerate(values)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gpubench.basics.words import many
 from gpubench.plan.batch_script import BatchScript, seconds
 from gpubench.plan.estimate import Estimate, words
+from gpubench.plan.wall_time import find_spare
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,11 +54,12 @@ def advice(work: Remaining, script: BatchScript) -> list[str]:
             f"{script.tasks} tasks for {many(work.measurements, 'measurement')}: some would find nothing to do; "
             f"--tasks {work.measurements} is enough"
         )
-    has_s = seconds(script.time) - script.spare_s
-    if work.units and work.longest.seconds > has_s:
+    limit_s = seconds(script.time)
+    spare_s = find_spare(limit_s)
+    if work.units and work.longest.seconds > limit_s - spare_s:
         about = "about" if work.longest.known else "roughly"
         found.append(
             f"--time {script.time} is short: the longest measurement takes {about} {words(work.longest.seconds)}, and "
-            f"{words(script.spare_s)} of a job are kept for its end"
+            f"{words(spare_s)} of a job are kept for its end"
         )
     return found

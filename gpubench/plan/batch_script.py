@@ -67,11 +67,6 @@ class BatchScript:
         return min(SIGNAL_S, math.ceil(seconds(self.time) / SHARE))
 
     @property
-    def spare_s(self) -> int:
-        """What the sweep keeps of a job's time for its end, unless it was told otherwise."""
-        return self.signal_s + RESOLUTION_S
-
-    @property
     def job_name(self) -> str:
         """As sbatch was told, else the experiment's."""
         told = [value_of(one) for one in self.options if name_of(one) in ("--job-name", "-J")]
@@ -99,8 +94,6 @@ class BatchScript:
         given = {SHORT.get(name := name_of(option), name) for option in self.options}
         lines = [_option(name, value) for name, value in own.items() if name not in given]
         sweep = [*self.gpubench, *self.command, "--out", self.results]
-        if not any(word.split("=")[0] == "--spare" for word in self.command):
-            sweep += ["--spare", f"{self.spare_s}s"]
         # The id alone may stand for all tasks of an array.
         me = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if self.is_array else "$SLURM_JOB_ID"
         return "\n".join(

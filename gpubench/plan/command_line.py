@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from gpubench.basics.errors import unknown
 from gpubench.node import environment
 from gpubench.plan import experiment_file
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.options import Options, with_options
-from gpubench.plan.plan import Plan, expand
+from gpubench.plan.options import Options, job_option, with_options
+from gpubench.plan.plan import Job, Plan, expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.values import as_text
+from gpubench.schema import trial
+from gpubench.schema.catalog import VARIANTS
 
 ORDERS = ("given", "random")
+OF_THE_WORK = (
+    "model", "width", "input_size", "num_classes", "variant", "data", "train_images", "precision", "memory_format",
+    "execution", "cudnn_benchmark", "optimizer", "accumulate", "prefetch",
+)  # fmt: skip
+"""Fields of the work, none of where it runs."""
 
 
 def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Experiment:
@@ -46,3 +56,70 @@ def make_plan(experiment: Experiment, machine: environment.Machine, sources: Dis
     device = "cuda" if machine.gpus else "cpu"
     order = order or ("random" if experiment.repeats > 1 else "given")
     return expand(experiment, device=device, sources=sources, order=order, cpus=machine.cpu_count)
+
+
+def fill_fields(
+    options: Options, trials: Iterable[Mapping[str, Any]], usual: Mapping[str, Any]
+) -> dict[str, str]:
+    """Fields of the work that nobody gives, as all stored trials that fit agree in them; as text.
+
+    Whoever asks about copies on a folder of one network means that network, not the built-in experiment's. Of copies
+    whose batch size nobody gives it is those of the trials. `trials`: what each asked for. `usual`: what is taken of a
+    field otherwise.
+    """
+    given = {*options.fields, *(name for text in options.jobs for name in job_option(text))}
+    wanted = {name: options.fields[name].split(",") for name in OF_THE_WORK if name in options.fields}
+    rows = [
+        row
+        for row in trials
+        if all(row.get(name) is None or as_text(row[name]) in texts for name, texts in wanted.items())
+    ]
+    filled: dict[str, Any] = {}
+    for name in OF_THE_WORK:
+        values = {row.get(name) for row in rows}
+        if name not in given and len(values) == 1 and not values & {None, usual[name]}:
+            filled[name] = values.pop()
+    if filled.get("variant") not in (None, *VARIANTS):
+        del filled["variant"]  # a user's own one, which only their file defines
+    for name in set(OF_THE_WORK) - given:
+        rows = [row for row in rows if row.get(name) in (None, filled.get(name, usual[name]))] or rows
+    texts = {name: as_text(value) for name, value in filled.items()}
+    sizes = sorted({row["batch_size"] for row in rows if row.get("batch_size")})
+    if sizes and "batch_size" not in given and not options.jobs:
+        texts["batch_size"] = ",".join(map(str, sizes))
+    return texts
+
+
+def list_options(
+    job: Job, usual: Mapping[str, Any], path: Path | None, options: Options, policy: str
+) -> tuple[str, ...]:
+    """The options of a sweep that measures a job of a group alone.
+
+    `usual`: what a sweep takes of a field that nobody gives. A variant that the file at `path` defines is measured by
+    that file, with the options that were given beside it. `policy`: for images that can't be decoded.
+    """
+    assert job.membership is not None, "a job that runs beside others"
+    if path is not None and job.variant != VARIANTS.get(job.trial.variant):
+        jobs = [part for text in options.jobs for part in ("--job", text)]
+        arguments = [str(path), *_set_fields(options.fields), *jobs, *["--pairs"] * options.pairs]
+    else:
+        fields = vars(job.membership.solo.trial)
+        always = dict.fromkeys(("model", "batch_size", "device"))  # what is left to a sweep may be another
+        defaults = {**usual, **always, **{name: fields[name] for name in ("epochs", "warmup_epochs")}}
+        changed = {name: value for name, value in fields.items() if value != defaults[name]}
+        if fields["gpu_ids"] or not fields["gpus"]:
+            changed.pop("gpus", None)  # others tell it, too
+        is_whole = {name: isinstance(v, float) and v.is_integer() for name, v in changed.items()}
+        arguments = _set_fields(
+            {name: as_text(int(value) if is_whole[name] else value) for name, value in changed.items()}
+        )
+    return (*arguments, *(("--bad-images", "skip") if policy == "skip" else ()))
+
+
+def _set_fields(fields: Mapping[str, str]) -> list[str]:
+    return [part for name, text in fields.items() for part in ("--set", f"{name}={text}")]
+
+
+def list_usual(experiment: Experiment) -> dict[str, Any]:
+    """What a sweep of this experiment takes of a field that nobody gives."""
+    return {**vars(trial.make({})), **experiment.fixed}

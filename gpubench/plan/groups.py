@@ -133,6 +133,39 @@ def label(job: Mapping[str, Any]) -> str:
     return "".join(sign if is_one_line(sign) else " " for sign in text)
 
 
+def name_jobs(trials: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What trials that run together are called: by model, variant, batch and GPUs, and by whatever tells them apart."""
+    following = (
+        *BARE,
+        "strategy",
+        "lr",
+        "gpus",
+        "gpu_ids",
+    )  # told anyway, or following from other fields, mostly
+    apart = [
+        name
+        for name in trials[0]
+        if name not in following and any(trial[name] != trials[0][name] for trial in trials)
+    ]
+    names = []
+    for trial in trials:
+        devices = next((name for name in ("gpu_ids", "gpus") if trial[name]), None)
+        names.append(label({name: trial[name] for name in (*BARE, *apart, *filter(None, [devices]))}))
+    return names
+
+
+def name_group(group: str, jobs: Sequence[Mapping[str, Any]], fields: Iterable[str]) -> str:
+    """A group's name, with those of the fields, but for its copies, that all of its jobs agree in."""
+    same = [
+        f"{name}={as_text(jobs[0][name])}"
+        for name in fields
+        if name != "copies"
+        and jobs[0].get(name) is not None
+        and all(job[name] == jobs[0][name] for job in jobs)
+    ]
+    return f"{group} ({', '.join(same)})" if same else group
+
+
 def _names(jobs: Iterable[Mapping[str, Any]]) -> str:
     return " & ".join(label(job) for job in jobs)
 

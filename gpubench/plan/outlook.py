@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.certainty.power import processes_until
 from gpubench.plan.estimate import words
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, Rounds
+from gpubench.stats.power import find_processes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +51,7 @@ class Ahead:
 
     def _more(self, times: Sequence[float], within_pct: float) -> float:
         known = len(times) > 1
-        enough = processes_until(times, within_pct) if known else FEWEST_FOR_CERTAINTY
+        enough = find_processes(times, within_pct) if known else FEWEST_FOR_CERTAINTY
         return math.inf if enough is None else max(enough, FEWEST_FOR_CERTAINTY) - len(times)
 
 

@@ -8,8 +8,9 @@ from typing import Literal
 
 from gpubench.plan.estimate import Estimate, words
 
-SPARE_S = 30.0
-"""What a batch job keeps for the end of a sweep, unless another time is asked for: its tables are written then."""
+MOST_SPARE_S, SPARE_SHARE = 180.0, 0.1
+"""What a batch job keeps for the end of a sweep: a tenth of its time, three minutes at most. The warning before its
+time limit comes later, and the tables are written then."""
 BROKEN_OFF = 1.5
 """A trial that was stopped after some time takes longer than that: by half, as long as nothing else is known."""
 
@@ -39,6 +40,11 @@ class WallTime:
         if need.seconds <= self.ends_s - now_s or (is_first and not need.known):
             return "begin"
         return "never" if need.known and need.seconds > self.whole_s else "late"
+
+
+def find_spare(limit_s: float) -> float:
+    """Seconds that a job with such a time limit keeps for its end."""
+    return min(MOST_SPARE_S, SPARE_SHARE * limit_s)
 
 
 def at_least(guess: Estimate, broken_off_s: float) -> Estimate:
@@ -92,6 +98,6 @@ class Late:
         one = len(self.never) == 1
         what = "1 trial, which takes" if one else f"{len(self.never)} trials, the longest of which takes"
         return (
-            f"the time limit of {self.job} is too short for {what} about {words(max(self.never.values()))}: without "
-            f"--spare it leaves {words(max(0.0, self.whole_s))}"
+            f"the time limit of {self.job} is too short for {what} about {words(max(self.never.values()))}: it "
+            f"leaves {words(max(0.0, self.whole_s))}"
         )

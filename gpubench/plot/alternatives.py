@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.analysis.alternatives import FIELDS
-from gpubench.analysis.varied import FOLLOWS, label, values
+from gpubench.analyze.series import FOLLOWS
+from gpubench.analyze.versus import FIELDS
 from gpubench.basics.words import clean, listed
 from gpubench.plot.description import Picture, PlottedSeries
-from gpubench.plot.shared import bars, caption, heading, known, name_of, point, rows_of
+from gpubench.plot.shared import bars, caption, heading, name_of, point, text_of
 from gpubench.plot.subject import Subject
+from gpubench.plot.table import different, label
 from gpubench.schema.row import TableRow
 
 COLUMNS = ("epoch_time_s", "cpu_util_pct", "top1_pct")
@@ -18,10 +19,10 @@ COLUMNS = ("epoch_time_s", "cpu_util_pct", "top1_pct")
 def pictures(subject: Subject) -> Sequence[Picture]:
     """One picture for each field whose values are ways to do the same work: a panel for each column that is known."""
     table = subject.table
-    alone = [row for row in rows_of(table) if row.status != "skipped"]
+    alone = [row for row in table.alone if row.status != "skipped"]
     found = []
     for field in FIELDS:
-        if field not in table.varied or len(values(alone, field)) < 2:
+        if field not in table.varied or len(different(alone, field)) < 2:
             continue
         others = [
             name
@@ -34,7 +35,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
         compared = {
             name: rows
             for name, rows in places.items()
-            if len({known(row, field) for row in rows if row.status == "ok"}) > 1
+            if len({text_of(row, field) for row in rows if row.status == "ok"}) > 1
         }
         if compared:
             found.append(_picture(subject, field, compared))
@@ -44,7 +45,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
 def _picture(subject: Subject, field: str, places: dict[str, list[TableRow]]) -> Picture:
     table = subject.table
     rows = [row for members in places.values() for row in members]
-    ways = list(dict.fromkeys(known(row, field) for row in rows))
+    ways = list(dict.fromkeys(text_of(row, field) for row in rows))
     shown = [column for column in COLUMNS if any(row.value(column) is not None for row in rows)]
     panels = []
     for column in shown:
@@ -56,7 +57,7 @@ def _picture(subject: Subject, field: str, places: dict[str, list[TableRow]]) ->
                     point(subject, row, float(place), column)
                     for place, members in enumerate(places.values())
                     for row in members
-                    if known(row, field) == way
+                    if text_of(row, field) == way
                 ),
             )
             for look, way in enumerate(ways)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.analysis.varied import label
 from gpubench.basics.words import clean, listed
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
-from gpubench.plot.shared import caption, figure, rows_of, told
+from gpubench.plot.shared import caption, figure, told
 from gpubench.plot.subject import Subject
+from gpubench.plot.table import label
 from gpubench.schema.row import TableRow
 
 PARTS = {
@@ -26,7 +26,7 @@ SEEN = 0.005
 def pictures(subject: Subject) -> Sequence[Picture]:
     """A bar for each row whose steps were timed in parts."""
     table = subject.table
-    rows = [row for row in rows_of(table) if row.status == "ok" and row.forward_ms is not None]
+    rows = [row for row in table.alone if row.status == "ok" and row.forward_ms is not None]
     if not rows:
         return ()
     steps = {id(row): sum(max(0.0, row.value(part) or 0) for part in PARTS) for row in rows}

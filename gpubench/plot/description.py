@@ -24,6 +24,8 @@ MARKED_DOUBTS, SOME_DOUBTS = "!: doubts", "Some rows have doubts"
 """How the sentence on doubts begins where points are marked, and for whoever has no such mark."""
 GO_ON = "Intervals that leave the picture go on."
 """Said where an axis ends before an interval does."""
+DOUBTED = "!"
+"""Marks what has doubts."""
 IN_TABLE = "gpubench table says them."
 """How that sentence ends where the doubts themselves stand elsewhere."""
 ALL_IN_TABLE = "gpubench table has them all, and --where chooses."
@@ -170,8 +172,8 @@ class Picture:
     legend: str = ""
     """What the series differ in, as a title of the legend; empty: their names say it."""
     caption: tuple[str, ...]
-    """Paragraphs below: what is drawn and what its marks mean; the configuration; on which hardware, with which
-    versions. A page that tells the last two elsewhere shows the first one."""
+    """Paragraphs below: what is drawn and what its marks mean; what all rows have, on which hardware, with which
+    versions. A page that tells the last elsewhere shows the first one."""
 
     @property
     def title(self) -> str:

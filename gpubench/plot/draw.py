@@ -1,4 +1,4 @@
-"""One picture of results folders or of a table, for notebooks: `draw(readings).savefig("x.svg")`."""
+"""One picture of results folders, for notebooks: `draw(folders).savefig("x.svg")`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import importlib.util
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gpubench.analyze.folder import Folder
 from gpubench.basics.errors import UnusableError, unknown
 from gpubench.plot.pictures import PICTURES, described
-from gpubench.plot.subject import Subject, subjects
-from gpubench.report.reading import Reading
-from gpubench.report.table import Table
+from gpubench.plot.subject import subjects
 
 if TYPE_CHECKING:
     from gpubench.plot.paper.figure import Drawing
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 PACKAGE, EXTRA = "matplotlib", "plot"
 
 
-def draw(what: Sequence[Reading] | Reading | Table, name: str | None = None) -> Drawing:
+def draw(folders: Sequence[Folder], name: str | None = None) -> Drawing:
     """The first picture of this kind (a key of PICTURES; None: the main one) that there is, as a matplotlib Figure.
 
     Of several folders, that of the first one that has such a picture.
@@ -30,12 +29,9 @@ def draw(what: Sequence[Reading] | Reading | Table, name: str | None = None) -> 
     need_matplotlib()
     from gpubench.plot.paper.figure import drawn
 
-    if isinstance(what, Table):
-        of = [Subject(table=what)]
-    else:
-        of = [one for reading in ([what] if isinstance(what, Reading) else what) for one in subjects(reading)]
+    found = [subject for folder in folders for subject in subjects(folder, is_named=len(folders) > 1)]
     for kind in PICTURES if name is None else (name,):
-        for subject in of:
+        for subject in found:
             for picture in described(subject, [kind]):
                 return drawn(picture)
     raise UnusableError(why_none([name] if name else []))

@@ -21,13 +21,12 @@ from gpubench.plot.shared import (
     caption,
     far_apart,
     interval_of,
-    known,
     log_axis,
     name_of,
     names_of,
     point,
-    rows_of,
     short,
+    text_of,
     title_of,
     told,
     y_axis,
@@ -43,7 +42,7 @@ WORK = ("model", "input_size", "num_classes", "data")
 def pictures(subject: Subject) -> Sequence[Picture]:
     """One panel: a point for each row, the front joined by a line."""
     table = subject.table
-    rows = [row for row in rows_of(table) if row.status == "ok" and row.energy_j and row.epoch_time_s]
+    rows = [row for row in table.alone if row.status == "ok" and row.energy_j and row.epoch_time_s]
     if len(rows) < FEWEST or len({row.images_per_epoch for row in rows}) > 1:
         return ()
     found = along(table)
@@ -55,12 +54,11 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             "",
         )
     else:
-        axis, by_name = found
-        legend, names = names_of(by_name)
+        own, keys, lines = found
+        legend, names = names_of(keys)
         there = {id(row) for row in rows}
-        groups = [[row for row in members if id(row) in there] for members in by_name.values()]
-        own = axis
-    works = {id(row): tuple(known(row, field) for field in WORK) for row in rows}
+        groups = [[row for row in members if id(row) in there] for members in lines]
+    works = {id(row): tuple(text_of(row, field) for field in WORK) for row in rows}
     if len(set(works.values())) == len(rows):
         return ()  # each does other work: nobody chooses between them
     by_work: dict[tuple[str, ...], list[TableRow]] = {}
@@ -141,6 +139,6 @@ def _point(subject: Subject, row: TableRow, own: str, *, best: bool) -> PlottedP
     )
     return replace(
         made,
-        label=known(row, own) if own else "",
+        label=text_of(row, own) if own else "",
         told=told(subject, row, "energy_j", "epoch_time_s"),
     )

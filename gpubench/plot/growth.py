@@ -10,11 +10,10 @@ from gpubench.plot.shared import (
     along,
     caption,
     fields_without,
-    known,
     name_of,
     names_of,
     over,
-    rows_of,
+    text_of,
 )
 from gpubench.plot.subject import Subject
 from gpubench.schema.row import TableRow
@@ -29,15 +28,14 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     found = along(table)
     if found is None:
         return ()
-    axis, by_name = found
+    axis, keys, lines = found
     if axis == "gpus" or not any(
-        sum(row.status == "ok" and row.epoch_time_s is not None for row in rows) >= FEWEST
-        for rows in by_name.values()
+        sum(row.status == "ok" and row.epoch_time_s is not None for row in rows) >= FEWEST for rows in lines
     ):
         return ()
-    legend, names = names_of(by_name)
+    legend, names = names_of(keys)
     memory = next(
-        (one for one in ("gpu_mem_mib", "host_mem_mib") if any(r.value(one) for r in rows_of(table))), None
+        (one for one in ("gpu_mem_mib", "host_mem_mib") if any(r.value(one) for r in table.alone)), None
     )
     columns = ["epoch_time_s", *([memory] if memory else [])]
     what = "Epoch time and memory" if memory else "Epoch time"
@@ -48,12 +46,12 @@ def pictures(subject: Subject) -> Sequence[Picture]:
             experiment=table.name,
             of=table.title,
             shows=f"{what.lower()} over {by}",
-            panels=over(subject, axis, names, by_name.values(), columns),
+            panels=over(subject, axis, names, lines, columns),
             legend=legend if fields_without(table, axis) else "",
             caption=caption(
                 table,
-                f"{what} over {by}{_moved(table.varied, axis, by_name.values())}.",
-                [row for rows in by_name.values() for row in rows],
+                f"{what} over {by}{_moved(table.varied, axis, lines)}.",
+                [row for rows in lines for row in rows],
             ),
         ),
     )
@@ -63,6 +61,6 @@ def _moved(fields: Sequence[str], axis: str, series: Iterable[Sequence[TableRow]
     """Which other fields change along a curve."""
     every = list(series)
     moved = [
-        f for f in fields if f != axis and any(len({known(row, f) for row in rows}) > 1 for rows in every)
+        f for f in fields if f != axis and any(len({text_of(row, f) for row in rows}) > 1 for rows in every)
     ]
     return f", along which {listed(moved)} {'move' if len(moved) > 1 else 'moves'}" if moved else ""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
 from gpubench.plot.description import Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries
 from gpubench.plot.shared import caption, figure
 from gpubench.plot.subject import Subject
-from gpubench.report.table import Table
+from gpubench.plot.table import PlotTable, label
 from gpubench.schema.record import Record
 from gpubench.schema.row import TableRow, replace
 
@@ -23,10 +22,11 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     by_trial = {record.trial_id: record for record in subject.records if record.round == 1}
     rows: list[TableRow] = []
     series: list[PlottedSeries] = []
-    for look, row in enumerate(row for row in table.rows if not row.group):
-        runs = row.runs or (row,)
+    for look, row in enumerate(table.alone):
         curves = [
-            _curve(by_trial[run.trial_id], row, _name(table, row)) for run in runs if run.trial_id in by_trial
+            _curve(by_trial[trial], row, _name(table, row))
+            for trial in table.trial_ids[id(row)]
+            if trial in by_trial
         ]
         first = next((curve for curve in curves if curve), None)
         if first:
@@ -73,7 +73,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     )
 
 
-def _name(table: Table, row: TableRow) -> str:
+def _name(table: PlotTable, row: TableRow) -> str:
     return clean(label(row, table.varied)) or table.name
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpubench.basics.words import listed
 from gpubench.plot import alternatives, growth, scaling
 from gpubench.plot.description import Picture
-from gpubench.plot.shared import caption, name_of, places, rows_of
+from gpubench.plot.shared import caption, name_of, places
 from gpubench.plot.subject import Subject
 
 COLUMNS = ("epoch_time_s", "gpu_mem_mib", "cpu_util_pct", "top1_pct")
@@ -18,7 +18,7 @@ FEWEST, MOST = 2, 60
 def pictures(subject: Subject) -> Sequence[Picture]:
     """A panel for each column that two rows have; none where another picture sets these rows side by side."""
     table = subject.table
-    rows = [row for row in rows_of(table) if row.status not in ("missing", "skipped")]
+    rows = [row for row in table.alone if row.status not in ("missing", "skipped")]
     if any(row.group for row in table.rows) or not FEWEST <= len(rows) <= MOST:
         return ()
     if any(kind.pictures(subject) for kind in (growth, scaling, alternatives)):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from gpubench.analysis.alike import DEVICES, devices
-from gpubench.analysis.scaling import Comparison, comparisons, named
-from gpubench.analysis.varied import together
+from gpubench.analyze.series import DEVICES
 from gpubench.basics.words import clean
 from gpubench.plot.description import (
     ALL_IN_TABLE,
@@ -24,7 +21,6 @@ from gpubench.plot.shared import (
     fields_without,
     figure,
     point,
-    rows_of,
     short,
     title_of,
     told,
@@ -32,8 +28,7 @@ from gpubench.plot.shared import (
 )
 from gpubench.plot.style import COLOURS
 from gpubench.plot.subject import Subject
-from gpubench.report.table import Table
-from gpubench.schema.row import TableRow
+from gpubench.plot.table import DevicesCompared, count_devices, name_device, name_devices
 
 MOST = len(COLOURS)
 """Lines that can be told apart in one panel."""
@@ -43,7 +38,7 @@ MOST = len(COLOURS)
 class _Line:
     """One line of the picture."""
 
-    of: Sequence[Comparison]
+    of: Sequence[DevicesCompared]
     """By ascending devices, the baseline first."""
     ways: tuple[str, ...]
     """How its work is shared: `weak`, `ddp`."""
@@ -56,16 +51,14 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     """A line for each baseline, and for strong and weak scaling of it; where these are many, a panel for each way to
     share the work."""
     table = subject.table
-    found = compared(table)
+    found = table.compared
     if not found:
         return ()
-    alone = rows_of(table)
-    rows = {id(row): row for row in alone}
     column = _column(found)
     measure = "Throughput" if column == "images_per_s" else "Speedup"
-    device = "rank" if all(row.device == "cpu" for row in alone) else "GPU"
+    device = name_device(table.alone)
     others = fields_without(table, *DEVICES, "batch_size", "strategy", "gpu_ids", "workers", "cpus", "lr")
-    lines = _drawn(subject, found, rows, column, device, others)
+    lines = _drawn(subject, found, column, device, others)
     apart = len(lines) > MOST
     parts = [list(same) for _, same in groupby(sorted(lines, key=_ways), key=_ways)] if apart else [lines]
     shown = [_spread(part) for part in parts]
@@ -77,11 +70,11 @@ def pictures(subject: Subject) -> Sequence[Picture]:
                 PlottedSeries(name=named[id(line)], look=looks[named[id(line)]], points=line.points)
                 for line in part
             ),
-            *_ideals(part, float(max(devices(one.row) for one in found))),
+            *_ideals(part, float(max(count_devices(one.row) for one in found))),
         )
         for part in shown
     ]
-    counts = sorted({float(devices(one.row)) for one in found})
+    counts = sorted({float(count_devices(one.row)) for one in found})
     x = PlottedAxis(title=f"{device}s", from_zero=False, ticks=tuple(counts))
     y = y_axis(title_of(column), [one for part in series for one in part], logarithm=False)
     left_out = len(lines) - sum(map(len, shown))
@@ -105,17 +98,13 @@ def pictures(subject: Subject) -> Sequence[Picture]:
                 table,
                 f"{few}{measure} over {device}s; dashed: ideal, as much from each {device} as in the baseline. Strong: "
                 f"the same global batch; weak: the same batch a {device}.",
-                list(
-                    {
-                        id(r): r for each in found for r in (rows[id(each.row)], rows[id(each.baseline)])
-                    }.values()
-                ),
+                list({id(row): row for each in found for row in (each.row, each.baseline)}.values()),
             ),
         ),
     )
 
 
-def _column(found: Sequence[Comparison]) -> str:
+def _column(found: Sequence[DevicesCompared]) -> str:
     """Images a second of one baseline; else what each baseline is multiplied by, for which one ideal line will do."""
     baselines = {id(one.baseline) for one in found}
     return "images_per_s" if len(baselines) == 1 and all(one.row.images_per_s for one in found) else "speedup"
@@ -123,8 +112,7 @@ def _column(found: Sequence[Comparison]) -> str:
 
 def _drawn(
     subject: Subject,
-    found: Sequence[Comparison],
-    rows: Mapping[int, TableRow],
+    found: Sequence[DevicesCompared],
     column: str,
     device: str,
     others: Sequence[str],
@@ -147,8 +135,7 @@ def _drawn(
             ways=ways,
             names=told,
             points=tuple(
-                compared_point(subject, rows[id(each.row)], each, float(devices(each.row)), column)
-                for each in line
+                compared_point(subject, each, float(count_devices(each.row)), column) for each in line
             ),
         )
         for line, (ways, told) in zip(grouped, names(fields), strict=True)
@@ -156,14 +143,14 @@ def _drawn(
 
 
 def _names(
-    line: Sequence[Comparison], device: str, fields: Sequence[str], *, of_baseline: bool
+    line: Sequence[DevicesCompared], device: str, fields: Sequence[str], *, of_baseline: bool
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """`weak`, `ddp`; and `128 a GPU`, `against single on 1 GPU`. `of_baseline`: by the batch size of the baseline,
     which lines of strong and of weak scaling have in common."""
     last = line[-1]
     batch = last.row.batch_size or 0
-    share = f"{batch // devices(last.row)} a {device}" if last.kind == "weak" else f"batch {batch}"
-    against = clean(f"against {named(last.baseline, device)}")
+    share = f"{batch // count_devices(last.row)} a {device}" if last.kind == "weak" else f"batch {batch}"
+    against = clean(f"against {name_devices(last.baseline, device)}")
     more = [clean(short(last.row, fields))] if short(last.row, fields) else []
     ways = (str(last.kind), *([clean(str(last.row.strategy))] if last.row.strategy else []))
     return ways, (*more, against, f"batch {last.baseline.batch_size}") if of_baseline else (
@@ -197,7 +184,7 @@ def _named(lines: Sequence[_Line], *, apart: bool) -> tuple[str, dict[int, str]]
 def _ideals(lines: Sequence[_Line], most: float) -> list[PlottedSeries]:
     """As much from each device as in the baseline: a line for each height at which baselines lie."""
     starts = {
-        (p.x, p.y) for line in lines for p in line.points if p.y and p.x == devices(line.of[0].baseline)
+        (p.x, p.y) for line in lines for p in line.points if p.y and p.x == count_devices(line.of[0].baseline)
     }
     return [
         PlottedSeries(
@@ -209,23 +196,15 @@ def _ideals(lines: Sequence[_Line], most: float) -> list[PlottedSeries]:
     ]
 
 
-def compared(table: Table) -> Sequence[Comparison]:
-    """The rows on more devices beside those on fewer, and these themselves; none where all have equally many."""
-    if "speedup" not in {column.name for column in table.columns}:
-        return ()  # rows that are there because jobs are compared with them, not with each other
-    found = comparisons(rows_of(table), together(table.axes, *DEVICES), together(table.axes, "batch_size"))
-    return found if len({devices(one.row) for one in found}) > 1 else ()
+def _lines(found: Sequence[DevicesCompared]) -> list[list[DevicesCompared]]:
+    """DevicesCompareds of one kind with one baseline and one way to share the work."""
 
-
-def _lines(found: Sequence[Comparison]) -> list[list[Comparison]]:
-    """Comparisons of one kind with one baseline and one way to share the work."""
-
-    def of(one: Comparison) -> tuple[str, int, str]:
+    def of(one: DevicesCompared) -> tuple[str, int, str]:
         return (one.kind, id(one.baseline), str(one.row.strategy))
 
     order = {id(one): number for number, one in enumerate(found)}
     lines = []
-    by_base: dict[tuple[str, int], list[Comparison]] = {}
+    by_base: dict[tuple[str, int], list[DevicesCompared]] = {}
     for one in found:
         by_base.setdefault((one.kind, id(one.baseline)), []).append(one)
     for members in by_base.values():
@@ -235,20 +214,18 @@ def _lines(found: Sequence[Comparison]) -> list[list[Comparison]]:
     return sorted(lines, key=lambda line: order[id(line[-1])])
 
 
-def _count(one: Comparison) -> int:
-    return devices(one.row)
+def _count(one: DevicesCompared) -> int:
+    return count_devices(one.row)
 
 
-def compared_point(
-    subject: Subject, row: TableRow, one: Comparison, x: float, column: str = "speedup"
-) -> PlottedPoint:
+def compared_point(subject: Subject, one: DevicesCompared, x: float, column: str = "speedup") -> PlottedPoint:
     """A row's figure at `x`, its speedup that of this comparison."""
-    made = point(subject, row, x, column)
-    if column != "speedup" or one.speedup == row.speedup:
+    made = point(subject, one.row, x, column)
+    if column != "speedup" or one.speedup == one.row.speedup:
         return made
     # The table tells the row's speed-up over another baseline, and its interval is of that one.
-    ratio = one.ratio
-    ends = (ratio.low, ratio.high) if ratio and math.isfinite(ratio.high) else (None, None)
-    within = "" if ends[0] is None or ends[1] is None else f" (95 %: {figure(ends[0])} to {figure(ends[1])})"
-    said = told(subject, row, also=[f"speedup {figure(one.speedup)}{within}"])
-    return replace(made, y=one.speedup, low=ends[0], high=ends[1], written="", told=said)
+    within = (
+        "" if one.low is None or one.high is None else f" (95 %: {figure(one.low)} to {figure(one.high)})"
+    )
+    said = told(subject, one.row, also=[f"speedup {figure(one.speedup)}{within}"])
+    return replace(made, y=one.speedup, low=one.low, high=one.high, written="", told=said)

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpubench.analysis.growth import moves_with, ordered_axis, series
-from gpubench.analysis.varied import label
 from gpubench.basics.words import UNKNOWN, WORDS, clean, listed, many, number
 from gpubench.plan.groups import BARE
 from gpubench.plot.description import (
@@ -23,8 +21,7 @@ from gpubench.plot.description import (
 )
 from gpubench.plot.limits import WIDEST
 from gpubench.plot.subject import Subject
-from gpubench.report.heading import hardware
-from gpubench.report.table import COLUMN, Table
+from gpubench.plot.table import COLUMN, INTERVALS, PlotTable, known, label
 from gpubench.schema.cell import cell
 from gpubench.schema.row import Row, TableRow
 from gpubench.schema.trial_fields import ABOUT
@@ -85,7 +82,7 @@ def point(subject: Subject, row: TableRow, x: float, column: str, **more: Any) -
         high=high,
         status=row.status,
         doubtful=bool(row.doubts),
-        written="" if value is None else subject.written.get(id(row), {}).get(column, ""),
+        written="" if value is None else subject.table.written.get(id(row), {}).get(column, ""),
         told=told(subject, row, column),
         **more,
     )
@@ -94,9 +91,9 @@ def point(subject: Subject, row: TableRow, x: float, column: str, **more: Any) -
 def told(subject: Subject, row: TableRow, *columns: str, also: Sequence[str] = ()) -> tuple[str, ...]:
     """What the row is, these figures of it as the table writes them, what is `also` said of it, and what is wrong with
     it: a line each."""
-    said = [f"job {row.job} of {subject.groups[id(row)]}"] if id(row) in subject.groups else []
+    said = [f"job {row.job} of {names[id(row)]}"] if id(row) in (names := subject.table.group_names) else []
     said += [
-        f"{heading(field)} {known(row, field)}"
+        f"{heading(field)} {text_of(row, field)}"
         for field in subject.table.varied
         if row.value(field) is not None
     ]
@@ -112,12 +109,11 @@ def told(subject: Subject, row: TableRow, *columns: str, also: Sequence[str] = (
 
 def _figure(subject: Subject, row: TableRow, column: str) -> str:
     """`epoch time 2.06 s (95 %: 1.98 to 2.14)`."""
-    written = subject.written.get(id(row), {}).get(column) or figure(float(row.value(column)))
+    cell_text = subject.table.written.get(id(row), {}).get(column) or figure(float(row.value(column)))
+    written = cell_text.partition(" ±")[0].partition(" (")[0]  # without the interval, which follows the unit
     said = f"{name_of(column)} {written} {COLUMN[column].unit}".rstrip()
     low, high = interval_of(row, column)
-    if low is None or high is None or "(" in written:
-        return said
-    return f"{said} (95 %: {figure(low)} to {figure(high)})"
+    return said if low is None or high is None else f"{said} (95 %: {figure(low)} to {figure(high)})"
 
 
 def figure(value: float) -> str:
@@ -138,11 +134,9 @@ def interval_of(row: TableRow, column: str) -> tuple[float | None, float | None]
     elif column == "energy_j":
         ends = _over(images, joules)
     else:
-        stem, _, unit = column.rpartition("_") if column.endswith(("_s", "_pct")) else (column, "", "")
-        names = [f"{stem}_{end}{f'_{unit}' if unit else ''}" for end in ("low", "high")]
-        if not all(name in COLUMN for name in names):
+        if column not in INTERVALS:
             return None, None
-        low, high = (row.value(name) for name in names)
+        low, high = (row.value(name) for name in INTERVALS[column])
         ends = low, high
     if ends[0] is None or ends[1] is None or not all(math.isfinite(end) for end in ends if end is not None):
         return None, None
@@ -156,28 +150,24 @@ def _over(images: int | None, ends: tuple[float | None, float | None]) -> tuple[
     return images / ends[1], images / ends[0]
 
 
-def along(table: Table) -> tuple[str, Mapping[tuple[tuple[str, Any], ...], list[TableRow]]] | None:
+Key = tuple[tuple[str, Any], ...]
+"""The fields that tell a series from others, with its values."""
+
+
+def along(table: PlotTable) -> tuple[str, list[Key], list[list[TableRow]]] | None:
     """The table's ordered axis and its series of rows of trials alone, each in order; None where there is no axis.
 
-    None, too, where the rows are there only because jobs are compared with them.
+    None, too, where nothing grows, as where the rows are there only because jobs are compared with them.
     """
-    axis = ordered_axis(table.axes, table.trials)
-    if axis is None:
+    axis, alone = table.table.axis, table.alone
+    if axis is None or (all(row.before is None and row.status == "ok" for row in alone)):
         return None
-    alone = [row for row in table.rows if not row.group]
-    if not any(row.before is not None for row in alone) and all(row.status == "ok" for row in alone):
-        return None
-    tied = moves_with(axis, table.axes, table.trials)
-    found = {
-        name: sorted(rows, key=lambda row: float(row.value(axis)))
-        for name, rows in series([row for row in alone if row.value(axis) is not None], axis, tied).items()
-    }
-    return axis, found
+    found = table.series(axis)
+    return axis, [key for key, _ in found], [rows for _, rows in found]
 
 
-def names_of(keys: Iterable[tuple[tuple[str, Any], ...]]) -> tuple[str, list[str]]:
+def names_of(keys: Sequence[Key]) -> tuple[str, list[str]]:
     """What series differ in, where that is one field, and a name for each."""
-    keys = list(keys)
     fields = {field for key in keys for field, _ in key}
     if len(fields) == 1:
         (field,) = fields
@@ -284,25 +274,15 @@ def log_axis(title: str, top: float | None = None) -> PlottedAxis:
     )
 
 
-def caption(table: Table, drawn: str, rows: Sequence[TableRow], *, intervals: bool = True) -> tuple[str, ...]:
-    """The paragraphs below a picture: what it shows and what its marks mean; the configuration; the hardware.
+def caption(
+    table: PlotTable, drawn: str, rows: Sequence[TableRow], *, intervals: bool = True
+) -> tuple[str, ...]:
+    """The paragraphs below a picture: what it shows and what its marks mean; what its rows were measured on.
 
     `intervals`: whether it has figures that may have one.
     """
     said = [drawn, _bars(rows) if intervals else "", _ended(rows, table.varied), _doubts(rows)]
-    return (" ".join(one for one in said if one), *(_sentence(line) for line in _where(table) if line))
-
-
-def _where(table: Table) -> list[str]:
-    """What was the same for all rows, and on what hardware they were measured: two lines of the table's heading."""
-    machine = clean(hardware(table.trials))
-    before = table.heading[: table.heading.index(machine)] if machine in table.heading else ()
-    configured = [line for line in before[-1:] if not line.endswith("?")]
-    return [*configured, machine]
-
-
-def _sentence(text: str) -> str:
-    return f"{text}." if text and not text.endswith(".") else text
+    return " ".join(one for one in said if one), f"{table.facts}."
 
 
 def _bars(rows: Sequence[TableRow]) -> str:
@@ -350,12 +330,7 @@ def _doubts(rows: Sequence[TableRow]) -> str:
     return f"{who} ({', '.join(codes)}); {IN_TABLE}"
 
 
-def rows_of(table: Table) -> list[TableRow]:
-    """The rows of trials alone."""
-    return [row for row in table.rows if not row.group]
-
-
-def fields_without(table: Table, *fields: str) -> list[str]:
+def fields_without(table: PlotTable, *fields: str) -> list[str]:
     """The fields in which rows differ, but for these."""
     return [field for field in table.varied if field not in fields]
 
@@ -363,11 +338,11 @@ def fields_without(table: Table, *fields: str) -> list[str]:
 def short(row: Row, fields: Sequence[str]) -> str:
     """A row by these fields: `crop-resize 32 gpus=2`."""
     parts = [
-        known(row, f) if f in BARE else f"{f}={known(row, f)}" for f in fields if row.value(f) is not None
+        text_of(row, f) if f in BARE else f"{f}={text_of(row, f)}" for f in fields if row.value(f) is not None
     ]
     return " ".join(parts)
 
 
-def known(row: Row, field: str) -> str:
+def text_of(row: Row, field: str) -> str:
     """The value of a field as text."""
-    return clean(cell(row.value(field))) or UNKNOWN
+    return clean(cell(known(row, field))) or UNKNOWN

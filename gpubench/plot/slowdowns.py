@@ -9,7 +9,6 @@ from gpubench.basics.words import clean
 from gpubench.plot.description import Picture, PlottedPoint, PlottedSeries
 from gpubench.plot.shared import bars, caption, point, short, told
 from gpubench.plot.subject import Subject
-from gpubench.report.groups import gathered
 from gpubench.schema.row import TableRow
 
 ALONE = 1.0
@@ -21,18 +20,15 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     jobs = [row for row in table.rows if row.group]
     if not any(row.slowdown is not None and row.status == "ok" for row in jobs):
         return ()
-    groups = gathered(jobs, table.axes)
-    rows = {id(row): row for row in jobs}
     places: list[str] = []
     measured: list[PlottedPoint] = []
     predicted: list[PlottedPoint] = []
-    for group in groups:
-        for one in group.rows:
-            row = rows[id(one)]
-            mine = [field for field in table.varied if len({str(r.value(field)) for r in group.rows}) > 1]
+    for name, members in table.groups:
+        mine = [field for field in table.varied if len({str(row.value(field)) for row in members}) > 1]
+        for row in members:
             job = ": ".join(part for part in (clean(row.job or ""), short(row, mine)) if part)
             place = float(len(places))
-            places.append(job if one is not group.rows[0] else f"{clean(group.label)}\n{job}")
+            places.append(job if row is not members[0] else f"{name}\n{job}")
             measured.append(_point(subject, row, place))
             if row.predicted_slowdown is not None:
                 predicted.append(PlottedPoint(name=measured[-1].name, x=place, y=row.predicted_slowdown))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
-from gpubench.report.groups import names_of_groups
-from gpubench.report.reading import Reading
-from gpubench.report.table import Table
-from gpubench.results.counting import counting
+from gpubench.analyze.folder import Folder
+from gpubench.plot.table import PlotTable, lay_out
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
@@ -22,7 +19,7 @@ def _nobody(line: str) -> None:
 class Subject:
     """One experiment's table with its records."""
 
-    table: Table
+    table: PlotTable
     results: Results | None = None
     """Where its samples lie; None: nobody knows, and what needs records is not drawn."""
     records: Sequence[Record] = ()
@@ -30,27 +27,14 @@ class Subject:
     tell: Callable[[str], None] = _nobody
     """Is given a line for each file of samples that is damaged."""
 
-    @cached_property
-    def written(self) -> Mapping[int, Mapping[str, str]]:
-        """The id of each row -> column -> its cell, as the table writes it."""
-        names = [column.name for column in self.table.columns]
-        return {
-            id(row): dict(zip(names, cells, strict=True))
-            for row, cells in zip(self.table.rows, self.table.cells, strict=True)
-        }
 
-    @cached_property
-    def groups(self) -> Mapping[int, str]:
-        """The id of each row of a group -> what its group is called."""
-        return names_of_groups(self.table.rows, self.table.axes)
-
-
-def subjects(reading: Reading, tell: Callable[[str], None] = _nobody) -> list[Subject]:
-    """One for each table of a results folder. `tell`: as of a Subject."""
-    found = list(counting(reading.records).values())
+def subjects(
+    folder: Folder, tell: Callable[[str], None] = _nobody, *, is_named: bool = False
+) -> list[Subject]:
+    """One for each table of a results folder. `tell`: as of a Subject; `is_named`: as of `lay_out`."""
     made = []
-    for table in reading.tables:
-        mine = {row.trial_id for row in table.trials}
-        records = tuple(record for record in found if record.trial_id in mine)
-        made.append(Subject(table=table, results=reading.results, records=records, tell=tell))
+    for table in lay_out(folder, is_named=is_named):
+        mine = set(table.runs["trial_id"])
+        records = tuple(record for record in folder.records if record.trial_id in mine)
+        made.append(Subject(table=table, results=Results(folder.path), records=records, tell=tell))
     return made

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.analysis.varied import label
 from gpubench.basics.words import clean, listed, many
 from gpubench.plot.description import Picture
-from gpubench.plot.shared import along, caption, names_of, over, places, rows_of
+from gpubench.plot.shared import along, caption, names_of, over, places
 from gpubench.plot.subject import Subject
+from gpubench.plot.table import label
 from gpubench.schema.row import TableRow
 from gpubench.schema.top1_crossing import CONFIRMED
 
@@ -22,7 +22,7 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     intervals over them.
     """
     table = subject.table
-    asked = [row for row in rows_of(table) if row.until_top1]
+    asked = [row for row in table.alone if row.until_top1]
     time = CROSSING if any(row.top1_crossing_low_s is not None for row in asked) else TIME
     shown = [column for column in (time, ENERGY) if any(row.value(column) is not None for row in asked)]
     if not shown:
@@ -32,9 +32,9 @@ def pictures(subject: Subject) -> Sequence[Picture]:
     if found is None:
         panels, legend = places(subject, asked, shown), ""
     else:
-        axis, by_name = found
-        legend, names = names_of(by_name)
-        panels = over(subject, axis, names, by_name.values(), shown)
+        axis, keys, lines = found
+        legend, names = names_of(keys)
+        panels = over(subject, axis, names, lines, shown)
     said = f"Training until {targets} top-1: first epoch included, evaluation not."
     return (
         Picture(

@@ -6,13 +6,12 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpubench.analysis.varied import label
 from gpubench.basics.words import clean
 from gpubench.plot import style
 from gpubench.plot.description import SHADED, Panel, Picture, PlottedAxis, PlottedPoint, PlottedSeries, Shade
 from gpubench.plot.shared import PERCENT, caption
 from gpubench.plot.subject import Subject
-from gpubench.report.table import Table
+from gpubench.plot.table import PlotTable, label
 from gpubench.results.samples_file import Samples, readings
 from gpubench.schema.epoch_times import STEADY
 from gpubench.schema.record import Record
@@ -47,8 +46,9 @@ METRICS = (
 
 def pictures(subject: Subject) -> Sequence[Picture]:
     """That of the first trial that ended ok and has samples."""
+    places = {trial: place for place, trial in enumerate(dict.fromkeys(subject.table.runs["trial_id"]))}
     ended = [one for one in subject.records if one.status == "ok" and one.round == 1]
-    for record in sorted(ended, key=lambda one: _place(subject.table, one)):
+    for record in sorted(ended, key=lambda one: places[one.trial_id]):
         if found := of_record(subject, record):
             return (found,)
     return ()
@@ -59,15 +59,11 @@ def of_record(subject: Subject, record: Record, part: str = "") -> Picture | Non
     if subject.results is None:
         return None
     path = subject.results.part("samples", record.trial_id, record.attempt, "csv")
-    return described(subject.table, record, readings(path, record, subject.tell), part)
+    samples = readings(path, record, subject.tell)
+    return described(subject.table, subject.results.read_whole(record), samples, part) if samples else None
 
 
-def _place(table: Table, record: Record) -> int:
-    ids = [row.trial_id for row in table.trials]
-    return ids.index(record.trial_id) if record.trial_id in ids else len(ids)
-
-
-def described(table: Table, record: Record, samples: Samples, part: str = "") -> Picture | None:
+def described(table: PlotTable, record: Record, samples: Samples, part: str = "") -> Picture | None:
     """The picture of a record's samples; None where nothing of it was sampled. Pure."""
     cpus = record.resolved.get("cpus") or record.environment.get("cpu_count")
     spans = measured(record, samples)
@@ -99,11 +95,8 @@ def described(table: Table, record: Record, samples: Samples, part: str = "") ->
     if not panels:
         return None
     end = max(p.x for _, series, _ in panels for one in series for p in one.points)
-    row = next((row for row in table.trials if row.trial_id == record.trial_id), None)
-    rows = [
-        row for row in table.rows if record.trial_id in {row.trial_id, *(run.trial_id for run in row.runs)}
-    ]
-    name = clean(label(row, table.varied)) if row else record.trial_id
+    rows = [row for row in table.rows if record.trial_id in table.trial_ids[id(row)]]
+    name = clean(label(rows[0], table.varied)) if rows else record.trial_id
     is_stream = record.result.epoch_time_source == STEADY
     shaded = f" {SHADED}the measured {'window' if is_stream else 'epochs'}." if spans else ""
     means = f" Drawn: means of up to {most_of:,} readings in a row." if most_of > 1 else ""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.analysis.slowdown import faster_together
 from gpubench.basics.words import many
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
@@ -20,7 +19,6 @@ from gpubench.record.outcome import Outcome
 from gpubench.schema.doubts import (
     BEYOND_TURNS,
     BUSY_PCT,
-    CROWDED,
     FEWEST_GAPS,
     FULL_PCT,
     GAPS_PCT,
@@ -29,6 +27,7 @@ from gpubench.schema.doubts import (
     SPREAD_PCT,
     THROTTLED_PCT,
     doubt_of,
+    faster_together,
 )
 
 
@@ -162,7 +161,7 @@ def _other_load(case: DoubtEvidence) -> str | None:
     if crowding is not None and (taken := crowding - own - theirs) > OTHER_LOAD_PCT:
         left = max(0.0, case.resolved.cpus * (1 - taken / 100))
         return (
-            f"{CROWDED} {left:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; run "
+            f"other work on the host left {left:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; run "
             "it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
         )
     return None

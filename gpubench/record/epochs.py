@@ -12,12 +12,12 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from gpubench.analysis.certainty.steps import step_mean
 from gpubench.record.work import WorkWindow
 from gpubench.schema.epoch_times import FEWEST_FOR_P95, FEWEST_TIMES, MEASURED, STEADY
 from gpubench.schema.events import End, Evaluated, Event, Steps
 from gpubench.schema.watched import Window
 from gpubench.schema.window import FEWEST_STEPS
+from gpubench.stats.steps import step_mean
 
 _US = 1e-6
 

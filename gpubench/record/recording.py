@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from gpubench.analysis.energy import divided
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.environment import Machine
 from gpubench.plan.plan import Job
@@ -21,7 +20,14 @@ from gpubench.record.figures import Figures, figures
 from gpubench.record.host_figures import cpu_s
 from gpubench.record.kinds import KINDS, Shared
 from gpubench.record.outcome import Outcome, outcome
-from gpubench.record.together import ENERGY, GroupPrediction, Ran, compare, neighbours_on_gpus
+from gpubench.record.together import (
+    ENERGY,
+    GroupPrediction,
+    Ran,
+    compare,
+    divide_energy,
+    neighbours_on_gpus,
+)
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
 from gpubench.schema.events import End, Event, Steps
@@ -209,7 +215,7 @@ def _estimated(one: _EndedJob, shares: Mapping[str, float | None]) -> None:
     # While a job warms up its neighbours may not have begun, or wait for it: nobody knows its part then.
     measured = {e.epoch for e in one.ended.epochs if not e.warmup}
     by_epoch = {
-        epoch: divided(joules, shares) if joules and epoch in measured else None
+        epoch: divide_energy(joules, shares) if joules and epoch in measured else None
         for epoch, joules in one.seen.joules_by_epoch.items()
     }
     one.seen = replace(one.seen, provenance=provenance, energy_j_by_epoch=by_epoch)

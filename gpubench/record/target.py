@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from gpubench.analysis.certainty.accuracy import crossing
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import many
 from gpubench.record.epochs import EpochRow
@@ -46,7 +46,7 @@ def _crossing(epochs: Sequence[EpochRow], target: float) -> dict[str, Any]:
         for end, e in zip(ends, epochs, strict=True)
         if e.top1_pct is not None
     ]
-    found = crossing(judged, target)
+    found = find_crossing(judged, target)
     if found is None:
         return {}
     return {
@@ -58,3 +58,30 @@ def _crossing(epochs: Sequence[EpochRow], target: float) -> dict[str, Any]:
 def _lost(epoch: EpochRow) -> bool:
     """Whether the network has no numbers left: what it then hits, it hits by chance."""
     return not math.isfinite(epoch.train_loss)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Crossing:
+    """When a top-1 was reached."""
+
+    time_s: float
+    confirmed: bool
+    """Whether the next evaluation lies there, too; False: there is none."""
+
+
+def find_crossing(points: Sequence[tuple[float, float]], target: float) -> Crossing | None:
+    """When top-1 reached `target`, from evaluations (time in s, top-1 in per cent) in the order of time.
+
+    A straight line from the last evaluation below it to the first one there, if the next one is there, too: one lucky
+    evaluation is no accuracy. Where it is the last one nothing confirms it. If the first evaluation is there already,
+    its own time, for nobody looked before. None where it was not reached.
+    """
+    for place, (time, top1) in enumerate(points):
+        after = points[place + 1] if place + 1 < len(points) else None
+        if top1 < target or (after is not None and after[1] < target):
+            continue
+        earlier, below = points[place - 1] if place else (time, target)
+        if below < target:
+            time = earlier + (time - earlier) * (target - below) / (top1 - below)
+        return Crossing(time_s=time, confirmed=after is not None)
+    return None

@@ -1,17 +1,14 @@
-"""Jobs of a group against the same trials alone: what is predicted before it runs, what it cost afterwards. Pure."""
+"""Jobs of a group against the same trials alone: what it cost them to run together, and what was predicted. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
-from gpubench.analysis import slowdown
-from gpubench.analysis.energy import divided
-from gpubench.analysis.prediction import SLICING, Prediction, demand, predict
-from gpubench.analysis.sharing import evidence, full_cell, full_together, not_full
-from gpubench.plan.plan import Unit
+from gpubench.core.prediction import PredictedGroup, find_overlap, find_overlap_gain
 from gpubench.plan.resolve import Resolved
+from gpubench.record.resources import find_resources, list_full, name_full, write_not_full
 from gpubench.results.rows import row_of
 from gpubench.schema.epoch_times import median_of
 from gpubench.schema.record import Record
@@ -28,65 +25,33 @@ class GroupPrediction:
 
     solos: tuple[Record | None, ...]
     """Each job's trial alone, where that ended ok on this machine."""
-    prediction: Prediction | None
-    why_not: str | None
+    prediction: PredictedGroup | None = None
+    why_not: str | None = None
     """Why there is no prediction."""
+    waits: tuple[Mapping[str, Any] | None, ...] = ()
+    """What of each job's busy time on GPUs that it shares counts as waiting for gradients (`part`), and whether that
+    was `measured`; None: nothing, or not known."""
 
 
-ALONE = GroupPrediction(solos=(), prediction=None, why_not=None)
+ALONE = GroupPrediction(solos=())
 """What is predicted of a trial by itself: nothing."""
 
 
-def predict_group(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record]) -> GroupPrediction:
-    """What the rows of the same trials alone say of a group. `alone`: trial id -> the attempt that counts."""
-    if not unit.is_group:
-        return ALONE
-    solos = []
-    for job in unit.jobs:
-        assert job.membership is not None
-        found = alone.get(job.membership.solo.trial_id)
-        solos.append(found if found is not None and found.status == "ok" else None)
-    lacking = [
-        job.membership.name for job, solo in zip(unit.jobs, solos, strict=True) if job.membership and not solo
-    ]
-    if lacking:
-        return GroupPrediction(
-            solos=tuple(solos), prediction=None, why_not=f"no figures of job {' and '.join(lacking)} alone"
-        )
-    others = [row_of(record) for record in alone.values() if record.status == "ok" and not record.group]
-    made, why_not = predicted([row_of(solo) for solo in solos if solo], resolved, others)
-    return GroupPrediction(solos=tuple(solos), prediction=made, why_not=why_not)
-
-
-class Where(Protocol):
-    """The GPUs and CPUs of a job; `resolve.Resolved` is one."""
-
-    @property
-    def gpu_ids(self) -> Sequence[int]: ...
-    @property
-    def cpus(self) -> float: ...
-    @property
-    def cpu_ids(self) -> Sequence[int]: ...
-
-
-def predicted(
-    alone: Sequence[Row], resolved: Sequence[Where], others: Sequence[Row] = ()
-) -> tuple[Prediction | None, str | None]:
-    """What rows of the trials alone say of them together, on these GPUs and CPUs; or why they say nothing.
-
-    `others`: rows of the same machine, which may tell how long ranks wait for each other.
-    """
-    demands = [
-        demand(solo, gpus=one.gpu_ids, cpus=one.cpus, cpu_set=frozenset(one.cpu_ids), others=others)
-        for solo, one in zip(alone, resolved, strict=True)
-    ]
-    by_turns = any(solo.mps != "on" for solo in alone)
-    made = predict(demands, slicing=SLICING if by_turns else 0.0)
+def store_prediction(group_prediction: GroupPrediction) -> dict[str, Any] | None:
+    """The prediction under the names that records have."""
+    made = group_prediction.prediction
     if made is None:
-        return None, "an epoch time alone is not known"
-    if made.unknown:  # the rest of it would be taken for nothing
-        return None, f"not known of the trials alone: {', '.join(made.unknown)}"
-    return made, None
+        return None
+    return {
+        "slowdowns": tuple(job.slowdown for job in made.jobs),
+        "overlap_gain": made.overlap_gain,
+        "verdict": made.overlap,
+        "limits": made.waits_for,
+        "rounds": dict(made.least_s),
+        "unknown": (),
+        "at_most": made.is_upper_bound,
+        "waits": group_prediction.waits,
+    }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,7 +90,7 @@ def compare(
     group_id: str,
     solo_ids: Sequence[str],
 ) -> Compared:
-    """Slowdowns, overlap, verdict with its evidence, and the division of energy, of a group that has run.
+    """Slowdowns, overlap with the resources that were full, and the division of energy, of a group that has run.
 
     `gpu_mib`: memory of the smallest of each job's GPUs. Empty columns have their reason in `missing`.
     """
@@ -140,12 +105,12 @@ def compare(
     ]
     alone = [row_of(solo) if solo else None for solo in group_prediction.solos]
     slowed = [
-        slowdown.slowdown(mine.epoch_time_s, solo.epoch_time_s if solo else None)
+        mine.epoch_time_s / solo.epoch_time_s if mine.epoch_time_s and solo and solo.epoch_time_s else None
         for mine, solo in zip(together, alone, strict=True)
     ]
-    gain = slowdown.overlap_gain(slowed)
+    gain = find_overlap_gain(slowed)
     facts: dict[str, Any] = {"jobs": len(jobs), "no_prediction": group_prediction.why_not}
-    facts["predicted"] = asdict(group_prediction.prediction) if group_prediction.prediction else None
+    facts["predicted"] = store_prediction(group_prediction)
     facts["solos"] = [
         {"trial_id": solo.trial_id, "attempt": solo.attempt} if solo else None
         for solo in group_prediction.solos
@@ -154,14 +119,13 @@ def compare(
     rows_alone = [one for one in alone if one]
     nothing_full = ""
     if gain is not None and len(rows_alone) == len(jobs):
-        resources = evidence(rows_alone, together, gpu_mib)
-        found_out = slowdown.group_verdict(gain, rows_alone, together)
-        facts["gain_range"], facts["undecidable"] = found_out.gain_range, found_out.why_not
+        resources = find_resources(rows_alone, together, gpu_mib)
         facts["resources"] = [resource.as_dict() for resource in resources]
-        shared["sharing"] = found_out.cell
-        shared["full_together"] = full_cell(full_together(resources))
-        nothing_full = not_full(resources)
-    predicted = group_prediction.prediction.slowdowns if group_prediction.prediction else [None] * len(jobs)
+        shared["sharing"] = find_overlap(gain)
+        shared["full_together"] = name_full(list_full(resources))
+        nothing_full = write_not_full(resources)
+    made = group_prediction.prediction
+    predicted = [job.slowdown for job in made.jobs] if made else [None] * len(jobs)
     shares = _shares(jobs, _work(alone, together))
     results, reasons = [], []
     for number, job in enumerate(jobs):
@@ -174,8 +138,6 @@ def compare(
             "predicted_slowdown": predicted[number],
         }
         why = _why_empty(found, jobs, group_prediction, nothing_full)
-        if facts.get("undecidable"):
-            why["sharing"] = facts["undecidable"]
         energy, no_energy = _energy(job, shares[number])
         results.append({**found, **energy})
         reasons.append({**why, **no_energy})
@@ -247,8 +209,22 @@ def _energy(job: Ran, shares: Mapping[str, float | None]) -> tuple[dict[str, Any
     missing = {"gpu_busy_s_per_epoch": "the GPU was shared: whose its busy time was is not told"}
     for column in ENERGY:
         joules = job.joules_by_gpu.get(column)
-        found[column] = divided(joules, shares) if joules else None
+        found[column] = divide_energy(joules, shares) if joules else None
         missing[column] = why if joules else job.missing.get(column, why)
     found["energy_source"] = ESTIMATE if found["energy_j"] is not None else None
     missing["energy_source"] = missing["energy_j"]
     return found, missing
+
+
+def divide_energy(
+    joules_by_gpu: Mapping[str, float], shares_by_gpu: Mapping[str, float | None]
+) -> float | None:
+    """A job's joules by an estimate: of each GPU's its share, from 0 to 1.
+
+    None where no joules are known, a GPU's share is not, or nothing would be left for the job.
+    """
+    shares = {gpu: shares_by_gpu.get(gpu) for gpu in joules_by_gpu}
+    known = {gpu: share for gpu, share in shares.items() if share is not None}
+    if len(known) < len(shares):
+        return None
+    return sum(joules * known[gpu] for gpu, joules in joules_by_gpu.items()) or None

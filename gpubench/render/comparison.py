@@ -27,7 +27,7 @@ VERSION = 1
 def show(comparison: Comparison, console: Console, *, sort: str | None = None) -> None:
     """Print a comparison to `console`, styled on a terminal, else as `write_text` has it."""
     if not console.is_terminal:
-        console.file.write(write_text(comparison, sort=sort))
+        console.file.write(encodable(write_text(comparison, sort=sort), console.encoding))
         return
     for line in _set_lines(comparison, sort, min(console.width, WIDEST), is_rich=True):
         line.plain = encodable(line.plain, console.encoding)
@@ -41,20 +41,15 @@ def write_text(comparison: Comparison, *, sort: str | None = None) -> str:
 
 
 def _set_lines(comparison: Comparison, sort: str | None, width: int, *, is_rich: bool) -> list[Text]:
-    """All lines; a sentence alone where a comparison makes no sense."""
     from rich.text import Text
 
-    lines = []
-    if not comparison.is_senseless:
-        lines = [Text(part, "dim") for line in words.describe_sides(comparison) for part in fold(line, width)]
-        lines.append(Text())
+    lines = [Text(part, "dim") for line in words.describe_sides(comparison) for part in fold(line, width)]
+    lines.append(Text())
     for line in words.write_comparison(comparison):
         mark = f"{WARNED} " if line.kind == "warning" else ""
         style = {"answer": "bold", "warning": "yellow", "note": "dim"}.get(line.kind, "")
         lines += [Text(part, style) for part in fold(mark + line.text, width)]
-    if comparison.is_senseless:
-        return lines
-    if comparison.trials:
+    if comparison.changes:
         lines += [Text(), *set_grid(lay_out_changes(comparison, sort), width, is_rich)]
     for head, *names in words.list_unmatched(comparison):
         lines += [Text(), Text(f"{head}:")]
@@ -72,19 +67,20 @@ def write_markdown(comparison: Comparison, *, sort: str | None = None) -> str:
         "\n".join([f"{escape(head)}:", "", *(f"- {escape(name)}" for name in names)])
         for head, *names in words.list_unmatched(comparison)
     ]
-    if comparison.is_senseless:
-        return "\n".join(items) + "\n"
     blocks = [
         "  \n".join(map(escape, words.describe_sides(comparison))),
         "\n".join(items),
-        *(write_tables(lay_out_changes(comparison, sort)) if comparison.trials else []),
+        *(write_tables(lay_out_changes(comparison, sort)) if comparison.changes else []),
         *lists,
     ]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def write_json(comparison: Comparison) -> str:
-    """A comparison as one JSON document, ending in a newline: all of `Comparison`, and what follows from it."""
+    """A comparison as one JSON document, ending in a newline: all of `Comparison`, and what follows from it.
+
+    docs/json.md describes it, `comparison.schema.json` beside this file checks it.
+    """
     data: dict[str, Any] = {
         "version": VERSION,
         **convert(comparison),
@@ -100,7 +96,6 @@ def write_json(comparison: Comparison) -> str:
         + [{"b": b, "figure": "status"} for _, b in comparison.broken],
         "is_excluded": comparison.is_excluded if comparison.threshold is not None else None,
         "obstacle": comparison.obstacle,
-        "exit_code": comparison.find_exit_code(),
         "text": [line.text for line in words.write_comparison(comparison)],
     }
     return json.dumps(finite(data), ensure_ascii=False, indent=1) + "\n"

@@ -12,7 +12,7 @@ from gpubench.core.report import Cell, Report, ReportColumn, ReportRow
 from gpubench.render import words
 from gpubench.schema.cell import cell as cell_text
 
-Tone = Literal["plain", "better", "worse"]
+Tone = Literal["plain", "better", "worse", "running"]
 
 CHANGES = ("gpu_mem_growth_pct", "epoch_time_growth_pct")
 """Columns of signed changes in per cent."""
@@ -43,6 +43,8 @@ class GridRow:
     ending: str = ""
     is_answer: bool = False
     is_warned: bool = False
+    is_pending: bool = False
+    """Whether it is still to be measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,8 @@ def _format_interval(column: ReportColumn, cell: Cell) -> str:
             return f"({words.format_interval(cell.low, cell.high, words.format_significant)})"
         half = (cell.high / cell.low) ** 0.5 - 1  # on the log scale, as it was worked out
         return f"±{words.format_percent(half).replace(' ', '')}" if half <= WIDE else WIDER
+    if cell.low is not None and cell.high is not None and column.name in CHANGES:
+        return f"({words.format_number(cell.low)} to {words.format_number(cell.high)} %)"
     return f"({words.format_interval(cell.low, cell.high, lambda value: format_value(column, value))})"
 
 

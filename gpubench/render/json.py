@@ -40,6 +40,8 @@ def to_data(report: Report) -> dict[str, Any]:
             {"head": convert(group.head), "rows": [_row_to_data(report, row) for row in group.rows]}
             for group in report.groups
         ],
+        "selection": convert(report.selection),
+        "problems": list(report.problems),
         "rows": [
             {"row": row, "fields": convert(label), "figures": convert(report.figures.get(row, {}))}
             for row, label in report.labels.items()
@@ -75,7 +77,7 @@ def _measure_effect(claims: Sequence[Claim]) -> dict[str, Any] | None:
     alike = [claim for claim in claims if claim.metric == claims[0].metric]
     if not alike:
         return None
-    figures = [words.ratio_of(claim) for claim in alike]
+    figures = [words.measure_claim(claim) for claim in alike]
     lows = [claim.decided.low for claim in alike]
     highs = [claim.decided.high for claim in alike]
     return {
@@ -96,7 +98,7 @@ def _claim_to_data(claim: Claim) -> dict[str, Any]:
         "candidate": claim.candidate,
         "baseline": claim.baseline,
         "is_ratio": evidence.is_log,
-        "figure": words.ratio_of(claim),
+        "figure": words.measure_claim(claim),
         "low": verdict.low,
         "high": verdict.high,
         "p": verdict.p,

@@ -98,6 +98,7 @@ def _set_table(grid: Grid, rows: Sequence[str]) -> list[str]:
 def _set_notes(report: Report) -> list[str]:
     texts = [words.write_legend(report)]
     texts += [("! " if line.kind == "warning" else "") + line.text for line in words.write_lines(report)]
+    texts += [f"! {problem}" for problem in report.problems]
     notes = [rf"{escape(text)}\par" for text in texts if text]
     if not notes:
         return []

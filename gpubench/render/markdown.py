@@ -25,6 +25,7 @@ def _write_report(report: Report) -> str:
         mark = "! " if line.kind == "warning" else ""
         text = escape(mark + line.text)
         items.append(f"- **{text}**" if line.kind == "answer" else f"- {text}")
+    items += [f"- {escape(f'! {problem}')}" for problem in report.problems]
     blocks = [
         f"## {name}",
         " · ".join(facts),

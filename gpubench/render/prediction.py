@@ -1,21 +1,20 @@
-"""What jobs would do to each other, as text, Markdown and JSON, with all its English."""
+"""What jobs would do to each other, as text and Markdown, with all its English."""
 
 from __future__ import annotations
 
-import json
 import shlex
-import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 
 from gpubench.basics.quoted import clean
 from gpubench.basics.words import machine_name
-from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob, Predictions
-from gpubench.render.markdown import escape
+from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, Predictions
+from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
+from gpubench.render.markdown import escape, write_tables
+from gpubench.render.terminal import ASCII, WIDTH, fold, set_grid
 from gpubench.render.words import STATUSES, UNKNOWN, count_things, format_number, join_words
 from gpubench.schema.cell import cell
 
-HEADINGS = ("job", "alone s", "predicted s", "times as long", "measured", "error %")
+HEADINGS = ("job", "alone s", "predicted s", "slowdown", "measured", "error %")
 """The last two stand only where a group has run."""
 RESOURCES: Mapping[str, str] = {"cpu": "the CPUs", "gpu": "GPU time"}
 """Of a GPU only the time is known in which a kernel ran."""
@@ -23,10 +22,12 @@ OVERLAPS: Mapping[str, str] = {"none": "No overlap", "some": "Some overlap", "fu
 UPPER_BOUND = (
     "It may be less: ranks keep a GPU busy while they wait for each other (--breakdown measures it)."
 )
+OTHERS: Mapping[str, str] = {
+    "images_fingerprint": "other images of that name",
+    "variant_definition": "another variant of that name",
+}
 NOTES: Mapping[str, str] = {
     "another-allowance": "would have {wanted} {field}, had {value} alone",
-    "unknown-allowance": "would have {wanted} {field}; how many it had alone is not on record",
-    "unstated": "alone, {fields} are not on record",
     "model-file": "whether the model's file has changed is not known",
     "doubts": "the row alone has doubts ({codes})",
     "cpu-load": "CPU seconds are worked out from the load of all CPUs",
@@ -41,41 +42,59 @@ NOTES: Mapping[str, str] = {
 """Code of a note -> what is said of a job, or of a group without a prediction."""
 
 
-def write(
-    predictions: Predictions,
-    *,
-    command: str = "gpubench sweep",
-    width: int | None = None,
-    is_markdown: bool = False,
+def write_text(
+    predictions: Predictions, *, command: str = "gpubench sweep", width: int = WIDTH, is_rich: bool = False
 ) -> str:
     """Whose rows these are, then a block a group; ends in a newline.
 
-    `command`: the sweep that measures into the folder that was read. `width`: of a terminal, to which sentences are
-    wrapped.
+    `command`: the sweep that measures into the folder that was read. `is_rich`: for a terminal, which shows more than
+    ASCII.
     """
-    blocks = [_lay_out([describe_origin(predictions)], width, is_markdown)]
+    lines = fold(describe_origin(predictions), width)
     for group in predictions.groups:
-        name = clean(group.name)
-        blocks.append(f"**{escape(name)}**" if is_markdown else name)
+        lines += ["", *fold(clean(group.name), width), ""]
         if isinstance(group, NoPrediction):
-            blocks.append(_lay_out([describe_refusal(group)], width, is_markdown))
-            if order := write_command(group, command):
-                blocks.append(f"    {order}" if is_markdown else order)
+            lines += [
+                *fold(describe_refusal(group, predictions.is_here), width),
+                *write_commands(group, command),
+            ]
         else:
-            blocks.append(_write_table(group, is_markdown))
-            blocks.append(_lay_out(describe_group(group), width, is_markdown))
+            lines += [*(line.plain for line in set_grid(lay_out_jobs(group), width, is_rich)), ""]
+            lines += [part for sentence in describe_group(group) for part in fold(sentence, width)]
+    return "".join(f"{(line if is_rich else line.translate(ASCII)).rstrip()}\n" for line in lines)
+
+
+def write_markdown(predictions: Predictions, *, command: str = "gpubench sweep") -> str:
+    """The same as Markdown."""
+    blocks = [escape(describe_origin(predictions))]
+    for group in predictions.groups:
+        blocks.append(f"**{escape(clean(group.name))}**")
+        if isinstance(group, NoPrediction):
+            orders = write_commands(group, command)
+            blocks += [
+                escape(describe_refusal(group, predictions.is_here)),
+                *(f"    {order}" for order in orders),
+            ]
+        else:
+            sentences = [f"- {escape(sentence)}" for sentence in describe_group(group)]
+            blocks += [*write_tables(lay_out_jobs(group)), "\n".join(sentences)]
     return "\n\n".join(blocks) + "\n"
 
 
-def write_json(predictions: Predictions) -> str:
-    """All answers as one JSON document, ending in a newline; errors of measured jobs beside them, in per cent."""
-    document = asdict(predictions)
-    for group, entry in zip(predictions.groups, document["groups"], strict=True):
-        if isinstance(group, PredictedGroup):
-            entry |= {"overlap_gain": group.overlap_gain, "overlap": group.overlap}
-            for job, item in zip(group.jobs, entry["jobs"], strict=True):
-                item["error_pct"] = job.error_pct
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+def lay_out_jobs(group: PredictedGroup) -> Grid:
+    """A table with a row a job."""
+    count = len(HEADINGS) if any(job.measured for job in group.jobs) else len(HEADINGS) - 2
+    rows = []
+    for job in group.jobs:
+        together_s = None if job.alone_s is None else job.alone_s * job.slowdown
+        figures = [(value, 2) for value in (job.alone_s, together_s, job.slowdown, job.measured)]
+        texts = [
+            UNKNOWN if value is None else format_number(value, digits)
+            for value, digits in (*figures, (job.error_pct, 0))
+        ]
+        rows.append(GridRow(tuple(map(GridCell, (clean(job.name), *texts)[:count]))))
+    is_number = (False, *[True] * (count - 1))
+    return Grid(("",) * count, HEADINGS[:count], is_number, (GridGroup("", tuple(rows)),))
 
 
 def describe_origin(predictions: Predictions) -> str:
@@ -95,15 +114,16 @@ def describe_origin(predictions: Predictions) -> str:
     return " ".join(sentences)
 
 
-def describe_refusal(group: NoPrediction) -> str:
+def describe_refusal(group: NoPrediction, is_here: bool) -> str:
     """Why there is no prediction, and what comes next."""
     why = "; ".join(map(describe_note, group.why))
-    return f"Not predicted: {why}.{' To measure:' if group.options else ''}"
+    where = "" if is_here else ", on such a machine"
+    return f"Not predicted: {why}.{f' To measure{where}:' if group.options else ''}"
 
 
-def write_command(group: NoPrediction, command: str) -> str:
-    """What measures what is lacking, to be typed as it stands; empty where nothing does."""
-    return " && ".join(f"{command} {shlex.join(options)}" for options in group.options)
+def write_commands(group: NoPrediction, command: str) -> list[str]:
+    """What measures what is lacking, each to be typed as it stands."""
+    return [f"{command} {shlex.join(options)}" for options in group.options]
 
 
 def describe_group(group: PredictedGroup) -> list[str]:
@@ -111,11 +131,8 @@ def describe_group(group: PredictedGroup) -> list[str]:
     overlap = f"{OVERLAPS[group.overlap]} ({group.word or 'predicted'}, gain {format_number(group.overlap_gain, 2)})"
     if group.word is None:
         return [f"{overlap}."]
-    waits = [RESOURCES[name] for name in group.waits_for]
-    reason = f"the jobs would wait for {join_words(waits)}" if waits else "the jobs would wait for nothing"
-    sentences = [
-        f"{OVERLAPS[group.overlap]} ({group.word}, gain {format_number(group.overlap_gain, 2)}): {reason}."
-    ]
+    waits = join_words(RESOURCES[name] for name in group.waits_for) if group.waits_for else "nothing"
+    sentences = [f"{overlap}: the jobs would wait for {waits}."]
     if group.least_s:
         fullest = sorted(group.least_s.items(), key=lambda item: -item[1])
         needs = join_words(
@@ -148,39 +165,10 @@ def name_resource(resource: str) -> str:
 
 
 def _format(value: object) -> str:
+    if value is None:
+        return "an unknown number"
     if isinstance(value, Mapping):
-        return join_words(name if own is None else f"{name}={cell(own)}" for name, own in value.items())
+        return join_words(OTHERS.get(name) or f"{name}={cell(known)}" for name, known in value.items())
     if isinstance(value, tuple):
         return join_words(RESOURCES.get(name, name.replace("_", " ")) for name in value)
     return STATUSES.get(text := clean(str(value), 200), text)
-
-
-def _list_cells(job: PredictedJob) -> tuple[str, ...]:
-    def form(value: float | None, digits: int = 2) -> str:
-        return UNKNOWN if value is None else format_number(value, digits)
-
-    predicted = None if job.alone_s is None else job.alone_s * job.slowdown
-    figures = map(form, (job.alone_s, predicted, job.slowdown, job.measured))
-    return (clean(job.name), *figures, form(job.error_pct, 0))
-
-
-def _write_table(group: PredictedGroup, is_markdown: bool) -> str:
-    count = len(HEADINGS) if any(job.measured for job in group.jobs) else len(HEADINGS) - 2
-    rows = [row[:count] for row in (HEADINGS, *map(_list_cells, group.jobs))]
-    if is_markdown:
-        heading, *lines = ["| " + " | ".join(map(escape, row)) + " |" for row in rows]
-        return "\n".join((heading, "| :--- |" + " ---: |" * (count - 1), *lines))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            (row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True)))
-        ).rstrip()
-        for row in rows
-    )
-
-
-def _lay_out(sentences: Sequence[str], width: int | None, is_markdown: bool) -> str:
-    if is_markdown:
-        return "\n".join(f"- {escape(sentence)}" for sentence in sentences)
-    lines = [textwrap.wrap(each, width, break_on_hyphens=False) if width else [each] for each in sentences]
-    return "\n".join(line for each in lines for line in each)

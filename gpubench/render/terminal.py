@@ -30,11 +30,11 @@ HANG = "  "
 BAR = 16
 """Cells of a bar that is full, where there is room for it."""
 NARROWEST_BAR = 6
-NARROWEST_NAME = 24
-"""Cells of the first column, where names in it are folded."""
+NARROW_NAME, NARROWEST_NAME = 24, 14
+"""Cells of the first column, where names in it are folded; fewer where all columns then have room side by side."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 ANSWER, WARNED, NO_FIGURES = "◀", "!", "×"
-TONES = {"plain": "", "better": "green", "worse": "red"}
+TONES = {"plain": "", "better": "green", "worse": "red", "running": "green"}
 CUT = words.Sentence("note", words.CUT, 0)
 ASCII = str.maketrans(
     {
@@ -47,7 +47,7 @@ ASCII = str.maketrans(
 def show(reports: Sequence[Report], console: Console, *, is_why: bool = False) -> None:
     """Print reports to `console`, styled on a terminal, else as `write` has them; with `is_why` every claim besides."""
     if not console.is_terminal:
-        console.file.write(write(reports, is_why=is_why))
+        console.file.write(encodable(write(reports, is_why=is_why), console.encoding))
         return
     for number, lines in enumerate(
         _set(report, min(console.width, WIDEST), True, is_why) for report in reports
@@ -140,7 +140,7 @@ def fold(text: str, width: int, hang: str = HANG) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class Layout:
     """A grid and where its columns stand."""
 
     grid: Grid
@@ -157,23 +157,27 @@ class _Layout:
         cells = [self.widths[n] + (len(GAP) + self.bars[n] if self.bars[n] else 0) for n in columns]
         return sum(cells) + len(GAP) * (len(cells) - 1)
 
+    def split(self) -> list[list[int]]:
+        """The columns that stand side by side, and those for which there is no room, behind the first once more."""
+        blocks = [[0]]
+        for n in range(1, len(self.widths)):
+            if len(blocks[-1]) > 1 and self.measure([*blocks[-1], n]) > self.width:
+                blocks.append([0])
+            blocks[-1].append(n)
+        return blocks
+
 
 def set_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
     """Lines of the table; columns for which there is no room follow below, behind the first column once more."""
-    layout = _lay_out(grid if is_rich else _translate(grid), width, is_rich)
+    layout = lay_out(grid if is_rich else _translate(grid), width, is_rich)
     lines: list[Text] = []
-    blocks = [[0]]
-    for n in range(1, len(layout.widths)):
-        if len(blocks[-1]) > 1 and layout.measure([*blocks[-1], n]) > layout.width:
-            blocks.append([0])
-        blocks[-1].append(n)
-    for block in blocks:
+    for block in layout.split():
         lines += [_text("")] if lines else []
-        lines += _set_block(layout, block)
+        lines += [line for _, line in set_block(layout, block)]
     return lines
 
 
-def _lay_out(grid: Grid, width: int, is_rich: bool) -> _Layout:
+def lay_out(grid: Grid, width: int, is_rich: bool) -> Layout:
     """Widths of columns by what they hold, and bars by what is left of the line."""
     width -= len(GAP) + 3 if any(row.is_answer or row.is_warned for row in grid.rows) else 0
     widths = []
@@ -185,11 +189,12 @@ def _lay_out(grid: Grid, width: int, is_rich: bool) -> _Layout:
     has_bar = [is_rich and any(row.cells[n].bar is not None for row in grid.rows) for n in range(len(widths))]
     gaps = len(GAP) * (len(widths) - 1 + sum(has_bar))
     if not grid.is_number[0]:  # names take several lines where they are too long
-        widths[0] = min(widths[0], max(NARROWEST_NAME, width - sum(widths[1:]) - gaps))
+        room = width - sum(widths[1:]) - gaps
+        widths[0] = min(widths[0], room if room >= NARROWEST_NAME else NARROW_NAME)
     free = width - sum(widths) - gaps
     bar = min(BAR, free // max(1, sum(has_bar)))
     bars = tuple(bar if has and bar >= NARROWEST_BAR else 0 for has in has_bar)
-    return _Layout(grid, tuple(widths), bars, is_rich, width)
+    return Layout(grid, tuple(widths), bars, is_rich, width)
 
 
 def _group_series(grid: Grid) -> list[tuple[str, list[int]]]:
@@ -218,7 +223,8 @@ def _translate(grid: Grid) -> Grid:
     )
 
 
-def _set_block(layout: _Layout, block: Sequence[int]) -> list[Text]:
+def set_block(layout: Layout, block: Sequence[int]) -> list[tuple[GridRow | None, Text]]:
+    """Lines of some columns, each with the row that it is of; None: headings and heads of groups."""
     grid = layout.grid
     lines = []
     if any(grid.series):
@@ -231,16 +237,18 @@ def _set_block(layout: _Layout, block: Sequence[int]) -> list[Text]:
     ]
     lines.append(_text(GAP.join(headings), "bold"))
     lines.append(_text(("─" if layout.is_rich else "-") * layout.measure(block), "dim"))
+    placed: list[tuple[GridRow | None, Text]] = [(None, line) for line in lines]
     for group in grid.groups:
         if group.head:
             head = _cut(group.head, layout.width)
-            lines.append(_text(f"{head} {WARNED}" if group.is_warned else head, "bold"))
-        lines += [line for row in group.rows for line in _set_row(layout, row, block)]
-    return lines
+            placed.append((None, _text(f"{head} {WARNED}" if group.is_warned else head, "bold")))
+        placed += [(row, line) for row in group.rows for line in set_row(layout, row, block)]
+    return placed
 
 
-def _set_row(layout: _Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
-    style = "bold" if row.is_answer else ""
+def set_row(layout: Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
+    """Lines of one row, several where its name is long; its figures stand in the last."""
+    style = "bold" if row.is_answer else "dim" if row.is_pending else ""
     label, room = row.cells[0].text, layout.widths[0]
     is_long = any(len(word) > room for word in label.split())
     *above, name = textwrap.wrap(label, room, break_on_hyphens=is_long) or [""]
@@ -255,7 +263,9 @@ def _set_row(layout: _Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
         text = cell.text if n else name
         line.append(_align(text, layout.widths[n], layout.grid.is_number[n]), TONES[cell.tone])
         if bar:
-            line.append(GAP + set_cell_size(draw_bar(cell.bar or 0.0, bar), bar))
+            line.append(GAP)
+            bar_style = TONES["running"] if cell.tone == "running" else ""
+            line.append(set_cell_size(draw_bar(cell.bar or 0.0, bar), bar), bar_style)
         line.append(GAP)
     else:
         marks = [ANSWER if layout.is_rich else "<"] * row.is_answer + [WARNED] * row.is_warned

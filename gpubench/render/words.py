@@ -38,10 +38,10 @@ from gpubench.core.findings import (
     Top1Finding,
     VersusFinding,
 )
-from gpubench.core.report import Report, ReportColumn, ReportRow, Warned
+from gpubench.core.report import Report, ReportColumn, ReportRow, Selection, Warned
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.cell import cell
-from gpubench.schema.columns import BY_NAME, DERIVED, Column
+from gpubench.schema.columns import BY_NAME, DERIVED, REPEATS, Column
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS
 
 MINUS = "−"
@@ -57,6 +57,8 @@ STATUSES: Mapping[str, str] = {
     "oom": "out of memory",
     "timeout": "timed out",
     "missing": "not run yet",
+    "elsewhere": "another part of the plan measures it",
+    "unread": "no record of its first round can be read",
 }
 """Endings that have another name where people read them."""
 
@@ -146,7 +148,10 @@ TABLE_WARNINGS: Mapping[str, str] = {
 }
 """Code -> what is said of all rows. `{noise}` and the like are shares, from the warning's figures."""
 
-COLUMNS_BY_NAME: Mapping[str, Column] = {**BY_NAME, **{column.name: column for column in DERIVED}}
+COLUMNS_BY_NAME: Mapping[str, Column] = {
+    **BY_NAME,
+    **{column.name: column for column in (*DERIVED, REPEATS)},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +196,11 @@ def format_ratio(value: float) -> str:
 
 
 def format_percent(share: float) -> str:
-    """A share as `12 %`; below 1 % `0.6 %`."""
+    """A share as `12 %`; below 1 % with one digit that tells: `0.6 %`, `0.04 %`."""
     percent = 100 * share
-    return f"{format_number(percent, 1 if 0 < abs(percent) < 0.95 else 0)} %"
+    if 0 < abs(percent) < 0.005:
+        return "<0.01 %"
+    return f"{format_significant(percent, 1) if abs(percent) < 0.95 else format_number(percent)} %"
 
 
 def format_gain(share: float) -> str:
@@ -306,7 +313,7 @@ def name_change(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> st
             f"{candidate.get('batch_size'):,}",
         )
     else:
-        before, after = name_row(baseline, without=common), name_row(candidate, without=common)
+        before, after = name_row(baseline, without=common) or "alone", name_row(candidate, without=common)
     return ", ".join(part for part in (f"{before} → {after}", name_row(common)) if part)
 
 
@@ -339,9 +346,12 @@ def write_headings(report: Report, column: ReportColumn) -> tuple[str, str]:
         if is_together
         else HEADINGS.get(column.name) or (definition.heading if definition else "") or column.name
     )
+    return (name_row(column.series), _fill_target(report, heading))
+
+
+def _fill_target(report: Report, heading: str) -> str:
     target = report.facts.target_pct
-    heading = heading.format(target=f"{target:g} %" if target is not None else "top-1")
-    return (name_row(column.series), heading)
+    return heading.format(target=f"{target:g} %" if target is not None else "top-1")
 
 
 def describe_ending(report: Report, row: ReportRow) -> str:
@@ -401,12 +411,12 @@ def ask(report: Report) -> str:
 def write_finding(report: Report, finding: Finding) -> list[str]:
     """A finding's lines; the first one answers its question."""
     lines: list[str] = _WRITERS[type(finding)](report, finding)
-    if finding.remedy and not _is_open(finding) and finding.word != "sure":
+    if finding.remedy and not _is_uncertain(finding) and finding.word != "sure":
         lines[-1] += _advise(finding.remedy, "tells more")
     return lines
 
 
-def _is_open(finding: Finding) -> bool:
+def _is_uncertain(finding: Finding) -> bool:
     """Whether a choice is named without confidence: its sentence has the remedy in it."""
     choice = finding.choice
     return choice is not None and choice.bound is not None and not choice.is_firm
@@ -446,7 +456,7 @@ def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
         if part
     )
     slower = f"{_sizes(report, finding.slower)} {_are(finding.slower)} slower" if finding.slower else ""
-    if finding.word == "unknown" or _is_open(finding):
+    if finding.word == "unknown" or _is_uncertain(finding):
         text = f"Not sure: {name}: {cost}."
         gains = sorted(((gain, row) for row, gain in choice.gains.items() if gain > 0), reverse=True)
         # Who may be much faster is what matters; the first says that it is a bound.
@@ -467,7 +477,7 @@ def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
         text = f"Take {name}: {cost}; no other size is {faster} (95 %)."
     else:
         text = f"Take {name}: {cost}."
-    if finding.fastest is not None and finding.speed_gain is not None and not _is_open(finding):
+    if finding.fastest is not None and finding.speed_gain is not None and not _is_uncertain(finding):
         text += f" {_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
         if finding.memory_ratio is not None:
             text += f" for {format_ratio(finding.memory_ratio)} times the memory"
@@ -533,7 +543,7 @@ def _write_versus(report: Report, finding: VersusFinding) -> list[str]:
         return [f"No answer: no rows of {candidate} and {baseline} to compare."]
     text = f"{candidate} is {_write_ratios(report, finding.claims, than=f' as {baseline}')}"
     if finding.cpu_claims:
-        shares = [1 - ratio_of(claim) for claim in finding.cpu_claims]
+        shares = [1 - measure_claim(claim) for claim in finding.cpu_claims]
         word = max((claim.decided.word for claim in finding.cpu_claims), key=WORDS.index)
         change = "less" if sum(shares) > 0 else "more"
         amounts = [share if change == "less" else -share for share in shares]
@@ -552,7 +562,7 @@ def _write_network_size(report: Report, finding: NetworkSizeFinding) -> list[str
     open_claims = [claim for claim in finding.claims if claim not in faster and claim not in slower]
 
     def times(claims: Sequence[Claim]) -> str:
-        return f"{format_span(map(ratio_of, claims), format_ratio)} times"
+        return f"{format_span(map(measure_claim, claims), format_ratio)} times"
 
     if finding.first_faster is not None:
         network = name_network(report, finding.first_faster)
@@ -620,9 +630,7 @@ def _judge_sharing(group: SharingGroup) -> str:
 def _describe_work(report: Report, group: SharingGroup, is_first: bool) -> str:
     if group.work is None:
         endings = {row.status for row in report.rows if set(row.labels) & set(group.rows)} - {"ok"}
-        return (
-            f": {join_words(STATUSES.get(status, status) for status in sorted(endings))}" if endings else ""
-        )
+        return f": {join_words(map(name_ending, sorted(endings)))}" if endings else ": no times alone"
     if group.spoilt_by is not None:
         return f" (there {name_job(report, group.spoilt_by)} ran faster than alone)"
     text = f" {format_ratio(group.work)} times"
@@ -713,7 +721,7 @@ _WRITERS: Mapping[type[Finding], Callable[[Report, Any], list[str]]] = {
 }
 
 
-def ratio_of(claim: Claim) -> float:
+def measure_claim(claim: Claim) -> float:
     """The figure of a claim: how many times, or a difference."""
     return math.exp(claim.evidence.center) if claim.evidence.is_log else claim.evidence.center
 
@@ -743,7 +751,7 @@ def _write_ratios(
         parts.setdefault((WORDS.index(verdict.word), direction), []).append(claim)
     texts: list[str] = []
     for (place, _), members in sorted(parts.items(), key=lambda item: (item[0][0], item[0][1] != "more")):
-        ratios = format_span(map(ratio_of, members), format_ratio)
+        ratios = format_span(map(measure_claim, members), format_ratio)
         where = _where(report, members, claims)
         word = WORDS[place] + (f", {describe(members)}" if describe and WORDS[place] != "unknown" else "")
         texts.append(f"{ratios} times{f' as fast{than}' if not texts else ''}{where} ({word})")
@@ -841,7 +849,17 @@ def write_legend(report: Report) -> str:
         parts.append("?: unknown")
     if any(column.name == "work" for column in report.columns):
         parts.append("work done: 1 = one job after the other")
+    if report.selection is not None:
+        parts.append(describe_selection(report.selection))
     return "; ".join(parts)
+
+
+def describe_selection(selection: Selection) -> str:
+    """`4 of 7 rows shown where batch_size>=64, sorted by epoch_time_s; findings and warnings are of all rows`."""
+    count = f"{selection.rows:,} of {count_things(selection.total, 'row')}"
+    where = [f"{count} shown where {' and '.join(selection.where)}"] if selection.where else []
+    order = [f"sorted by {', '.join(selection.sort)}"] if selection.sort else []
+    return f"{', '.join([*where, *order])}; findings and warnings are of all rows"
 
 
 def write_lines(report: Report) -> list[Sentence]:
@@ -859,6 +877,50 @@ def write_lines(report: Report) -> list[Sentence]:
     ]
 
 
+# A sweep that goes on.
+
+
+def name_leader(report: Report) -> str:
+    """What leads so far, `128`, `batch 128 on 2 GPUs (ddp)`: the choice, the first at the target, else the fastest.
+
+    Of groups of jobs the one that gets most done. Empty while nothing stands beside another.
+    """
+    for finding in report.findings:
+        if isinstance(finding, TargetFinding) and finding.order:
+            return _short(report, finding.order[0])
+        if finding.choice is not None:
+            return _short(report, finding.choice.row)
+        if isinstance(finding, SharingFinding):
+            known = {group.work: group for group in finding.groups if group.work is not None}
+            return name_group(report, known[max(known)]) if len(known) > 1 else ""
+    rates = {
+        row: rate for row, figures in report.figures.items() if (rate := figures["images_per_s"]) is not None
+    }
+    return _short(report, max(rates, key=rates.__getitem__)) if len(rates) > 1 else ""
+
+
+def write_leader(report: Report) -> str:
+    """`so far: 128 leads`; empty while nothing does."""
+    return f"so far: {name} leads" if (name := name_leader(report)) else ""
+
+
+def write_certainty(report: Report) -> str:
+    """`widest interval ±4.1 % (batch 16)`, of the times that the table shows; empty where none has an interval."""
+    places = [place for place, column in enumerate(report.columns) if column.name == "epoch_time_s"]
+    halves = {
+        (cell.high / cell.low) ** 0.5 - 1: row
+        for row in report.rows
+        for place in places
+        if (cell := row.cells[place]).low and cell.high
+    }
+    if not halves:
+        return ""
+    half = max(halves)
+    width = "±100+%" if half > 1 else f"±{format_percent(half)}"
+    name = name_row(report.labels[halves[half].labels[0]])
+    return f"widest interval {width}" + (f" ({name})" if name else "")
+
+
 HINT = "More: --why, --columns all"
 """The last line below a table on a terminal."""
 CUT = "More findings and warnings: --why"
@@ -874,24 +936,38 @@ WHY_HEADINGS = ("claim", "metric", "figure", "95 %", "p", "verdict")
 def write_claim(report: Report, claim: Claim) -> tuple[str, ...]:
     """A claim as a row under WHY_HEADINGS."""
     verdict, form = claim.decided, format_ratio if claim.evidence.is_log else format_points
-    labels = report.labels
-    is_change = claim.candidate != claim.baseline
-    name = (
-        name_change(labels.get(claim.candidate, {}), labels.get(claim.baseline, {}))
-        if is_change
-        else name_row(labels.get(claim.candidate, {}))
-    )
     limit = math.exp(claim.limit) if claim.evidence.is_log else claim.limit
     sign = {"above": "≥", "below": "≤"}.get(claim.design)
-    metric = name_metric(claim.metric) + (f" {sign} {format_ratio(limit)}" if sign else "")
+    metric = _fill_target(report, name_metric(claim.metric)) + (
+        f" {sign} {format_ratio(limit)}" if sign else ""
+    )
     return (
-        name,
+        name_claim(report, claim),
         metric,
-        form(ratio_of(claim)),
+        form(measure_claim(claim)),
         format_interval(verdict.low, verdict.high, form),
         UNKNOWN if verdict.p is None else format_p(verdict.p),
         verdict.word if verdict.word == "unknown" else f"{verdict.direction}, {verdict.word}",
     )
+
+
+def name_claim(report: Report, claim: Claim) -> str:
+    """The rows that a claim is about: a change, a group of jobs, or a job of one."""
+    groups = [
+        group
+        for finding in report.findings
+        if isinstance(finding, SharingFinding)
+        for group in finding.groups
+    ]
+    together = next((group for group in groups if claim.candidate in group.rows), None)
+    if together is not None and claim.metric == "work":
+        return name_group(report, together)
+    if together is not None and claim.metric == "slowdown":
+        label = report.labels.get(claim.candidate, {})
+        job = name_row(label, without=("group", "job", "copies", "gpu_ids", *together.label))
+        return f"{job or 'each'} in {name_group(report, together)}"
+    labels = report.labels
+    return name_change(labels.get(claim.candidate, {}), labels.get(claim.baseline, {}))
 
 
 def name_metric(metric: str) -> str:
@@ -1088,7 +1164,7 @@ def write_comparison(comparison: Comparison) -> list[Sentence]:
     if comparison.is_senseless:
         return lines
     if comparison.threshold is not None and not comparison.obstacle:
-        lines.append(Sentence("answer", _judge_regression(comparison, format_percent(comparison.threshold))))
+        lines.append(Sentence("answer", _judge_regression(comparison, f"{100 * comparison.threshold:g} %")))
     by_title: dict[str, list[Change]] = {}
     for _, change in comparison.changes:
         by_title.setdefault(title_change(change), []).append(change)

@@ -38,3 +38,10 @@ def results_in(place: Path) -> list[Path]:
 def newest_results() -> Path:
     """The results folder in which something was last begun. Raises UnusableError where there is none."""
     return max(all_results(), key=lambda folder: (last_use(Results(folder)), folder.name))
+
+
+def no_results_folder(folder: Path) -> UnusableError:
+    """That this is none, and where those lie that there are."""
+    return UnusableError(
+        f"{folder} is not a results folder; name one that gpubench sweep has written, such as {results_home()}/NAME"
+    )

@@ -8,10 +8,10 @@ import statistics
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from gpubench.analysis.slowdown import faster_together
 from gpubench.results.file_names import log_name
 from gpubench.results.stored_lines import measured_times
 from gpubench.schema.columns import COLUMNS
+from gpubench.schema.doubts import doubt_of, faster_together
 from gpubench.schema.epoch_times import FEWEST_TIMES, NO_SPREAD, median_of
 from gpubench.schema.group_facts import GroupFacts
 from gpubench.schema.record import Record
@@ -142,5 +142,8 @@ def json_line(row: Row) -> dict[str, Any]:
     return {
         **told,
         "source": row.source,
-        "doubt_texts": {code: texts[0] for code, texts in row.doubt_texts.items()},
+        "doubt_texts": {
+            code: row.doubt_texts[code][0] if code in row.doubt_texts else doubt_of(code).says
+            for code in filter(None, (row.doubts or "").split("+"))
+        },
     }

@@ -160,6 +160,15 @@ class Results:
         self._read.clear()
         return self._records(tell, without, together=together)
 
+    def read_whole(self, record: Record) -> Record:
+        """A record that was read without some of its parts, with all of them. Raises UnusableError."""
+        path = self.part("records", unit_of(record), record.attempt, "json")
+        try:
+            jobs = read(path)
+        except DamagedError as error:
+            raise UnusableError(f"{path} {error}") from None
+        return next(job for job in jobs if job.trial_id == record.trial_id)
+
     def newer_records(self, tell: Tell = refuse, beside: Collection[str] | None = None) -> list[Record]:
         """The attempts that others, who have joined, have stored since the folder was last read.
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, NotRequired, Union, get_args, get_origin, get_type_hints
@@ -140,7 +141,7 @@ def _whole(text: bytes, shape: Any) -> tuple[str, int, list[Record]]:
     except ValueError:
         raise DamagedError("is not JSON (half written?)") from None
     try:
-        _READERS[shape].validate_python(told)
+        _reader(shape is _GROUP).validate_python(told)
     except ValidationError as error:
         raise _damage(error, shape) from None
     if shape is _GROUP:
@@ -306,7 +307,7 @@ def _shared(name: str, text: bytes, known: KnownParts) -> KnownPart:
 
 def _checked(name: str, value: Any, known: KnownParts) -> Any:
     """The value of a part, where it may stand there. Raises ValidationError."""
-    _PART_READERS[name].validate_python({"part": value})
+    _part_reader(name).validate_python({"part": value})
     if name != "provenance":
         return value
     return {
@@ -464,11 +465,19 @@ _GROUP: Any = Annotated[
     ),
     AfterValidator(_of_one_group),
 ]
-_READERS: dict[Any, TypeAdapter[Any]] = {shape: TypeAdapter(shape) for shape in (_RECORD, _GROUP)}
-_PART_READERS: dict[str, TypeAdapter[Any]] = {
-    name: TypeAdapter(_holds("_Part", {"part": _PARTS.get(name, Record.model_fields[name].annotation)}))
-    for name in SHARED
-}
+
+
+@cache
+def _reader(is_group: bool) -> TypeAdapter[Any]:
+    """What checks a whole file. Made when it is asked for, as it takes 20 ms."""
+    return TypeAdapter(_GROUP if is_group else _RECORD)
+
+
+@cache
+def _part_reader(name: str) -> TypeAdapter[Any]:
+    """What checks a part that records share."""
+    return TypeAdapter(_holds("_Part", {"part": _PARTS.get(name, Record.model_fields[name].annotation)}))
+
 
 # ---- the same for msgspec ----
 

@@ -585,4 +585,12 @@ COLUMNS: tuple[Column, ...] = (
     *CPU_SPEED,
 )
 """Those of trials.csv, in its order."""
+REPEATS = Column(
+    "repeats",
+    "",
+    "processes that ended ok: each repeat in each round; the row shows what they tell together",
+    "n",
+    holds=int,
+)
+"""Of tables alone: a line of trials.csv is one process."""
 BY_NAME: dict[str, Column] = {column.name: column for column in COLUMNS}

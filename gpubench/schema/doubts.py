@@ -6,7 +6,7 @@ verdicts, predictions, the audit and the table in docs/measuring.md go by these 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,8 +31,6 @@ FEWEST_GAPS = 3
 """Gaps below which a share says nothing: a column that is read rarely may lose half of its samples by chance."""
 OTHER_LOAD_PCT = 10.0
 """Points of CPU use beside the trial's own from which its times are doubtful."""
-CROWDED = "other work on the host left"
-"""How the sentence of `other-load` begins where it counts the CPUs that were left."""
 BEYOND_TURNS = 1.25
 """How many times as long as one after the other jobs may take before they hinder each other."""
 FASTER = 0.95
@@ -44,34 +42,6 @@ SLOW_CPU_PCT = 85.0
 
 Doubted = Literal["time", "energy", "memory", "accuracy", "comparison"]
 """What a doubt is about: a row's figures of one kind, or `comparison`: what it says beside rows without this doubt."""
-
-Severity = Callable[[Sequence[float]], float]
-"""How bad a doubt is, by the figures of its sentence in their order; larger is worse."""
-
-
-def larger(figures: Sequence[float]) -> float:
-    """A larger first figure is worse."""
-    return figures[0]
-
-
-def smaller(figures: Sequence[float]) -> float:
-    """A smaller first figure is worse."""
-    return -figures[0]
-
-
-def larger_share(figures: Sequence[float]) -> float:
-    """A larger share of the second figure is worse. Another version's sentence may not tell the second."""
-    return figures[0] / max(figures[1], 1.0) if len(figures) > 1 else figures[0]
-
-
-def smaller_share(figures: Sequence[float]) -> float:
-    """A smaller share of the second figure is worse."""
-    return -larger_share(figures)
-
-
-def further_apart(figures: Sequence[float]) -> float:
-    """The further the second figure lies from the first, the worse, measured by the first."""
-    return abs(figures[1] - figures[0]) / max(figures[0], 1.0) if len(figures) > 1 else figures[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,15 +68,6 @@ class Doubt:
     """`rule`: a function in `record/doubts.py`; `processes`: what a row's processes tell together, where they become
     one row; `folder`: what the rows of a folder tell together; `log`: it came with a published log; `earlier`: versions
     before 0.2 raised it, and their records hold it."""
-    severity: Severity = larger
-    """Which of several rows that have it is the worst."""
-    severity_from: tuple[tuple[str, Severity], ...] = ()
-    """The first words of a sentence whose figures are ranked otherwise, and how."""
-
-    def badness(self, sentence: str, figures: Sequence[float]) -> float:
-        """How bad it is by this sentence, whose figures these are."""
-        ranks = (rank for first, rank in self.severity_from if sentence.startswith(first))
-        return next(ranks, self.severity)(figures)
 
 
 DOUBTS: tuple[Doubt, ...] = (
@@ -147,7 +108,6 @@ DOUBTS: tuple[Doubt, ...] = (
         f"more than {OTHER_LOAD_PCT:g} % of that number were missing.",
         about=("time",),
         of_others=True,
-        severity_from=((CROWDED, smaller_share),),
     ),
     Doubt(
         code="slow-cpu",
@@ -156,7 +116,6 @@ DOUBTS: tuple[Doubt, ...] = (
         about=("time",),
         serious=False,
         of_others=True,
-        severity=smaller,
         raised_by="folder",
     ),
     Doubt(
@@ -164,21 +123,18 @@ DOUBTS: tuple[Doubt, ...] = (
         says="SLURM gave a number of CPUs, but the trial could run on more: nothing keeps it and other jobs apart.",
         about=("time",),
         serious=False,
-        severity=smaller_share,
     ),
     Doubt(
         code="low-clock",
         says=f"The GPU ran below {LOW_CLOCK_PCT:g} % of its highest clock while it was busy (a utilisation of "
         f"{BUSY_PCT:g} % or more).",
         about=("time",),
-        severity=smaller_share,
     ),
     Doubt(
         code="cpu-starved",
         says="There are more loader workers than CPUs.",
         about=("time",),
         any_ending=True,
-        severity=larger_share,
     ),
     Doubt(
         code="short-warmup",
@@ -191,7 +147,6 @@ DOUBTS: tuple[Doubt, ...] = (
         code="short-epochs",
         says=f"The measured windows last less than {TIMED_S:g} s in all.",
         about=("time",),
-        severity=smaller,
         raised_by="earlier",
     ),
     Doubt(
@@ -199,7 +154,6 @@ DOUBTS: tuple[Doubt, ...] = (
         says="An epoch is extrapolated from fewer steps than two waves and what the loaders hold ready (a wave: one "
         "step for each loader worker of a rank).",
         about=("time",),
-        severity=smaller_share,
         raised_by="earlier",
     ),
     Doubt(
@@ -212,7 +166,6 @@ DOUBTS: tuple[Doubt, ...] = (
         says=f"A job of a group took less than {100 * FASTER:g} % of its time alone: epoch times differ by as much "
         "from process to process, or something disturbed the trial alone.",
         about=("comparison",),
-        severity=smaller,
     ),
     Doubt(
         code="beyond-turns",
@@ -220,7 +173,6 @@ DOUBTS: tuple[Doubt, ...] = (
         "other: they hinder each other.",
         about=("comparison",),
         told_first=True,  # that jobs should not run together matters more than what moved a figure
-        severity=larger_share,
     ),
     Doubt(
         code="retries",
@@ -232,7 +184,6 @@ DOUBTS: tuple[Doubt, ...] = (
         says=f"{FULL_PCT:g} % or more of the GPU's memory, or of the cap, was used: cuDNN may have had to take slower "
         "algorithms.",
         about=("comparison",),
-        severity=larger_share,
     ),
     Doubt(
         code="gaps",
@@ -243,7 +194,6 @@ DOUBTS: tuple[Doubt, ...] = (
         code="energy",
         says=f"The energy counter and the integral of power differ by more than {ENERGY_APART_PCT:g} %.",
         about=("energy",),
-        severity=further_apart,
         raised_by="earlier",
     ),
     Doubt(
@@ -282,7 +232,6 @@ DOUBTS: tuple[Doubt, ...] = (
         says=f"Energy was measured over less than {ENERGY_WINDOW_S:g} s.",
         about=("energy",),
         serious=False,
-        severity=smaller,
         raised_by="earlier",
     ),
     Doubt(
@@ -290,7 +239,6 @@ DOUBTS: tuple[Doubt, ...] = (
         says="Images that can't be decoded were left out (`--bad-images skip`).",
         about=("comparison",),
         serious=False,
-        severity=larger_share,
     ),
     Doubt(
         code="compile-cache",
@@ -325,3 +273,14 @@ def rank(code: str) -> int:
     """The place of a code among all doubts, from the worst on; unknown ones come last."""
     doubt = BY_CODE.get(code)
     return len(DOUBTS) if doubt is None else DOUBTS.index(doubt)
+
+
+def faster_together(slowdown: float | None) -> str | None:
+    """The doubt about a job that its neighbours seem to have sped up; None where there is none."""
+    if slowdown is None or slowdown >= FASTER:
+        return None
+    return (
+        f"it took {slowdown:.2f} times as long as alone, which sharing can't do: its epoch time differs from process "
+        "to process by as much, or something slowed the trial alone down (other work, low clocks, CPUs at rest); "
+        "measure more processes of both (--rounds 5)"
+    )

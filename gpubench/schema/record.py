@@ -211,32 +211,6 @@ def _names_of(given: frozenset[str]) -> set[str]:
     return set(given)
 
 
-OF_COUNTING = frozenset(
-    {
-        "trial_id",
-        "config_id",
-        "attempt",
-        "round",
-        "reference",
-        "experiment",
-        "group",
-        "job",
-        "group_id",
-        "status",
-        "machine_key",
-    }
-    | {"trial", "resolved", "environment", "started_at"}
-)
-"""What of a record tells which attempts count, and where and when they were made."""
-
-
-def with_epochs_alone(record: Record) -> Record:
-    """The record with its epochs and OF_COUNTING, without all else: half of the memory."""
-    return Record.of_checked(
-        {name: value for name, value in vars(record).items() if name in OF_COUNTING or name == "epochs"}
-    )
-
-
 class GroupRecord(BaseModel):
     """One attempt at a group, as stored: one file, so that its jobs are there together or not at all."""
 

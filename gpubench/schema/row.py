@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -216,13 +216,6 @@ class TableRow(DerivedColumns, Row):
 
 
 AnyRow = TypeVar("AnyRow", bound=Row)
-
-
-def column_of(rows: Iterable[Row], name: str) -> Iterator[Any]:
-    """What stands in a column of each of these rows: in a third of the time that `value` takes for each by itself."""
-    if name in FIELDS:
-        return (row.fields.get(name) for row in rows)
-    return map(operator.attrgetter(name), rows)
 
 
 def columns_of(rows: Iterable[Row], names: Iterable[str]) -> dict[str, tuple[Any, ...]]:

@@ -93,12 +93,12 @@ def decide(claims: Sequence[Claim], looks: Sequence[int] | None = None) -> list[
     ]
 
 
-def count_looks(claim: Claim, processes_a_round: int = 1) -> int:
+def count_looks(evidence: Evidence, processes_a_round: int = 1) -> int:
     """Which look at a claim it is, after each round from the first after which FEWEST_PROCESSES a side were there.
 
     0 where there are fewer: then nothing is decided.
     """
-    processes = claim.evidence.processes
+    processes = evidence.processes
     if min(processes) < FEWEST_PROCESSES:
         return 0
     first = math.ceil(FEWEST_PROCESSES / processes_a_round)
@@ -107,7 +107,12 @@ def count_looks(claim: Claim, processes_a_round: int = 1) -> int:
 
 def spend_alpha(p: float, look: int) -> float:
     """A p-value as it counts at a claim's `look`-th look, the first being 1; 1 before it."""
-    return min(1.0, p * STRICTER * look * (look + 1)) if look > 0 else 1.0
+    return min(1.0, p * count_spent(look)) if look > 0 else 1.0
+
+
+def count_spent(look: int) -> int:
+    """By how much the level of a claim is divided at its `look`-th look, the first being 1."""
+    return STRICTER * look * (look + 1)
 
 
 def adjust_holm(p_values: Mapping[int, float]) -> dict[int, float]:

@@ -26,8 +26,8 @@ FEWEST_SEEDS = 3
 
 
 def compare_rounds(
-    candidate: Mapping[Hashable, float],
-    baseline: Mapping[Hashable, float],
+    candidate: Mapping[Any, float],
+    baseline: Mapping[Any, float],
     *,
     factor: float = 1.0,
     noise: float | None = None,
@@ -130,6 +130,21 @@ def find_p_at_least(estimate: StudentEstimate, value: float) -> float:
 def find_half_width(estimate: StudentEstimate, tail: float) -> float:
     """How far from its center the bound lies beyond which the truth is with probability `tail`."""
     return max(float(t_quantile(1 - tail, degrees)) * error for error, degrees in _errors(estimate))
+
+
+def find_width_pct(figures: Sequence[float]) -> float | None:
+    """Half the 95 % interval of the geometric mean of some processes' figures above 0, in per cent of that mean.
+
+    None for fewer than two.
+    """
+    if len(figures) < 2:
+        return None
+    logs = _logs(figures)
+    half = find_half_width(sum_samples(mean(logs), [(logs, 1.0)]), ALPHA / 2)
+    try:
+        return 100 * math.sinh(half)
+    except OverflowError:
+        return math.inf
 
 
 def sum_samples(

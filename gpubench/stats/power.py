@@ -12,12 +12,14 @@ from dataclasses import replace
 
 from gpubench.core.claims import Claim, Evidence, StudentEstimate
 from gpubench.stats.decisions import END, list_joint_tests, list_tests, share_level
-from gpubench.stats.distributions import noncentral_t_above
-from gpubench.stats.estimates import ALPHA, find_half_width
+from gpubench.stats.distributions import noncentral_t_above, t_quantile
+from gpubench.stats.estimates import ALPHA, find_half_width, variance
 
 POWER = 0.8
 MOST_ROUNDS = 100
 """As many as a sweep goes over its plan at most."""
+MOST_PROCESSES = 1_000
+"""Beyond which nobody would go for one figure."""
 AIM = 0.125
 """The bound of a choice that further rounds aim at: half of what is firm."""
 
@@ -68,6 +70,23 @@ def find_rounds_for_choice(evidence: Sequence[Evidence], aim: float = AIM) -> in
     return max(known) if known and len(known) == len(rounds) else None
 
 
+def find_processes(figures: Sequence[float], within_pct: float) -> int | None:
+    """How many processes in all bring half the 95 % interval of a figure to so many per cent of it (`find_width_pct`).
+
+    It takes the scatter of those that were seen for the truth. None for fewer than two, of which nobody knows how they
+    scatter, and for more than MOST_PROCESSES.
+    """
+    if len(figures) < 2:
+        return None
+    deviation = math.sqrt(variance([math.log(figure) for figure in figures]))
+    width = math.asinh(within_pct / 100)
+    return _search(
+        1,
+        MOST_PROCESSES,
+        lambda count: float(t_quantile(1 - ALPHA / 2, count - 1)) * deviation / math.sqrt(count) <= width,
+    )
+
+
 def find_power(tests: Sequence[tuple[StudentEstimate, float]], distance: float, tail: float) -> float:
     """The probability that the better of some tests shows a truth that lies `distance` beyond what is tested.
 
@@ -96,8 +115,12 @@ def _find_least(
     def is_enough(rounds: int) -> bool:
         return power([(grow_sample(estimate, now, rounds), share) for estimate, share in tests]) >= POWER
 
-    low, high = now, MOST_ROUNDS
-    if not tests or now >= high or not is_enough(high):
+    return _search(now, MOST_ROUNDS, is_enough) if tests and now < MOST_ROUNDS else None
+
+
+def _search(low: int, high: int, is_enough: Callable[[int], bool]) -> int | None:
+    """The least count above `low` that is enough; None where `high` is not. More are never less enough."""
+    if not is_enough(high):
         return None
     while high - low > 1:
         middle = (low + high) // 2

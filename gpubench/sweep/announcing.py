@@ -12,14 +12,17 @@ from gpubench.basics.words import listed, many
 from gpubench.datasets import built, locate
 from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import asked_words, words
+from gpubench.plan.experiment import Experiment
 from gpubench.plan.plan import Plan
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.shares import device_of
 from gpubench.plan.state import Planned
-from gpubench.report.heading import title
 from gpubench.schema.trial import Trial
 from gpubench.schema.window import asked_s
 from gpubench.sweep.sweep import Sweep
+
+BUILT_IN = "batch-size"
+"""Name of the experiments in `builtin/`."""
 
 
 def announcement_lines(
@@ -44,9 +47,24 @@ def announcement_lines(
     lasts = f"{about} {words(what['seconds'])}{' a round' if rounds.is_open else ''}{beside(load)}"
     asked, jobs = work.plan.experiment, any(item.unit.is_group for item in planned)
     return [
-        f"{title(asked.name, asked.question, asked.varied, jobs=jobs)}: {trials}, {lasts}, results in {folder}",
+        f"{name_experiment(asked, jobs=jobs)}: {trials}, {lasts}, results in {folder}",
         f"images: {'; '.join(what['places'])}{needs}",
     ]
+
+
+def name_experiment(asked: Experiment, *, jobs: bool) -> str:
+    """The experiment's name, or what it varies where the built-in one's name would mislead.
+
+    That keeps its name whatever is asked with its help, for the results folder is called by it; its question goes where
+    its axes are others. `jobs`: whether jobs run together.
+    """
+    fields = [
+        field.replace("_", "-") for field in dict.fromkeys(field for axis in asked.varied for field in axis)
+    ]
+    if asked.name != BUILT_IN or asked.question or (fields == [asked.name] and not jobs):
+        return asked.name
+    beside = ["jobs side by side"] if jobs and "copies" not in fields else []
+    return ", ".join([*fields, *beside]) or asked.name
 
 
 def in_rounds(rounds: Rounds) -> str:

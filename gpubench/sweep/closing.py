@@ -9,16 +9,14 @@ from typing import Literal
 
 from rich.console import Console
 
+from gpubench.basics.quiet_pipe import outliving_output
 from gpubench.basics.words import many
 from gpubench.plan.estimate import asked_words, words
 from gpubench.plan.rounds import MOST
 from gpubench.plan.state import Planned
-from gpubench.report import live, terminal
-from gpubench.report.contents import contents
-from gpubench.report.lost_terminal import outliving_output
-from gpubench.report.table import Table, tables
+from gpubench.render import live, terminal
 from gpubench.results.rows import json_line
-from gpubench.schema.row import Row, replace
+from gpubench.schema.row import Row
 from gpubench.sweep.summary import Summary
 from gpubench.sweep.sweep import Sweep
 
@@ -43,8 +41,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
     if mode == "quiet":
         print(work.bench.results.folder)
     elif mode == "table" and not work.others:
-        found = contents(work.bench.results, work.alike(), work.skips)
-        terminal.show(own_tables(work, found.rows), Console(highlight=False))
+        terminal.show(work.report(), Console(highlight=False))
     elif mode == "json":
         for row in work.reused(planned):
             emit(row, mode)
@@ -68,11 +65,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
     if (line := rounds_line(work, summary)) is not None:
         view.say(line)
     folder = work.bench.results.folder
-    where = (
-        f"below the table, logs in {folder / 'logs'}"
-        if mode == "table" and not work.others
-        else f"below gpubench table {folder}"
-    )
+    where = f"in {folder / 'trials.csv'}, the logs in {folder / 'logs'}"
     if summary.failed:
         again = "it" if summary.failed == 1 else "them"
         view.say(f"{summary.failed} failed: the reasons are {where}; --retry failed runs {again} again")
@@ -140,16 +133,3 @@ def goes_on(*, fresh: bool) -> str:
     if fresh:  # the same command would begin anew, and without --fresh the older rows count
         return "rows that were not reached are older ones; the same command measures all of them anew"
     return "to continue, run the same command again"
-
-
-def own_tables(work: Sweep, rows: Sequence[Row]) -> list[Table]:
-    """The table of this sweep's own trials. The folder may hold more: `gpubench table` prints them all."""
-    experiment = work.plan.experiment
-    ids = [job.trial_id for job in work.plan.jobs]
-    mine = set(ids)
-    return tables(
-        [replace(row, experiment=experiment.name) for row in rows if row.trial_id in mine],
-        axes={experiment.name: experiment.varied},
-        questions={experiment.name: experiment.question},
-        members={experiment.name: ids},
-    )

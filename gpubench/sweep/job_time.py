@@ -7,18 +7,17 @@ import time
 from collections.abc import Callable, Mapping
 
 from gpubench.node.allocation import allocation, ask_squeue, time_limit
-from gpubench.plan.wall_time import SPARE_S, WallTime
+from gpubench.plan.wall_time import WallTime, find_spare
 from gpubench.schema.missing import Unmeasured
 
 
 def job_time(
     say: Callable[[str], None],
-    spare_s: float | None = None,
     *,
     environ: Mapping[str, str] = os.environ,
     ask: Callable[[str], str] = ask_squeue,
 ) -> WallTime | None:
-    """None where nothing ends it, or where that is not known, which it says. `spare_s`: kept for the end."""
+    """None where nothing ends it, or where that is not known, which it says."""
     job = allocation(environ)
     if job is None:
         return None
@@ -31,7 +30,7 @@ def job_time(
         return None
     if limit is None:
         return None
-    spare_s = SPARE_S if spare_s is None else spare_s
+    spare_s = find_spare(limit.whole_s)
     return WallTime(
         job=job.called,
         ends_s=time.monotonic() + limit.left_s - spare_s,

@@ -6,11 +6,11 @@ tried once is not tried again, and a search that was stopped goes on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpubench.analysis.memory_line import guesses
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.max_batch import STEPS, TRY, Edge, edge, experiment_of, next_size
@@ -22,7 +22,8 @@ from gpubench.plan.state import chains_of
 from gpubench.results.counting import newest
 from gpubench.results.rows import row_of
 from gpubench.schema.cell import cell
-from gpubench.schema.record import Record
+from gpubench.schema.row import Row
+from gpubench.stats.memory_line import FEWEST_SIZES, fit_largest
 from gpubench.sweep.summary import Summary
 from gpubench.sweep.survey import Settings
 from gpubench.sweep.sweep import Sweep
@@ -31,6 +32,10 @@ MOST_TRIES = 16
 """Of one configuration in one go."""
 MOST_IMAGES = 1 << 20
 """Of an epoch without images: the length of one of which a few steps are run costs nothing."""
+WIDE = 2.0
+"""An interval that reaches so many times as far as its value, or so small a part of it, tells nothing."""
+BY_DRIVER = ("nvml-process", "nvml-device-delta", "published-log")
+"""Sources of memory that hold all that a card must have; the allocator's own count leaves CUDA's context out."""
 BADLY = {"failed": "failed", "timeout": "timed out"}
 NOT_ASKED = ("batch_size", "until_top1")
 """Fields of a trial that a try does not take over."""
@@ -121,15 +126,39 @@ def known(work: Sweep, of: Search, tries: Plan | None) -> tuple[Edge, list[float
     sizes = {
         status: [batch for batch, record in there if record.status == status] for status in ("ok", "oom")
     }
-    return edge(sizes["ok"], sizes["oom"]), guesses(_largest(there), of.each)
+    # Of each batch size that ran the last one stored.
+    ran = {batch: record for batch, record in there if record.status == "ok"}
+    return edge(sizes["ok"], sizes["oom"]), guess_sizes([row_of(record) for record in ran.values()], of.each)
 
 
-def _largest(there: Sequence[tuple[int, Record]]) -> list[Any]:
-    """A row for each batch size that ran; the last one stored of each."""
-    return [
-        row_of(record)
-        for record in {batch: record for batch, record in there if record.status == "ok"}.values()
-    ]
+def guess_sizes(rows: Sequence[Row], each: int) -> list[float]:
+    """Batch sizes at which memory may end by the line through these rows, the best first; none where there is no line.
+
+    `rows`: of trials that ended ok, one a batch size. `each`: batch sizes are multiples of it.
+    """
+    known = [row for row in rows if row.batch_size and row.gpu_mem_mib]
+    rooms = {find_room(row) for row in known} - {None}
+    sources = {row.gpu_mem_source for row in known}
+    room = rooms.pop() if len(rooms) == 1 else None
+    if len(known) < FEWEST_SIZES or room is None or len(sources) > 1 or not sources & {*BY_DRIVER}:
+        return []
+    line = fit_largest([(row.batch_size or 0, row.gpu_mem_mib or 0.0) for row in known])
+    reached = line.reaches(room) if line else None
+    if reached is None:
+        return []
+    value, low, high = reached
+    is_narrow = high <= WIDE * value and low * WIDE >= value
+    return [math.floor(size / each) * each for size in reached] if is_narrow else []
+
+
+def find_room(row: Row) -> float | None:
+    """How much memory a trial may take of each GPU, in MiB: the cap where one was set, else what the driver leaves.
+
+    None where no record tells.
+    """
+    cap, total = row.gpu_mem_cap_mib, row.gpu_total_mib
+    free = None if total is None else total - (row.gpu_reserved_mib or 0)
+    return min((mib for mib in (cap, free) if mib is not None), default=None)
 
 
 def plan_of(work: Sweep, of: Search, sizes: Sequence[int]) -> Plan:

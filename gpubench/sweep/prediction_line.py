@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpubench.analysis.doubted import serious
-from gpubench.basics.words import number
 from gpubench.record.together import GroupPrediction
-from gpubench.report.prediction import predicted_verdict, waited_for
+from gpubench.render.prediction import OVERLAPS, RESOURCES
+from gpubench.render.words import format_number, join_words
+from gpubench.schema.doubts import doubt_of
 from gpubench.schema.row import Row
 
 
@@ -19,19 +19,19 @@ def prediction_line(group_prediction: GroupPrediction, solos: Sequence[Row]) -> 
     prediction = group_prediction.prediction
     if prediction is None:
         return f"not predicted: {group_prediction.why_not}"
-    times = ", ".join(number(slowdown, 2) for slowdown in prediction.slowdowns)
-    by = "by these rows " if doubted(solos) else ""
-    why = f"; {by}they would wait for {waited_for(prediction.limits) or 'nothing that they share'}"
-    most = "at most " if prediction.at_most else ""
-    estimated = any(wait and not wait.measured for wait in prediction.waits)
-    left_out = "; without waiting for gradients, which is estimated" * estimated
+    times = ", ".join(format_number(job.slowdown, 2) for job in prediction.jobs)
+    most = "at most " if prediction.is_upper_bound else ""
+    waits = [RESOURCES[name] for name in prediction.waits_for] or ["nothing that they share"]
+    doubts = write_doubts(solos)
     return (
-        f"predicted {most}{times} times as long as alone: "
-        f"{predicted_verdict(prediction, solos)}{why}{left_out}{doubted(solos)}"
+        f"predicted {most}{times} times as long as alone: {OVERLAPS[prediction.overlap].lower()} "
+        f"(gain {format_number(prediction.overlap_gain, 2)}); they would wait for {join_words(waits)}{doubts}"
     )
 
 
-def doubted(solos: Sequence[Row]) -> str:
+def write_doubts(solos: Sequence[Row]) -> str:
     """What speaks against the trials alone that the prediction is made of."""
-    found = {code for solo in solos for code in serious(solo)}
-    return f"; alone with doubts ({', '.join(sorted(found))})" if found else ""
+    codes = {
+        code for solo in solos for code in (solo.doubts or "").split("+") if code and doubt_of(code).serious
+    }
+    return f"; alone with doubts ({', '.join(sorted(codes))})" if codes else ""

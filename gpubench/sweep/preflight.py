@@ -11,7 +11,7 @@ from gpubench.node.environment import Machine
 from gpubench.node.node import Node
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.state import Planned
-from gpubench.report import live
+from gpubench.render import live
 from gpubench.schema.doubts import OTHER_LOAD_PCT
 from gpubench.sweep import consent, guard
 from gpubench.sweep.announcing import (

@@ -9,8 +9,8 @@ from gpubench.basics.errors import UsageError
 from gpubench.datasets import locate
 from gpubench.plan.state import Planned
 from gpubench.plan.unit_label import unit_label
-from gpubench.report.live import View
-from gpubench.report.live_progress import LiveProgress
+from gpubench.render.live import View
+from gpubench.render.running import LiveProgress
 from gpubench.sweep.folders import Wanted
 from gpubench.sweep.sweep import Sweep
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from gpubench.plan.outlook import Outlook
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.rounds import ONE
-from gpubench.report.live_progress import LiveProgress
+from gpubench.render.running import LiveProgress
 from gpubench.schema.attempt import JobProgress
 
 NOTHING_AHEAD = Outlook(rounds=ONE, number=1)
@@ -47,6 +47,7 @@ def progress_of(
         done=done,
         total=total,
         trial_label=label,
+        trial_id=unit.jobs[0].trial_id,
         epoch=own.epoch + 1 if has_begun and epochs else None,
         epochs=epochs,
         step=own.step if has_begun else None,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 from gpubench.plan.outlook import Left
 from gpubench.plan.plan import Unit
 from gpubench.plan.state import Planned
-from gpubench.report.live import View
-from gpubench.report.standing import round_line
+from gpubench.render.live import View
+from gpubench.render.running import round_line
 from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row
 from gpubench.sweep.joining import POLL_S, Joining
@@ -31,6 +32,7 @@ def run(
     A table that can't be written ends nothing: `work.unwritten` says so in the end. Raises UnusableError where no GPU
     is left and all that is left to run needs one.
     """
+    load_tables()
     try:
         summary = _run(RunningSweep.of(work, view, should_stop, emit))
     except BaseException:
@@ -38,6 +40,12 @@ def run(
         raise
     work.leave()
     return summary
+
+
+def load_tables() -> None:
+    """Imports what makes tables, so that nothing is imported while a trial is measured."""
+    importlib.import_module("gpubench.sweep.tables")
+    importlib.import_module("gpubench.sweep.predicting")
 
 
 def _run(running: RunningSweep) -> Summary:
@@ -86,13 +94,13 @@ def _end_round(running: RunningSweep, number: int, planned: Sequence[Planned], *
     rounds = work.plan.experiment.rounds
     if rounds.most == 1:
         return
-    running.view.stands(work.own_table, at_once=True)
-    if has_run and (table := work.own_table()):
+    if has_run and (standing := work.stand()):
+        running.view.stands(lambda: standing, at_once=True)
         if work.answered() is not None:
             left = Left(seconds=0)
         else:
             left = work.outlook(number, planned, over=True).left(0.0, running.time.elapsed_s)
-        running.view.ended_round(round_line(number, rounds, table, left))
+        running.view.ended_round(round_line(number, rounds, standing.report, left))
 
 
 def _go_on(running: RunningSweep, joining: Joining) -> None:

@@ -12,7 +12,6 @@ from gpubench.plan.skips import OutOfMemory, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer
 from gpubench.plan.unit_label import unit_label
 from gpubench.record.together import GroupPrediction
-from gpubench.report.contents import rows_among
 from gpubench.schema.attempt import JobProgress
 from gpubench.schema.record import Record, ending
 from gpubench.schema.row import Row, replace
@@ -132,6 +131,7 @@ class RunningRound:
         if not self._has_begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
             self._has_begun = True
             running.view.began_round(self.number, running.work.plan.experiment.rounds)
+            running.view.stands(running.work.stand, at_once=True)
         return True
 
     # ---- a unit that is run ----
@@ -154,7 +154,7 @@ class RunningRound:
         prediction = work.predict(unit)
         if unit.is_group:
             view.say(f"{self._place(place)}  {prediction_line(prediction, self._alone(prediction))}")
-        view.started(number, total, self._label(place))
+        view.started(number, total, self._label(place), unit.jobs[0].trial_id)
         began = time.monotonic()
         records = work.bench.run(unit, prediction, running.should_stop, self._look(place), self.number)
         work.keep(records)
@@ -168,15 +168,13 @@ class RunningRound:
             view.finished_group(number, total, self._label(place), rows)
         else:
             view.finished(number, total, self._label(place), rows[0])
-        if self.number > 1:
-            view.stands(work.own_table)
+        view.stands(work.stand)
         running.summary.interrupted |= status == "interrupted"
         return status
 
     def _tell(self, records: Sequence[Record]) -> list[Row]:
         """Hands the rows of a unit on; returns them as they are told on a terminal."""
-        told = rows_among(records, self.running.work.records)
-        rows = [told[record.trial_id] for record in records]
+        rows = self.running.work.complete_rows(records, self.running.work.records)
         for row in rows:
             self.running.emit(row)
         # In tables the log's path is that in the folder; on a terminal it is for who stands outside.
@@ -186,8 +184,10 @@ class RunningRound:
     def _alone(self, prediction: GroupPrediction) -> list[Row]:
         """The rows of the trials alone that a group is compared with, with the doubts of their repeats."""
         solos = {solo.trial_id: solo for solo in prediction.solos if solo}
-        told = rows_among(list(solos.values()), self.running.work.records)
-        return [told[solo.trial_id] for solo in prediction.solos if solo]
+        rows = self.running.work.complete_rows(list(solos.values()), self.running.work.records)
+        return [
+            next(row for row in rows if row.trial_id == solo.trial_id) for solo in prediction.solos if solo
+        ]
 
     def _look(self, place: int) -> Callable[[Sequence[JobProgress]], None]:
         running, unit = self.running, self.planned[place].unit

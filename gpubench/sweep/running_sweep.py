@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from gpubench.report.live import View
+from gpubench.render.live import View
 from gpubench.schema.row import Row
 from gpubench.sweep.joining import Joining
 from gpubench.sweep.summary import Summary
@@ -14,6 +14,8 @@ from gpubench.sweep.sweep import Sweep
 from gpubench.sweep.time_left import TimeLeft
 
 TABLES_PERIOD_S = 5.0
+TABLES_PART = 20.0
+"""Times as long as the tables took to write last, they are not written again: of thousands of trials that is long."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -53,8 +55,9 @@ class RunningSweep:
         """Every few seconds, where nobody else writes them as well."""
         if self.joining is not None or time.monotonic() < self._tables_due:
             return
-        self._tables_due = time.monotonic() + TABLES_PERIOD_S
-        before = self.work.unwritten
+        before, began = self.work.unwritten, time.monotonic()
         self.work.write_tables()
+        now = time.monotonic()
+        self._tables_due = now + max(TABLES_PERIOD_S, TABLES_PART * (now - began))
         if self.work.unwritten and not before:
             self.view.say(f"tables: {self.work.unwritten}; the sweep goes on, and what it measures is kept")

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from dataclasses import replace as replace_planned
 from typing import Any
 
-from gpubench.analysis import claims
-from gpubench.analysis.certainty.interval import interval
 from gpubench.plan.estimate import Estimate, Forecast, estimates
 from gpubench.plan.further import further
 from gpubench.plan.outlook import Ahead, Outlook, outlook
@@ -16,13 +14,13 @@ from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, is_stale, out_of_memory, survey
-from gpubench.report.contents import rows_among, table_of
 from gpubench.results.allowance import Key, alike
 from gpubench.results.counting import counting, in_order, newest, newest_of_rounds
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, refuse
 from gpubench.schema.record import FINAL, Record
 from gpubench.schema.row import Row
+from gpubench.stats.estimates import find_width_pct
 from gpubench.sweep.bench import Bench
 
 Configuration = tuple[str, str | None, str | None, str]
@@ -55,6 +53,8 @@ class Survey:
     """Trial ids and numbers of the attempts that this sweep has stored."""
     _took: dict[str, float] = field(default_factory=dict)
     """Id of a unit -> seconds that it took in the last round."""
+    _asked: tuple[int, list[list[set[str]]] | None] | None = None
+    """How many records there were when open questions were last looked for, and these."""
     _tell: Tell = refuse
     _given: dict[Key, Mapping[str, Any]] | None = None
 
@@ -101,9 +101,15 @@ class Survey:
                 if (record := here.get(trial_id)) and (trial_id, record.attempt) not in self.measured
                 if number == 1 or record.status in FINAL
             ]
-            told = rows_among(records, self.alike())
-            rows += [told[record.trial_id] for record in records]
+            rows += self.complete_rows(records, self.alike())
         return rows
+
+    def complete_rows(self, records: Sequence[Record], held: Sequence[Record]) -> list[Row]:
+        """The rows of these attempts, in their order, with what follows from others that are `held`."""
+        from gpubench.sweep import tables
+
+        rows = tables.complete_rows(records, held)
+        return [rows[record.trial_id] for record in records]
 
     def alike(self) -> list[Record]:
         """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
@@ -187,8 +193,8 @@ class Survey:
             configuration
             for configuration, found in self._times().items()
             if len(found) >= FEWEST_FOR_CERTAINTY
-            and (known := interval(found)) is not None
-            and known.half_pct <= within_pct
+            and (known_pct := find_width_pct(found)) is not None
+            and known_pct <= within_pct
         }
         return {
             unit.unit_id
@@ -227,16 +233,19 @@ class Survey:
         }
 
     def _open_questions(self) -> list[list[set[str]]] | None:
-        """For each question that the table of what was measured here leaves open the ids of each row's trials.
+        """For each question that what was measured here leaves open the ids of each row's trials.
 
-        A row has one for each repeat. None where that table asks none.
+        A row has one for each repeat. None where nothing is asked.
         """
+        from gpubench.sweep import tables
+
+        if self._asked is not None and self._asked[0] == len(self.records):
+            return self._asked[1]
         machines = {self.bench.machine_key(job) for job in self.plan.jobs}
-        table = table_of(self.plan, [one for one in self.alike() if one.machine_key in machines], {})
-        if table is None or not table.claims.count:
-            return None
-        found = claims.opened(table.claims, table.claims.settled(self.plan.experiment.repeats))
-        return [[{run.trial_id for run in row.runs} for row in rows] for rows in found]
+        here = [record for record in self.alike() if record.machine_key in machines]
+        found = tables.find_open_questions(self.bench.results.folder, self.plan, here)
+        self._asked = len(self.records), found
+        return found
 
     def _going_on(self, units: Sequence[Unit]) -> list[Unit]:
         """Those that still more rounds would measure: what failed in one is in no later one."""

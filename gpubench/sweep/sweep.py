@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gpubench.basics.errors import UnusableError
+from gpubench.core.report import Report
 from gpubench.plan.plan import Unit
 from gpubench.plan.state import Planned
 from gpubench.plan.wall_time import WallTime
-from gpubench.record.together import GroupPrediction, predict_group
-from gpubench.report.contents import contents, table_of, write_contents
-from gpubench.report.live import View
-from gpubench.report.table import Table
+from gpubench.record.together import ALONE, GroupPrediction
+from gpubench.render.live import Standing, View
 from gpubench.results.locks import unit_locks
 from gpubench.schema.record import Record
 from gpubench.sweep.losses import none_left
@@ -63,7 +62,11 @@ class Sweep(Survey):
 
     def predict(self, unit: Unit) -> GroupPrediction:
         """What the trials alone, as far as they were measured here, say of a group."""
-        return predict_group(unit, self.bench.resolve(unit), self.chosen() if unit.is_group else {})
+        if not unit.is_group:
+            return ALONE
+        from gpubench.sweep.predicting import predict_group
+
+        return predict_group(unit, self.bench.resolve(unit), self.chosen())
 
     def keep(self, records: Sequence[Record]) -> None:
         """Takes the records of a unit that has just ended."""
@@ -73,16 +76,25 @@ class Sweep(Survey):
 
     # ---- its tables ----
 
-    def own_table(self) -> Table | None:
-        """The table of this sweep's own trials as it is now."""
-        return table_of(self.plan, self.alike(), self.skips)
+    def report(self) -> list[Report]:
+        """The tables of this sweep's own trials as they are now."""
+        from gpubench.sweep import tables
+
+        return tables.report_plan(self.bench.results.folder, self.plan, self.alike(), self.skips)
+
+    def stand(self) -> Standing | None:
+        """The first of them, for whoever looks on."""
+        from gpubench.sweep import tables
+
+        return tables.stand(self.bench.results.folder, self.plan, self.alike(), self.skips)
 
     def write_tables(self) -> None:
         """All tables of the folder, from what is held here, as far as they can be written."""
-        found = contents(self.bench.results, self.records, self.skips)
-        self.problems = found.problems
+        from gpubench.sweep import tables
+
+        self.problems = []
         try:
-            write_contents(self.bench.results, self.records, found)
+            tables.write_folder(self.bench.results, self.records, self.skips, self.problems.append)
         except UnusableError as error:
             self.unwritten = str(error)
         else:

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.analysis.prediction import Prediction, demand, predict
-from gpubench.analysis.slowdown import group_verdict, overlap_gain, slowdown
+from gpubench.core.prediction import find_overlap, find_overlap_gain
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import to_toml
+from gpubench.plan.slowdowns import Demand, Slowdowns, predict_slowdowns
 from gpubench.schema import catalog, trial
 from gpubench.schema.record import FIRST_ROUND, Record
-from gpubench.schema.row import Row
 
 HERE = Path(__file__).parent
 SOURCE = "published log"
@@ -175,14 +174,14 @@ def together(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
     """What the log's own figures say of a job in a group: alone, slowdown, how much the jobs overlapped, and what
     the jobs alone foretold."""
     group = members(line, lines)
-    gain = overlap_gain([slowed(other, lines) for other in group])
+    gain = find_overlap_gain([slowed(other, lines) for other in group])
     foretold = prediction(line, lines)
     derived = {
         "solo_epoch_time_s": solo(line, lines),
         "slowdown": slowed(line, lines),
         "overlap_gain": gain,
         "predicted_slowdown": None,
-        "sharing": group_verdict(gain, (), ()).cell,
+        "sharing": None if gain is None else find_overlap(gain),
     }
     if foretold and not foretold.unknown:
         derived["predicted_slowdown"] = foretold.slowdowns[group.index(line)]
@@ -194,7 +193,7 @@ def unpredicted(line: Line, lines: Sequence[Line]) -> dict[str, str]:
     absent = {}
     foretold = prediction(line, lines)
     if foretold and foretold.unknown:
-        what = " and ".join(foretold.unknown)
+        what = " and ".join(f"{name} seconds an epoch" for name in map(str.upper, foretold.unknown))
         absent["predicted_slowdown"] = f"the log does not state what the jobs share: {what}"
     if not line["epoch_time_s"]:
         said = f"the log gives no figures: {line['note'].partition(';')[0]}"
@@ -202,24 +201,30 @@ def unpredicted(line: Line, lines: Sequence[Line]) -> dict[str, str]:
     return absent
 
 
-def prediction(line: Line, lines: Sequence[Line]) -> Prediction | None:
+def prediction(line: Line, lines: Sequence[Line]) -> Slowdowns | None:
     """What the group's jobs alone say of the group. The log's CPU shares are of the whole host: that is one CPU
     here. It does not say how busy a GPU was."""
     group = members(line, lines)
     placed = places(group)
     solos = [alone(other, lines) for other in group]
-    return predict(
-        [
-            demand(spent(found), gpus=gpus, cpus=1.0, cpu_set="host") if found else None
-            for found, gpus in zip(solos, placed, strict=True)
-        ]
-    )
+    demands = [demand(found, gpus) for found, gpus in zip(solos, placed, strict=True) if found]
+    known = [needs for needs in demands if needs is not None]
+    return predict_slowdowns(known) if len(known) == len(group) else None
 
 
-def spent(line: Line) -> Row:
-    """A trial alone as the row that a prediction reads: CPU share × epoch time, in s of the whole host."""
+def demand(line: Line, gpus: tuple[int, ...]) -> Demand | None:
+    """What an epoch of a trial alone takes: CPU share × epoch time, in s of the whole host."""
     time, share = (float(line[n]) if line[n] else None for n in ("epoch_time_s", "cpu_util_pct"))
-    return Row(epoch_time_s=time, cpu_s_per_epoch=time * share / 100 if time and share else None)
+    if not time:
+        return None
+    return Demand(
+        epoch_time_s=time,
+        cpu_s=time * share / 100 if share else None,
+        gpu_s=None,
+        gpus=gpus,
+        cpus=1.0,
+        cpu_ids=frozenset({0}),
+    )
 
 
 def places(group: Sequence[Line]) -> list[tuple[int, ...]]:
@@ -236,7 +241,8 @@ def members(line: Line, lines: Sequence[Line]) -> list[Line]:
 
 
 def slowed(line: Line, lines: Sequence[Line]) -> float | None:
-    return slowdown(float(line["epoch_time_s"]) if line["epoch_time_s"] else None, solo(line, lines))
+    alone_s = solo(line, lines)
+    return float(line["epoch_time_s"]) / alone_s if line["epoch_time_s"] and alone_s else None
 
 
 def solo(line: Line, lines: Sequence[Line]) -> float | None:

@@ -182,3 +182,8 @@ def test_each_network_has_a_choice_of_its_own_with_its_own_claims() -> None:
 def test_where_nobody_knows_the_noise_a_choice_of_one_process_is_unknown() -> None:
     assert answer(measure([500, 1000], [1000, 2000])).word == "unknown"
     assert answer(measure([500, 1000], [1000, 2000], noise=0.4)).word == "likely"
+
+
+def test_of_one_process_where_every_other_size_may_be_as_fast_nothing_tells_them_apart() -> None:
+    finding = answer(measure([800, 900, 1000], [1000, 2000, 4000], noise=0.4))
+    assert (finding.word, finding.as_fast, finding.slower) == ("unknown", (0, 1), ())

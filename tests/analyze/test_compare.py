@@ -13,10 +13,11 @@ import pytest
 from compared_rows import STEADY, compare, make_sides, only, row
 from made_up_tables import scatter
 
-from gpubench.analyze.compare import collect_folders, compare_folders, compare_values
+from gpubench.analyze.compare import collect_folders, compare_folders, compare_sides, compare_values
 from gpubench.analyze.folder import Folder, read_folder
+from gpubench.analyze.matching import match_rows
 from gpubench.basics.errors import UsageError
-from gpubench.core.comparison import Change
+from gpubench.core.comparison import FIGURES, Change
 from gpubench.schema.row import KnownImages
 
 
@@ -82,6 +83,7 @@ def test_memory_is_exact() -> None:
     assert [change.is_regression for change in low] == [False, False, True]
     assert [change.is_excluded for change in low] == [True, False, False]
     assert [of(mib, threshold=0.05).is_regression for mib in (1050, 1051)] == [False, True]
+    assert [of(mib, threshold=0.05).is_excluded for mib in (1050, 1051)] == [True, False]
 
 
 def test_energy_is_of_the_processes_that_measured_all_figures() -> None:
@@ -227,6 +229,34 @@ def test_a_folder_against_itself_holds_the_same_processes(h200x2: Folder) -> Non
     comparison = compare_folders(h200x2, h200x2, threshold=0.05)
     assert (comparison.obstacle, comparison.find_exit_code()) == ("same-processes", 4)
     assert (len(comparison.trials), comparison.shared) == (18, 18)
+
+
+def test_a_copy_is_no_other_side_unless_a_trial_is_gone_or_ended_in_another_way() -> None:
+    attempts = [("t", 1)], [("u", 1)]
+    a = [row([1.0], batch_size=size) for size in (16, 32)]
+
+    def compare_with(b: list[dict[str, Any]]) -> str | None:
+        rows = make_sides(a, b)
+        rows.runs["attempt"] = [attempts[n % 2][0] for n in range(len(rows.runs))]
+        return compare_sides(rows, match_rows(rows.summary), ("a", "b"), FIGURES, 0.05).obstacle
+
+    assert compare_with(a) == "same-processes"
+    assert compare_with(a[:1]) is None
+    assert compare_with([a[0], row((), status="failed", batch_size=32)]) is None
+
+
+def test_the_advice_is_rounds_not_processes_where_a_round_measures_each_trial_several_times() -> None:
+    """By the same processes: in rounds of their own, or two rounds of two repeats each."""
+    a, b = [1.0, 1.03, 0.97, 1.01], [1.05, 1.08, 1.02, 1.06]
+    once = compare([row(a)], [row(b)]).remedy
+    sides = [
+        row(times, repeat=[0, 1, 0, 1], rounds=rounds)
+        for times, rounds in ((a, [1, 1, 2, 2]), (b, [3, 3, 4, 4]))
+    ]
+    twice = compare([sides[0]], [sides[1]]).remedy
+    assert once is not None
+    assert twice is not None
+    assert twice.rounds == math.ceil(once.rounds / 2)
 
 
 def test_rounds_of_two_folders_have_nothing_in_common_and_nobody_asks_for_their_nodes(h200x2: Folder) -> None:

@@ -17,72 +17,74 @@ from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.grid import plain
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.prediction import NoPrediction, PredictedGroup, Predictions
+from gpubench.plan import slowdowns
 from gpubench.plan.options import Options
+from gpubench.plan.stored_machine import choose_machine
 from gpubench.schema.record import Record, ResultColumns
 
 ALL = frozenset(range(8))
 NOWHERE = scripted.computer(gpus=0, cpus=2)
 
 
-def demand(**changes: Any) -> predict.Demand:
+def demand(**changes: Any) -> slowdowns.Demand:
     """Half of the CPUs and three quarters of GPU 0."""
     usual = {"epoch_time_s": 4.0, "cpu_s": 16.0, "gpu_s": 3.0, "gpus": (0,), "cpus": 8.0, "cpu_ids": ALL}
-    return predict.Demand(**usual | changes)
+    return slowdowns.Demand(**usual | changes)
 
 
 # ---- the model ----
 
 
 def test_a_shared_gpu_is_divided_less_what_switching_costs() -> None:
-    found = predict.predict_slowdowns([demand(cpu_s=1.0), demand(cpu_s=1.0)])
+    found = slowdowns.predict_slowdowns([demand(cpu_s=1.0), demand(cpu_s=1.0)])
     assert found.slowdowns == pytest.approx([0.75 / (0.885 / 2)] * 2)
     assert found.waits_for == ("gpu",)
     assert found.least_s == pytest.approx({"cpu": 0.25, "gpu 0": 6.0})
-    under_mps = predict.predict_slowdowns([demand(cpu_s=1.0), demand(cpu_s=1.0)], slicing=0.0)
+    under_mps = slowdowns.predict_slowdowns([demand(cpu_s=1.0), demand(cpu_s=1.0)], slicing=0.0)
     assert under_mps.slowdowns == pytest.approx([1.5, 1.5])
-    by_itself = predict.predict_slowdowns([demand(gpu_s=4.0, cpu_s=1.0), demand(gpus=(1,), cpu_s=1.0)])
+    by_itself = slowdowns.predict_slowdowns([demand(gpu_s=4.0, cpu_s=1.0), demand(gpus=(1,), cpu_s=1.0)])
     assert by_itself.slowdowns == (1.0, 1.0)
 
 
 def test_what_a_job_leaves_over_is_shared_again() -> None:
-    found = predict.predict_slowdowns(
+    found = slowdowns.predict_slowdowns(
         [demand(gpu_s=0.4, cpu_s=0.0), demand(gpu_s=4.0, cpu_s=0.0)], slicing=0.0
     )
     assert found.slowdowns == pytest.approx([1.0, 1 / 0.9])
-    assert predict.find_fair_share([0.1, 0.2, 0.9]) == pytest.approx(0.7)
-    assert predict.find_fair_share([0.5, 0.5]) == float("inf")
+    assert slowdowns.find_fair_share([0.1, 0.2, 0.9]) == pytest.approx(0.7)
+    assert slowdowns.find_fair_share([0.5, 0.5]) == float("inf")
 
 
 def test_full_cpus_slow_all_jobs_down_alike_and_the_fullest_resource_sets_the_pace() -> None:
-    found = predict.predict_slowdowns([demand(cpu_s=32.0, gpus=(0,)), demand(cpu_s=16.0, gpus=(1,))])
+    found = slowdowns.predict_slowdowns([demand(cpu_s=32.0, gpus=(0,)), demand(cpu_s=16.0, gpus=(1,))])
     assert found.slowdowns == pytest.approx([1.5, 1.5])
     assert found.waits_for == ("cpu",)
     assert found.least_s == pytest.approx({"cpu": 6.0})
-    both = predict.predict_slowdowns([demand(cpu_s=32.0), demand(cpu_s=16.0)])
+    both = slowdowns.predict_slowdowns([demand(cpu_s=32.0), demand(cpu_s=16.0)])
     assert both.slowdowns == pytest.approx([0.75 / (0.885 / 2)] * 2)
 
 
 def test_jobs_on_cpus_of_their_own_share_nothing_and_those_inside_a_set_count_there() -> None:
     halves = frozenset(range(4)), frozenset(range(4, 8))
     apart = [demand(cpu_s=16.0, cpus=4.0, cpu_ids=ids, gpus=(), gpu_s=None) for ids in halves]
-    assert predict.predict_slowdowns(apart).slowdowns == (1.0, 1.0)
-    assert predict.predict_slowdowns(apart).least_s == {}
-    inside = predict.predict_slowdowns([apart[0], demand(cpu_s=32.0, gpus=(), gpu_s=None)])
+    assert slowdowns.predict_slowdowns(apart).slowdowns == (1.0, 1.0)
+    assert slowdowns.predict_slowdowns(apart).least_s == {}
+    inside = slowdowns.predict_slowdowns([apart[0], demand(cpu_s=32.0, gpus=(), gpu_s=None)])
     assert inside.slowdowns == pytest.approx([1.5, 1.5])
 
 
 def test_what_is_not_known_of_a_shared_resource_is_told() -> None:
-    found = predict.predict_slowdowns([demand(cpu_s=None), demand()])
+    found = slowdowns.predict_slowdowns([demand(cpu_s=None), demand()])
     assert found.unknown == ("cpu",)
     assert "cpu" not in found.least_s
-    assert predict.predict_slowdowns([demand(gpus=(0,)), demand(gpus=(1,))]).unknown == ()
+    assert slowdowns.predict_slowdowns([demand(gpus=(0,)), demand(gpus=(1,))]).unknown == ()
 
 
 def test_unmeasured_waits_on_a_full_gpu_make_it_an_upper_bound() -> None:
     ranks = demand(gpus=(0, 1), has_unmeasured_wait=True)
-    assert predict.predict_slowdowns([ranks, demand()]).is_upper_bound
-    assert not predict.predict_slowdowns([ranks, demand(gpus=(2,))]).is_upper_bound
-    assert not predict.predict_slowdowns([demand(), demand()]).is_upper_bound
+    assert slowdowns.predict_slowdowns([ranks, demand()]).is_upper_bound
+    assert not slowdowns.predict_slowdowns([ranks, demand(gpus=(2,))]).is_upper_bound
+    assert not slowdowns.predict_slowdowns([demand(), demand()]).is_upper_bound
 
 
 def with_result(record: Record, **figures: Any) -> Record:
@@ -255,7 +257,7 @@ def test_the_same_attempt_in_two_folders_counts_once(tmp_path: Path) -> None:
     one = made_up_rows.folder(tmp_path / "one", alone(16), alone(32))
     again = made_up_rows.folder(tmp_path / "two", alone(16), alone(32))
     folders = [read_folder(path, str) for path in (one, again)]
-    assert len(predict.choose_machine(folders, FAR).runs) == 2
+    assert len(choose_machine([r for f in folders for r in f.records], FAR).records) == 2
 
 
 def test_fields_that_nobody_gave_are_those_of_the_rows(tmp_path: Path) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import committed
 import pandas as pd
 import pytest
 from made_up_tables import make_table
 
 from gpubench.analyze.folder import Table
-from gpubench.analyze.grid import build_sharing_groups
-from gpubench.analyze.report import warn_of_evidence
+from gpubench.analyze.grid import build_sharing_groups, find_status
+from gpubench.analyze.questions import load_reports
+from gpubench.analyze.report import add_warnings, warn_of_evidence
 from gpubench.analyze.sharing import make_claims, make_findings
-from gpubench.core.findings import SharingFinding, SharingGroup
+from gpubench.core.findings import DevicesFinding, SharingFinding, SharingGroup
+from gpubench.core.report import Warned
 from gpubench.render import words
 
 SEED = {"until_top1": 60.0, "epoch_time_s": [1.0, 1.1, 1.2]}
@@ -73,3 +76,36 @@ def test_a_group_without_a_time_is_told_by_how_it_ended() -> None:
         jobs.assign(status="ok", repeats=[0, 1], epoch_time_s=[math.nan, 2.0]), finding
     )
     assert (lines.rows[0].status, lines.rows[0].cells[1].value) == ("ok", (None, 2.0))
+
+
+def test_a_finding_has_the_warnings_that_touch_its_rows() -> None:
+    warnings = [
+        Warned(code="throttled", rows=(10, 12)),
+        Warned(code="dp", rows=(11,)),
+        Warned(code="gaps", rows=(12,)),
+    ]
+    findings = [DevicesFinding(word="sure", rows=rows) for rows in ((10, 13), (12,), (13,))]
+    assert [add_warnings(finding, warnings).warnings for finding in findings] == [
+        ("throttled",), ("throttled", "gaps"), (),
+    ]  # fmt: skip
+
+
+def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows() -> None:
+    for report in load_reports(committed.folder("h200x4-2026"), pytest.fail):
+        for finding in report.findings:
+            touching = {w.code for w in report.warnings if set(w.rows) & set(finding.rows)}
+            assert set(finding.warnings) == touching != set()
+
+
+@pytest.mark.parametrize(
+    ("row", "status"),
+    [
+        ({"status": "missing"}, "missing"),
+        ({"status": "missing", "elsewhere": True, "further_rounds": 2}, "elsewhere"),
+        ({"status": "missing", "elsewhere": False, "further_rounds": 2}, "unread"),
+        ({"status": "skipped", "elsewhere": True, "further_rounds": 2}, "skipped"),
+    ],
+)
+def test_a_row_that_is_missing_may_have_been_measured(row: dict[str, Any], status: str) -> None:
+    assert find_status(row) == status
+    assert status == "skipped" or status in words.STATUSES

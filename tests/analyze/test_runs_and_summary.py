@@ -13,10 +13,11 @@ from scipy import stats
 
 from gpubench.analyze.derive import Built, build_summary, sharing_word
 from gpubench.analyze.folder import read_folder, table_csv
-from gpubench.analyze.frames import interquartile_ranges, is_wide, outlier_places, runs_of, summarize
+from gpubench.analyze.frames import interquartile_ranges, is_scattered, runs_of, summarize
 from gpubench.analyze.series import Fields
 from gpubench.schema.group_facts import GroupFacts
 from gpubench.schema.row import Row, replace
+from gpubench.stats.outliers import find_outliers
 
 RESULTS = Path(__file__).parents[2] / "results"
 FIELDS = {
@@ -126,10 +127,10 @@ def test_how_far_processes_lie_apart() -> None:
         [1.0, 1.04, 1.0, 1.3, 1.0, 1.01, 1.5, 1.0, 1.01, 1.02, 2.0],
         index=[0] * 2 + [1] * 2 + [2] * 3 + [3] * 3 + [4],
     )
-    assert is_wide(near).to_dict() == {0: False, 1: True, 2: True, 3: False, 4: False}
-    assert outlier_places(np.array([1.0, 1.01, 0.99, 1.02, 3.0])) == [4]
-    assert outlier_places(np.array([1.0, 1.1, 0.9, 1.2, 1.3])) == []
-    assert outlier_places(np.array([2.0] * 6)) == []
+    assert is_scattered(near).to_dict() == {0: False, 1: True, 2: True, 3: False, 4: False}
+    assert find_outliers(np.array([1.0, 1.01, 0.99, 1.02, 3.0])) == [4]
+    assert find_outliers(np.array([1.0, 1.1, 0.9, 1.2, 1.3])) == []
+    assert find_outliers(np.array([2.0] * 6)) == []
 
 
 # ---- rows beside each other ----
@@ -405,3 +406,10 @@ def test_rows_of_several_tables_have_labels_of_their_own() -> None:
         rows = folder.table_frame(table)
         assert set(rows["table"]) == {number}
         assert set(rows["before"].dropna()) <= set(rows.index)
+
+
+def test_text_that_is_no_unicode_is_escaped_and_can_be_grouped() -> None:
+    runs = runs_of([make_row(host="n\ud800", model="größe"), make_row(host="n\ud800", model="größe")])
+    assert runs["host"].tolist() == ["n\\ud800"] * 2
+    assert runs["model"].tolist() == ["größe"] * 2
+    assert runs.groupby("host").size().tolist() == [2]

@@ -9,12 +9,16 @@ from __future__ import annotations
 import itertools
 import math
 import sys
+from collections.abc import Sequence
 
+import numpy as np
 from simulated_claims import (
     HUMP,
     LADDER,
     NOISES,
     claim_difference,
+    claim_others,
+    claim_steps,
     foretell_rounds,
     rate_border,
     rate_choices,
@@ -24,7 +28,9 @@ from simulated_claims import (
     simulate_tables,
 )
 
-from gpubench.core.claims import Design
+from gpubench.core.claims import Claim, Design, StudentEstimate
+from gpubench.stats.decisions import count_looks, decide
+from gpubench.stats.estimates import ALPHA, find_half_width, mean, sum_samples
 
 EFFECTS = (0.05, 0.10, 0.20, 0.40)
 RATIOS = ((1, 1), (1, 3), (1, 10), (30, 1), (1, 30))
@@ -95,7 +101,53 @@ def print_foretold(tables: int) -> None:
         )
 
 
+def print_looks(tables: int) -> None:
+    """Tables of ten equal rows with anything falsely sure, in per cent: judged once, and looked at after each round."""
+    print("\nlooks: claims, rounds, judged once, by looks alone, by either")
+    for (name, make_claims), rounds in itertools.product(
+        {"ordered": claim_steps, "paired": claim_others}.items(), (10, 20)
+    ):
+        once = looked = either = 0
+        for table in simulate_tables(6, tables, [0.0] * 10, 0.02, rounds):
+            seen = [
+                decide(claims, [count_looks(claim) for claim in claims])
+                for last in range(3, rounds + 1)
+                if (claims := make_claims([{key: row[key] for key in range(last)} for row in table]))
+            ]
+            is_false = is_any_sure(decide(make_claims(table)))
+            is_seen = any(map(is_any_sure, seen))
+            once, looked, either = once + is_false, looked + is_seen, either + (is_false or is_seen)
+        print(f"{name:8} {rounds:3}" + "".join(f"{100 * n / tables:7.1f}" for n in (once, looked, either)))
+
+
+def is_any_sure(claims: Sequence[Claim]) -> bool:
+    return any(claim.decided.word == "sure" for claim in claims)
+
+
+def print_within(times: int) -> None:
+    """Rounds until half the interval is 2 %: processes in the mean, and how often the interval then holds the truth."""
+    print("\nwithin 2 %: noise, processes, the interval holds the truth")
+    for noise in (0.005, 0.01, 0.015, 0.02, 0.03, 0.05):
+        draws = np.random.default_rng(7).normal(size=(times, 100)) * noise
+        stopped = [stop_within(row, 0.02) for row in draws.tolist()]
+        holds = [abs(estimate.center) <= find_half_width(estimate, ALPHA / 2) for estimate in stopped]
+        mean_count = sum(estimate.degrees + 1 for estimate in stopped) / times
+        print(f"{noise:.1%} {mean_count:6.1f} {100 * sum(holds) / times:6.1f}")
+
+
+def stop_within(logarithms: Sequence[float], aim: float) -> StudentEstimate:
+    """The estimate of the first three or more processes whose interval is narrow enough, or of all."""
+    for count in range(3, len(logarithms) + 1):
+        sample = logarithms[:count]
+        estimate = sum_samples(mean(sample), [(sample, 1.0)])
+        if math.sinh(find_half_width(estimate, ALPHA / 2)) <= aim:
+            break
+    return estimate
+
+
 if __name__ == "__main__":
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
-    for show in (print_power, print_honesty, print_choices, print_borders, print_foretold):
+    for show in (
+        print_power, print_honesty, print_choices, print_borders, print_foretold, print_looks, print_within
+    ):  # fmt: skip
         show(count)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import math
 import random
 import statistics
 import subprocess
@@ -24,9 +25,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpubench.analysis.certainty.interval import Interval, ratio_by_rounds
-from gpubench.analysis.decided import decided
-from gpubench.report.reading import reading
+from gpubench.analyze.folder import read_folder
+from gpubench.core.claims import Claim
+from gpubench.stats.decisions import decide
+from gpubench.stats.estimates import compare_rounds
 
 NAMES = "lr=0.05,0.0500001"
 Pair = tuple[float, float]
@@ -50,33 +52,48 @@ def main() -> None:
             stdout=subprocess.DEVNULL,
         )
         print(f"{options.rounds} rounds, {time.monotonic() - began:.0f} s")
-        pairs = pairs_of(Path(out))
+        pairs = read_pairs(Path(out))
     lot = random.Random(0)
-    splits = [halves([lot.choice([pair, pair[::-1]]) for pair in pairs]) for _ in range(options.splits)]
-    words = collections.Counter(decided([split]).ratios[0].word for split in splits)
-    outside = sum(split.low > 1 or split.high < 1 for split in splits)
-    asked = halves(pairs)
-    widths = statistics.quantiles([split.half_pct for split in splits], n=20)
-    print(f"{outside / len(splits):.1%} of {len(splits)} splits leave out no change; words: {dict(words)}")
-    print(f"the two learning rates: {asked.value:.3f} ({asked.low:.3f} to {asked.high:.3f})")
+    splits = [
+        compare_halves([lot.choice([pair, pair[::-1]]) for pair in pairs]) for _ in range(options.splits)
+    ]
+    verdicts = [split.decided for split in splits]
+    words = collections.Counter(verdict.word for verdict in verdicts)
+    asked = compare_halves(pairs)
+    widths = statistics.quantiles([50 * (verdict.high - verdict.low) for verdict in verdicts], n=20)
+    print(f"of {len(splits)} splits: {dict(words)}")
+    print(f"the two learning rates: {math.exp(asked.evidence.center):.3f} ({describe(asked)})")
     print(f"half an interval: median {widths[9]:.1f} %, 5 to 95 %: {widths[0]:.1f} to {widths[-1]:.1f} %")
 
 
-def pairs_of(folder: Path) -> list[Pair]:
+def describe(claim: Claim) -> str:
+    verdict = claim.decided
+    return f"{verdict.low:.3f} to {verdict.high:.3f}, {verdict.word}"
+
+
+def read_pairs(path: Path) -> list[Pair]:
     """The processes' epoch times, round by round."""
-    (table,) = reading(folder, print).tables
-    if len(table.rows) != 2:
-        sys.exit(f"one configuration is wanted (--batch-size 64, …), not {len(table.rows) // 2}")
-    first, second = ({run.round: run.epoch_time_s for run in row.runs} for row in table.rows)
+    folder = read_folder(path, print)
+    if len(folder.summary) != 2:
+        sys.exit(f"one configuration is wanted (--batch-size 64, …), not {len(folder.summary) // 2}")
+    times = [folder.processes(row).set_index("round")["epoch_time_s"] for row in folder.summary.index]
+    first, second = (dict(each) for each in times)
     return [(first[number], second[number]) for number in sorted(first.keys() & second.keys())]
 
 
-def halves(pairs: Sequence[Pair]) -> Interval:
-    """The second half's time by the first's."""
-    found = ratio_by_rounds(*(dict(enumerate(half)) for half in zip(*pairs, strict=True)))
-    if found is None:
+def compare_halves(pairs: Sequence[Pair]) -> Claim:
+    """The second half's time against the first's."""
+    if len(pairs) < 2:
         sys.exit("halves are compared from two rounds on")
-    return found
+    first, second = (dict(enumerate(half)) for half in zip(*pairs, strict=True))
+    claim = Claim(
+        metric="epoch_time_s",
+        baseline=0,
+        candidate=1,
+        evidence=compare_rounds(second, first),
+        design="paired",
+    )
+    return decide([claim])[0]
 
 
 if __name__ == "__main__":

@@ -26,11 +26,11 @@ from typing import Any
 import torch
 import torch.multiprocessing
 
-from gpubench.analysis.certainty.distributions import t_quantile
 from gpubench.datasets import locate
 from gpubench.schema import catalog
 from gpubench.schema.order import DataSpec, transforms
 from gpubench.schema.window import blocks, warm_up_steps
+from gpubench.stats.distributions import t_quantile
 from gpubench.train import loop, models
 from gpubench.train.data import Data, open_data
 from gpubench.train.device_assignment import DeviceAssignment

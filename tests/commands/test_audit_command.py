@@ -11,20 +11,19 @@ import committed
 import pytest
 from swept import swept
 
-from gpubench.analysis.audit.facts import FurtherRounds
-from gpubench.analysis.audit.rules import audit
-from gpubench.commands.audit import facts_of, traces
-from gpubench.results.plans import stored_plans
-from gpubench.results.status import status_by
+from gpubench.analyze.audit import audit_folder
+from gpubench.analyze.folder import read_folder
+from gpubench.core.audit import RuleFinding
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
 
+def judge(folder: Path) -> dict[int, RuleFinding]:
+    return {finding.number: finding for finding in audit_folder(read_folder(folder, pytest.fail))}
+
+
 def verdicts(folder: Path) -> dict[int, str]:
-    results = Results(folder)
-    facts, problems = facts_of(results, results.records())
-    assert not problems
-    return {rule.number: finding.verdict for rule, finding in audit(facts)}
+    return {number: finding.verdict for number, finding in judge(folder).items()}
 
 
 def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[bytes]:
@@ -52,7 +51,6 @@ def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> N
     log = job.bench.results.part("logs", first.trial_id, 2, "log")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
-    assert (first.trial_id, 2) in traces(tmp_path)
     assert verdicts(tmp_path)[3] == "not decidable"
     log.unlink()
     again = first.model_copy(update={"attempt": 3})
@@ -60,46 +58,35 @@ def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> N
     assert verdicts(tmp_path)[3] == "broken"
 
 
-def test_further_rounds_are_counted_as_status_counts_them(tmp_path: Path) -> None:
+def test_measurements_of_further_rounds_that_are_not_there_break_a_rule(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32", rounds=3)
-    assert further(tmp_path) == FurtherRounds(done=4)
+    assert list_lacking(tmp_path) == []
     of_second, of_third = (next(one for one in job.records if one.round == number) for number in (2, 3))
     ended(tmp_path, of_third, "interrupted")
-    assert further(tmp_path) == FurtherRounds(done=3, left=1)
+    assert list_lacking(tmp_path) == [1]
     ended(tmp_path, of_second, "failed")
-    results = Results(tmp_path)
-    told = status_by(results, results.records(), stored_plans(results, [])[0])
-    found = further(tmp_path)
-    assert (found.failed, found.left) == (sum(one.failed for one in told.rounds), told.left)
-    assert (found.failed, verdicts(tmp_path)[12]) == (1, "broken")
+    assert list_lacking(tmp_path) == [2]
 
 
 def test_what_was_interrupted_is_left_where_a_certainty_ends_the_rounds(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32", rounds=2)
     (plan,) = job.bench.results.plans()
     plan.write_text(plan.read_text().replace("rounds = 2\n", 'within = "1%"\n', 1))
-    assert further(tmp_path) == FurtherRounds(done=2)
+    assert list_lacking(tmp_path) == []
     ended(tmp_path, job.records[-1], "interrupted")
-    assert further(tmp_path) == FurtherRounds(done=1, left=1)
+    assert list_lacking(tmp_path) == [1]
 
 
-def further(folder: Path) -> FurtherRounds:
-    results = Results(folder)
-    return facts_of(results, results.records())[0].further
+def list_lacking(folder: Path) -> list[int]:
+    """The measurements that rule 12 finds lacking of further rounds."""
+    observations = judge(folder)[12].observations
+    return [each.figures["measurements"] for each in observations if each.code == "rounds-lack"]
 
 
 def ended(folder: Path, record: Record, status: str) -> None:
     """Gives a stored record another ending."""
     path = Results(folder).part("records", record.trial_id, record.attempt, "json")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"status": status, "reason": "it ended"}))
-
-
-def test_a_table_is_called_by_its_title(tmp_path: Path) -> None:
-    swept(tmp_path, "batch-size", "16", model="lenet,mlp")
-    results = Results(tmp_path)
-    facts, _ = facts_of(results, results.records())
-    assert [table.name for table in facts.tables] == ["model"], "as gpubench table calls it"
-    assert facts.planned == {"model"}
 
 
 def test_trials_that_never_ran_are_seen(tmp_path: Path) -> None:

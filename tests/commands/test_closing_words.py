@@ -28,7 +28,7 @@ def test_without_a_table_the_way_to_the_reasons_is_named(
     mode: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert finished(mode, Summary(ran=1, failed=1), capsys) == [
-        "1 failed: the reasons are below gpubench table out/x; --retry failed runs it again"
+        "1 failed: the reasons are in out/x/trials.csv, the logs in out/x/logs; --retry failed runs it again"
     ]
 
 
@@ -36,9 +36,9 @@ def test_who_timed_out_is_told_apart_with_the_limit_and_what_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert finished("quiet", Summary(ran=5, failed=2, timed_out=3), capsys) == [
-        "2 failed: the reasons are below gpubench table out/x; --retry failed runs them again",
-        "3 timed out: where they stood at the deadline is below gpubench table out/x; the limit is now 90 s a trial, "
-        "and --retry timeout --timeout 3m runs them again with twice that",
+        "2 failed: the reasons are in out/x/trials.csv, the logs in out/x/logs; --retry failed runs them again",
+        "3 timed out: where they stood at the deadline is in out/x/trials.csv, the logs in out/x/logs; the limit "
+        "is now 90 s a trial, and --retry timeout --timeout 3m runs them again with twice that",
     ]
     assert finished("quiet", Summary(reused=1, timed_out=1), capsys)[0] == (
         "nothing left to do: 1 done, 0 skipped, 0 failed before, 1 timed out before"

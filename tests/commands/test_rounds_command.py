@@ -40,7 +40,7 @@ def test_three_rounds_and_a_fourth(place: Place) -> None:
     assert "1 trial to run in 3 rounds, roughly " in done.stderr
     told = [line.split(":")[0] for line in done.stderr.splitlines() if line.startswith("round")]
     assert list(dict.fromkeys(told)) == ["round 1 of 3", "round 2 of 3", "round 3 of 3"]
-    assert "1 trial, in 3 rounds: 1 ok" in done.stdout
+    assert "3 processes a row" in done.stdout
     assert rounds(place) == once(16, rounds=3)
     rows = pd.read_csv(place.home / "out" / "trials.csv")
     for row in rows.to_dict("records"):

@@ -37,7 +37,7 @@ def test_a_sweep_whose_trial_hears_it_first_is_stopped_all_the_same(
     out, err = started.communicate(timeout=LIMIT_S)
     assert started.returncode == 75, err
     assert err.endswith(AGAIN)
-    assert "1 interrupted" in out
+    assert "x interrupted: the sweep was stopped" in out
 
 
 def test_a_server_that_is_only_starting_ends_no_sweep(place: Place, hold: Path) -> None:

@@ -53,7 +53,7 @@ def test_a_folder_with_something_left_ends_in_75_and_says_how_long_it_takes(
     assert ended.returncode == 75
     first, second, *_ = ended.stdout.splitlines()
     assert first.startswith("a: not finished, and nobody runs it; 2 of 3 measurements left, about ")
-    assert second == "  trials and groups: 1 ok, 2 missing"
+    assert second == "  trials and groups: 1 ok, 2 not run yet"
 
 
 def test_further_rounds_are_left_too(status: Status, tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_damaged_record_is_named_and_counts_as_missing(status: Status, tmp_pat
     min((tmp_path / "a" / "records").glob("*/*.json")).write_text("{")
     ended = status("a")
     assert ended.returncode == 75
-    assert "1 ok, 1 missing" in ended.stdout
+    assert "1 ok, 1 not run yet" in ended.stdout
     assert "is left out" in ended.stderr
 
 

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import csv
+import io
+import json
+import os
+import pty
+import shlex
+import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import committed
 import pytest
+from fixed_folder import fixed
 from swept import swept
 from warm_command import WarmCommand
 
@@ -27,11 +36,23 @@ def table(warm_command: WarmCommand) -> Table:
     return run
 
 
+def read_json(table: Table, *arguments: str) -> Any:
+    ended = table(*arguments, "--json")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    return json.loads(ended.stdout)
+
+
 def test_columns_on_request(table: Table) -> None:
-    ended = table(str(committed.folder("h200x4-2026")), "--columns", "power_w,-data_wait_pct")
+    folder = str(committed.folder("h200x4-2026"))
+    ended = table(folder, "--columns", "power_w,-data_wait_pct")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert "power" in ended.stdout
     assert "wait" not in ended.stdout
+    names = [
+        cell["column"]
+        for cell in read_json(table, folder, "--columns", "all")["reports"][0]["table"][0]["rows"][0]["cells"]
+    ]
+    assert {"batch_size", "epoch_time_growth_pct", "gpu_util_pct", "top1_pct"} <= set(names)
 
 
 @pytest.mark.parametrize("given", ["powr_w", "-powr_w"])
@@ -42,6 +63,152 @@ def test_a_column_that_is_none_names_the_nearest(table: Table, given: str) -> No
         "gpubench: unknown column 'powr_w': did you mean power_w? docs/columns.md lists"
     )
     assert ended.stderr.count("\n") == 1
+
+
+def test_the_answer_of_a_folder_is_in_every_form_the_same(table: Table) -> None:
+    folder = str(committed.folder("h200x2-2026"))
+    (report,) = read_json(table, folder)["reports"]
+    finding = report["findings"][0]
+    assert (finding["question"], finding["verdict"], finding["choice"]["is_firm"]) == (
+        "batch_size",
+        "sure",
+        True,
+    )
+    best = report["rows"][[row["row"] for row in report["rows"]].index(finding["choice"]["row"])]
+    assert best["fields"] == {"gpus": 2, "strategy": "ddp", "batch_size": 128}
+    for form in ((), ("--markdown",), ("--why",)):
+        ended = table(folder, *form)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "Take batch 128 on 2 GPUs (ddp): " in " ".join(ended.stdout.split())
+    assert max(map(len, table(folder).stdout.splitlines())) <= 80
+
+
+def test_why_has_every_claim_with_its_p_value(table: Table) -> None:
+    folder = str(committed.folder("h200x2-2026"))
+    (report,) = read_json(table, folder)["reports"]
+    claims = [claim for finding in report["findings"] for claim in finding["claims"]]
+    lines = table(folder, "--why").stdout.splitlines()
+    verdicts = [line for line in lines if line.endswith((", sure", ", likely", " unknown"))]
+    assert len(verdicts) == len(claims) > 20
+    assert (
+        sum(line.endswith(", sure") for line in verdicts) == sum(c["verdict"] == "sure" for c in claims) > 0
+    )
+
+
+def test_best_is_a_command_that_a_sweep_takes(
+    table: Table, warm_command: WarmCommand, tmp_path: Path
+) -> None:
+    folder = str(committed.folder("h200-until-top1-2026"))
+    command = table(folder, "--best").stdout
+    program, *arguments = shlex.split(command)
+    assert program == "gpubench"
+    assert "--batch-size 128 " in command
+    assert "--until-top1 60" in command
+    (best,) = read_json(table, folder, "--best")["best"]
+    assert best["command"] == [program, *arguments]
+    assert (best["name"], best["fields"]["batch_size"]) == ("mobilenet_v2-until-top1", 128)
+
+    swept(tmp_path / "mine", "mine", "16,32")
+    _, *arguments = shlex.split(table(str(tmp_path / "mine"), "--best").stdout)
+    planned = warm_command.run(
+        (*arguments, "-n", "--out", "x"), cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60
+    )
+    assert (planned.returncode, planned.stderr) == (0, "")
+    assert "1 trial" in planned.stdout
+
+
+def test_where_nothing_is_recommended_it_says_so(table: Table) -> None:
+    ended = table(str(committed.folder("h200-pairs-rounds-2026")), "--best")
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert ended.stderr == (
+        "gpubench: no table recommends a configuration: gpubench table says what is known\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["--why", "--json"], "--why goes with text alone, not with --json; --json has all claims"),
+        (["--why", "--best"], "--why goes with text alone, not with --best; --json has all claims"),
+        (["--best", "--csv"], "--best is a command, or data with --json; leave --csv out"),
+        (["--csv", "--json"], "--csv and --json are two forms of the same; give one of them"),
+    ],
+)
+def test_what_does_not_go_together(table: Table, arguments: list[str], why: str) -> None:
+    ended = table(str(committed.folder("h200x4-2026")), *arguments)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", f"gpubench: {why}\n")
+
+
+def test_rows_that_are_chosen_are_counted_wherever_they_go(table: Table) -> None:
+    folder = str(committed.folder("h200x2-2026"))
+    options = ("--where", "batch_size>=64", "--sort=-images_per_s")
+    ended = table(folder, "--csv", *options)
+    lines = list(csv.DictReader(io.StringIO(ended.stdout)))
+    assert len(lines) == 12
+    times = [float(line["images_per_s"]) for line in lines]
+    assert times == sorted(times, reverse=True)
+    said = "12 of 18 rows shown where batch_size>=64, sorted by images_per_s downward; findings and warnings are of all"
+    assert ended.stderr == f"gpubench: mobilenet_v2-2gpu: {said} rows\n"
+    assert said in " ".join(table(folder, *options).stdout.split())
+    (report,) = read_json(table, folder, *options)["reports"]
+    assert report["selection"]["rows"] == 12
+
+
+def test_of_several_folders_one_that_can_not_be_read_is_named(table: Table, tmp_path: Path) -> None:
+    folder = fixed(tmp_path / "fixed")
+    record = min((folder / "records").glob("*/*.json"))
+    record.write_bytes(record.read_bytes()[:200])
+    ended = table(str(tmp_path / "nothing"), str(folder), str(committed.folder("h200x4-2026")))
+    assert ended.returncode == 4
+    damaged, missing = ended.stderr.splitlines()
+    assert f"{record.name} is left out" in damaged
+    assert missing.startswith(f"gpubench: {tmp_path / 'nothing'} is not a results folder")
+    assert ended.stdout.startswith("fixed: fixed - ")
+    assert "h200x4-2026: resnet34-4gpu - " in ended.stdout
+
+
+def run_plainly(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
+    """A fresh interpreter: its encoding and its streams are what is tested."""
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path), **more.pop("env", {})}
+    return subprocess.Popen([sys.executable, "-m", "gpubench", "table", *arguments], env=environment, **more)
+
+
+def test_a_reader_that_leaves_and_an_encoding_of_few_signs_break_nothing(tmp_path: Path) -> None:
+    folder = shutil.copytree(committed.folder("h200x2-2026"), tmp_path / "größer")
+    both = (str(folder), str(committed.folder("h200x4-2026")))  # so that names stand above tables
+    for form in ((), ("--markdown",), ("--json",), ("--why",)):
+        ended = run_plainly(
+            *both, *form, env={"PYTHONIOENCODING": "ascii"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        out, err = ended.communicate(timeout=60)
+        assert (ended.returncode, err) == (0, b""), form
+        assert b"Take batch 128" in out
+    reading, writing = os.pipe()
+    os.close(reading)
+    ended = run_plainly(*both, "--why", stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert ended.communicate(timeout=60)[1] == b""
+
+
+def test_a_terminal_gets_bars_and_colours_as_wide_as_it_is() -> None:
+    leader, follower = pty.openpty()
+    started = run_plainly(
+        str(committed.folder("h200x2-2026")), stdout=follower, stderr=follower,
+        env={"COLUMNS": "100", "TERM": "xterm-256color", "PYTHONUTF8": "1"},
+    )  # fmt: skip
+    os.close(follower)
+    content = b""
+    try:
+        while part := os.read(leader, 65536):
+            content += part
+    except OSError:  # the terminal's end
+        pass
+    assert started.wait(60) == 0
+    text = content.decode()
+    assert "\x1b[1m" in text
+    assert "█" in text
+    assert "◀" in text
+    assert "More: --why, --columns all" in text or "More findings and warnings: --why" in text
 
 
 def test_every_repeat_stands_in_trials_csv(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from gpubench.analyze.folder import read_folder
 from gpubench.basics.errors import GpubenchError, UnusableError
 from gpubench.plot import files
 from gpubench.plot.paper.figure import drawn
 from gpubench.plot.paper.file import written
 from gpubench.plot.pictures import described
 from gpubench.plot.subject import subjects
-from gpubench.report.reading import reading
 
 PICTURES: Mapping[str, tuple[str, ...]] = {
     "h200-copies-2026": ("mobilenet_v2-copies-slowdowns",),
@@ -41,7 +41,7 @@ def pictures(home: Path) -> Iterator[tuple[Path, bytes]]:
     for name, wanted in PICTURES.items():
         found = {
             picture.file_name: picture
-            for subject in subjects(reading(home / name, _refuse))
+            for subject in subjects(read_folder(home / name, _refuse))
             for picture in described(subject)
         }
         for one in wanted:

@@ -1,6 +1,6 @@
 """A table of a results folder as a picture of a terminal. docs/terminal.svg is made by
 
-PYTHONPATH=tests python -m docs_pages.terminal_picture results/h200x4-2026 mobilenet_v2-4gpu > docs/terminal.svg
+PYTHONPATH=tests python -m docs_pages.terminal_picture results/h200x2-2026 mobilenet_v2-2gpu > docs/terminal.svg
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
+from gpubench.analyze.questions import load_reports
 from gpubench.basics.errors import GpubenchError, unknown
-from gpubench.report import terminal
-from gpubench.report.contents import contents
-from gpubench.results.store import Results
+from gpubench.render import terminal
 
-WIDTH = 100
+WIDTH = 90
 """The terminal's width in characters: a table of a dozen columns fits, and a web page can still show it legibly."""
 
 MARGIN = 2
@@ -63,15 +62,14 @@ SVG = """\
 
 def svg(folder: Path, experiment: str) -> str:
     """What `gpubench table FOLDER` shows of this experiment on a terminal, as a picture."""
-    results = Results(folder)
-    tables = {table.name: table for table in contents(results, results.records()).tables}
-    if experiment not in tables:
-        raise unknown("experiment", experiment, tables)
+    reports = {report.name: report for report in load_reports(folder, print)}
+    if experiment not in reports:
+        raise unknown("experiment", experiment, reports)
     screen = Console(
         file=io.StringIO(), record=True, width=WIDTH, force_terminal=True, color_system="standard",
         legacy_windows=False, highlight=False, _environ={},
     )  # fmt: skip
-    terminal.show([tables[experiment]], screen)
+    terminal.show([reports[experiment]], screen)
     title = f"gpubench table {folder}"
     screen.print()  # room for what letters of the last line have below it
     screen.width += MARGIN

@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import html5lib
+from made_up_folders import folder_of
 from whole_rows import row_with
 
+from gpubench.analyze.folder import Folder, read_folders
 from gpubench.export.formats import Asked
 from gpubench.export.page import page
-from gpubench.report.contents import Contents
-from gpubench.report.reading import Reading, reading
-from gpubench.report.table import Table, build
-from gpubench.results.store import Results
 from gpubench.schema.row import Row
 
 FIXED = {
@@ -48,26 +46,21 @@ def in_rounds() -> list[Row]:
             row(512, "missing")]  # fmt: skip
 
 
-def table_of(rows: Sequence[Row], name: str = "sizes", question: str = "Which size?") -> Table:
-    """Their table."""
-    return build(name, rows, axes=(("batch_size",),), question=question)
+def read(
+    rows: Sequence[Row], name: str = "sizes", question: str = "Which size?", folder: str = "a folder"
+) -> Folder:
+    """A folder with a table of them."""
+    return folder_of(rows, folder=folder, name=name, axes=[["batch_size"]], question=question)
 
 
-def read(*tables: Table, folder: Path = Path("a folder")) -> Reading:
-    """A folder with these tables."""
-    return Reading(
-        results=Results(folder), records=[], contents=Contents(made=lambda: list(tables)), name=folder.name
-    )
-
-
-def html(*readings: Reading) -> str:
+def html(*folders: Folder) -> str:
     """Their page."""
-    return page.made(readings, Asked()).decode()
+    return page.write(folders, Asked()).decode()
 
 
-def of_folders(*folders: Path) -> str:
+def of_folders(*paths: Path) -> str:
     """The page of stored folders."""
-    return html(*(reading(folder, lambda _: None) for folder in folders))
+    return html(*read_folders(paths, lambda _: None))
 
 
 def parsed(text: str) -> Any:

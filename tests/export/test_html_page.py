@@ -10,17 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import committed
-import pages
 import pytest
-from pages import cells, html, in_rounds, of_folders, panel, parsed, pictures, read, row, said, table_of
+from made_up_folders import table_of
+from pages import cells, html, in_rounds, of_folders, panel, parsed, pictures, read, row, said
 from swept import swept
 from warm_command import WarmCommand
 
-from gpubench.export.page import page
+from gpubench.analyze.folder import read_folder, read_folders
+from gpubench.export.page import grid, page
 from gpubench.plan import experiment_file
 from gpubench.plot.pictures import described
 from gpubench.plot.subject import subjects
-from gpubench.report.reading import reading, told_apart
+from gpubench.plot.table import lay_out
+from gpubench.render import words
 
 LARGEST = 3_000_000
 VENDORED = {
@@ -32,26 +34,17 @@ VENDORED = {
 
 @pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)
 def test_a_committed_folder_as_a_page(folder: Path) -> None:
-    """Valid HTML below 3 MB that loads nothing, in which every figure, answer and doubt stands."""
-    tables = reading(folder, lambda _: None).tables
+    """Valid HTML below 3 MB that loads nothing, in which every figure stands, and all that gpubench table says."""
+    tables = lay_out(read_folder(folder, lambda _: None))
     text = of_folders(folder)
     assert len(text.encode()) < LARGEST
     tree = parsed(text)
-    everything = said(tree.find("body"))
-    for table, shown in zip(tables, cells(tree), strict=True):
-        groups = (
-            [column.name for column in table.columns].index("group")
-            if "group" in [c.name for c in table.columns]
-            else None
-        )
-        for line, wanted in zip(shown, table.cells, strict=True):
-            for at, (cell, figure) in enumerate(zip(line, wanted, strict=True)):
-                if at != groups or figure:  # else it says again what its group is called
-                    assert cell == figure
-        for sentence in (*table.remarks, *table.doubts, table.question, *table.heading):
-            assert sentence.removeprefix("Doubt ") in everything
-        for answer in table.answers:
-            assert re.sub(r"\W", "", answer).lower() in re.sub(r"\W", "", everything).lower()
+    for table, shown, section in zip(tables, cells(tree), tree.iter("section"), strict=True):
+        assert shown == [list(line) for line in table.cells]
+        everything = said(section)
+        assert table.facts in everything
+        for line in words.write_lines(table.report):
+            assert line.text.replace(" ", "") in everything.replace(" ", "")
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
     loads_nothing(tree)
@@ -72,15 +65,15 @@ def loads_nothing(tree: Any) -> None:
 HOSTILE = "</script><script>alert(1)</script><!-- ]]> \"'><img src=x onerror=alert(2)> &amp; \ud800 \x00 é"
 
 
-def test_what_users_write_is_shown_and_never_run(tmp_path: Path) -> None:
+def test_what_users_write_is_shown_and_never_run() -> None:
     rows = [
         row(16, model=HOSTILE, epoch_time_s=2.0, gpu_mem_mib=900.0, reason=HOSTILE, group=None),
         row(32, model=HOSTILE, epoch_time_s=1.0, gpu_mem_mib=950.0, host=HOSTILE),
         row(64, "failed", model=HOSTILE, reason=HOSTILE, missing={"epoch_time_s": HOSTILE}),
     ]
     rows += [row(16, model=f"{HOSTILE}2", epoch_time_s=3.0, trial_id="other", config_id="other")]
-    plain = parsed(html(read(table_of(in_rounds()))))
-    text = html(read(table_of(rows, HOSTILE, HOSTILE), folder=tmp_path / "a<b>&'\" \udcff"))
+    plain = parsed(html(read(in_rounds())))
+    text = html(read(rows, HOSTILE, HOSTILE, folder="a<b>&'\" \udcff"))
     tree = parsed(text)
     run = [[one for one in found.iter("script") if one.get("type") is None] for found in (plain, tree)]
     assert len(run[0]) == 4
@@ -95,8 +88,8 @@ def test_what_users_write_is_shown_and_never_run(tmp_path: Path) -> None:
 
 
 def test_points_are_the_rows_figures_and_gaps_stay_gaps() -> None:
-    table = table_of(in_rounds())
-    tree = parsed(html(read(table)))
+    table = table_of(in_rounds(), axes=[["batch_size"]])
+    tree = parsed(html(read(in_rounds())))
     (series,) = panel(tree, "epoch time")["series"]
     points = {point["x"]: point for point in series["points"]}
     for line in table.rows:
@@ -112,7 +105,7 @@ def test_points_are_the_rows_figures_and_gaps_stay_gaps() -> None:
     assert "out of memory" in points[128]["told"]
     shown = dict(zip([line.batch_size for line in table.rows], table.cells, strict=True))
     at = table.headings.index("epoch time s")
-    assert shown[32][at] in points[32]["told"]  # as the table writes it
+    assert f"epoch time {shown[32][at].partition(' ±')[0]} s (95 %: " in points[32]["told"]
 
 
 def test_devices_are_set_against_the_ideal() -> None:
@@ -129,19 +122,16 @@ def test_devices_are_set_against_the_ideal() -> None:
 
 
 def test_a_machine_that_has_measured_nothing_yet() -> None:
-    tree = parsed(
-        html(
-            read(table_of([row(16, "missing"), row(32, "interrupted"), row(64, "failed", reason="it fell")]))
-        )
-    )
+    rows = [row(16, "missing"), row(32, "interrupted"), row(64, "failed", reason="it fell")]
+    tree = parsed(html(read(rows)))
     assert pictures(tree) == []
     assert "failed: it fell" in said(tree.find("body"))
     assert [line[-1] for line in cells(tree)[0]] == ["missing", "interrupted", "failed"]
 
 
 def test_cells_are_sorted_by_their_figures() -> None:
-    table = table_of(in_rounds())
-    tree = parsed(html(read(table)))
+    table = table_of(in_rounds(), axes=[["batch_size"]])
+    tree = parsed(html(read(in_rounds())))
     lines = next(one for one in tree.iter("table") if one.get("class") == "rows").findall("tbody/tr")
     at = table.headings.index("epoch time s")
     known = [line[at].get("data-v") for line in lines]
@@ -150,19 +140,25 @@ def test_cells_are_sorted_by_their_figures() -> None:
     ]
 
 
-def test_a_hundred_thousand_rows_and_a_small_table() -> None:
-    """A page stays below 3 MB: it has the first rows of a large table, says so, and all rows of a small one."""
-    small = table_of(in_rounds())
-    times = 100_000 // len(small.rows) + 1
-    large = dataclasses.replace(
-        small, rows=small.rows * times, cells=tuple(small.cells) * times, name="large", title="large"
-    )
-    text = html(read(large, small))
-    assert len(text.encode()) < LARGEST
-    of_large, of_small = (body.count("<tr") for body in re.findall("<tbody>.*?</tbody>", text))
-    assert of_small == len(small.rows)
-    assert 1_000 < of_large < len(large.rows)
-    assert f"the first {of_large:,} of {len(large.rows):,} rows; gpubench export --format csv writes" in text
+def test_a_table_gets_as_many_rows_as_there_is_room_for_and_says_how_many_there_are() -> None:
+    table = table_of(in_rounds())
+    every, taken = grid.lines(table, 10**6)
+    assert len(every) == len(table.rows)
+    assert taken == sum(len(line.encode()) for line in every)
+    shown, less = grid.lines(table, taken - 1)
+    assert (shown, less) == (every[:-1], taken - len(every[-1].encode()))
+    told = said(parsed(f"<!doctype html><title>x</title>{grid.grid(table, shown, 1)}"))
+    assert "the first 5 of 6 rows; gpubench export --format csv writes" in told
+
+
+def test_small_tables_leave_their_room_to_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = table_of(in_rounds()), table_of([row(batch, epoch_time_s=1.0) for batch in range(1, 300)])
+    _, taken = grid.lines(small, 10**6)
+    monkeypatch.setattr(page, "ROOM", 8 * taken)
+    of_large, of_small = page._rows([large, small])
+    assert len(of_small) == len(small.rows)
+    assert sum(len(line.encode()) for line in of_large) <= 7 * taken
+    assert 6 < len(of_large) < 299
 
 
 def test_thousands_of_points_leave_room_for_the_page() -> None:
@@ -171,8 +167,8 @@ def test_thousands_of_points_leave_room_for_the_page() -> None:
         row(batch, epoch_time_s=1.0 + 1 / batch, gpu_mem_mib=500.0 + batch, energy_j=9.0)
         for batch in range(1, 1200)
     ]
-    large = table_of(rows)
-    text = html(read(large, large, large, table_of(in_rounds())))
+    large = [read(rows, folder=f"large{number}") for number in range(3)]
+    text = html(*large, read(in_rounds()))
     assert len(text.encode()) < LARGEST
     assert "For want of room left out: " in text
     assert "<figure" in text
@@ -206,59 +202,35 @@ def test_plans_are_repeated_into_the_folder_of_the_page_with_their_rounds_and_wh
     ]
 
 
-def test_a_long_answer_is_cut_into_two_whole_sentences() -> None:
-    tree = parsed(of_folders(committed.folder("h200-copies-rounds-2026")))
-    answers = [one for one in tree.iter("ul") if one.get("class") == "answers"]
-    parts = [(said(one.find("strong")), one.find("span")) for answer in answers for one in answer.iter("li")]
-    assert any(first.endswith("(overlap gain 0.00, −0.11 to 0.12).") for first, _ in parts)
-    for first, rest in parts:
-        assert first.endswith("."), first
-        assert rest is None or said(rest)[0].isupper(), said(rest)
+def test_the_first_sentence_of_an_answer_stands_out_and_is_what_the_contents_say() -> None:
+    folders = [committed.folder(name) for name in ("h200x4-2026", "titan-xp-2021")]
+    tables = [table for folder in read_folders(folders, lambda _: None) for table in lay_out(folder)]
+    tree = parsed(of_folders(*folders))
+    first = [said(section.find("ul[@class='answers']/li/strong")) for section in tree.iter("section")]
+    shorts = [said(one) for one in tree.find(".//nav").iter("span") if one.get("class") == "short"]
+    assert first == shorts
+    for sentence, table in zip(first, tables, strict=True):
+        assert table.answers[0].startswith(sentence)
 
 
-def test_a_long_answer_s_rest_keeps_the_names_that_it_begins_with() -> None:
-    long = f"One is {'much ' * 30}faster than two"
-    table = dataclasses.replace(table_of(in_rounds()), answers=(f"{long}; slower is none. More.",))
-    named = dataclasses.replace(table, varied=("strategy",), answers=(f"{long}; single is so, too. More.",))
-    for one, rest in ((table, "Slower is none. More."), (named, "single is so, too. More.")):
-        (item,) = next(e for e in parsed(html(read(one))).iter("ul") if e.get("class") == "answers")
-        assert said(item.find("span")) == rest
+def test_an_experiment_s_question_is_its_heading_else_its_name_with_the_one_that_it_answers() -> None:
+    asked = parsed(html(read(in_rounds())))
+    assert (said(asked.find(".//h1")), said(asked.find(".//p[@class='over']"))) == (
+        "Which size?",
+        "sizes · a folder",
+    )
+    unasked = parsed(html(read(in_rounds(), "my sizes", "")))
+    assert said(unasked.find(".//h1")) == f"my sizes: {words.QUESTIONS['batch_size']}"
+    assert said(unasked.find(".//p[@class='over']")) == "a folder"
 
 
-def test_the_contents_cut_no_answer() -> None:
-    """Of several answers each says something else, and half a sentence may say the opposite of the whole."""
-    told = "strategy=dp: it does not pay from 32 on; it is open from 16 to 32 (a; b). More of it."
-    tables = [
-        dataclasses.replace(table_of(in_rounds()), answers=answers)
-        for answers in ((told,), (told, "strategy=ddp: it pays."), ())
-    ]
-    entries = parsed(html(read(*tables))).find(".//nav").iter("li")
-    shorts = [[said(one) for one in entry.iter("span")] for entry in entries]
-    assert shorts == [
-        ["strategy=dp: it does not pay from 32 on; it is open from 16 to 32 (a; b)."],
-        ["2 answers"],
-        [],
-    ]
-
-
-def test_a_heading_keeps_names_as_they_are_and_the_folder_is_named_once() -> None:
-    rows = in_rounds()
-    mine = table_of(rows, "my sizes", "")
-    ours = dataclasses.replace(mine, title="variant, jobs side by side")
-    tree = parsed(html(read(mine, ours)))
-    assert [said(one) for one in tree.iter("h2")] == ["my sizes", "Variant, jobs side by side"]
-    assert [said(one) for one in tree.findall(".//section/p[@class='over']")] == ["a folder", "a folder"]
-    folders = [read(table_of(rows, "sizes", question), folder=Path(name)) for name, question in
-               (("x2", "Which size?"), ("xp", ""))]  # fmt: skip
-    tree = parsed(html(*told_apart(folders)))
+def test_of_several_folders_each_title_names_its_own_once() -> None:
+    folders = [read(in_rounds(), folder="x2"), read(in_rounds(), question="", folder="xp")]
     heads = [
         [said(section.find(place)) for place in ("p[@class='over']", "h2") if section.find(place) is not None]
-        for section in tree.iter("section")
+        for section in parsed(html(*folders)).iter("section")
     ]
-    assert heads == [["x2: sizes", "Which size?"], ["xp: sizes"]]
-    longer = [read(table_of(rows, "my sizes", ""), folder=Path(name)) for name in ("x2", "xp")]
-    heads = [said(one) for one in parsed(html(*told_apart(longer))).iter("h2")]
-    assert heads == ["x2: my sizes", "xp: my sizes"]
+    assert heads == [["x2: sizes", "Which size?"], [f"xp: sizes: {words.QUESTIONS['batch_size']}"]]
 
 
 def test_captions_on_the_page_send_nobody_to_the_terminal() -> None:
@@ -295,9 +267,9 @@ def test_one_folder_is_written_beside_the_user_under_its_name(
 
 
 def test_a_plan_that_cannot_be_read_is_among_the_doubts() -> None:
-    one = read(table_of(in_rounds()))
-    one.contents.problems.append("plan p.toml is left out: it is not TOML")
-    assert "plan p.toml is left out" in said(parsed(html(one)).find("body"))
+    folder = dataclasses.replace(read(in_rounds()), problems=("plan p.toml is left out: it is not TOML",))
+    (doubts,) = (one for one in parsed(html(folder)).iter("ul") if one.get("class") == "doubts")
+    assert "plan p.toml is left out" in said(doubts)
 
 
 def test_a_record_that_cannot_be_read_is_among_the_doubts(tmp_path: Path) -> None:
@@ -317,7 +289,7 @@ def figures_of(tree: Any) -> list[str]:
 def test_whatever_gpubench_plot_draws_stands_on_the_page(folder: Path) -> None:
     """With the same figures: a picture is described once, for paper, terminal and page."""
     found = [
-        picture for subject in subjects(reading(folder, lambda _: None)) for picture in described(subject)
+        picture for subject in subjects(read_folder(folder, lambda _: None)) for picture in described(subject)
     ]
     tree = parsed(of_folders(folder))
     assert sorted(figures_of(tree)) == sorted(picture.name for picture in found)
@@ -367,7 +339,7 @@ def test_the_charting_libraries_are_as_they_were_published(name: str, digest: st
     library = Path(page.__file__).parent / "vendor" / name
     assert hashlib.sha256(library.read_bytes()).hexdigest() == digest
     assert f"{name} sha256 {digest}" in (library.parent / "README.md").read_text("utf-8")
-    text = pages.html(read(table_of(in_rounds())))
+    text = html(read(in_rounds()))
     assert text.count("Permission to use, copy, modify") >= 2
     assert "Mike Bostock" in text
     assert "Observable, Inc." in text

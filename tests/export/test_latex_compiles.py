@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from committed import HOME
 
-from gpubench.report.forms import FORMS
-from gpubench.report.reading import reading
+from gpubench.analyze.questions import load_reports
+from gpubench.render import latex
 
 PDFLATEX = shutil.which("pdflatex")
 PAGE = r"""\documentclass%s{article}
@@ -27,8 +27,8 @@ PAGE = r"""\documentclass%s{article}
 @pytest.mark.parametrize("columns", ["", "[twocolumn]"])
 @pytest.mark.parametrize("name", ["titan-xp-2021", "h200x4-2026", "h200x4-groups-2026", "h200-pairs-2026"])
 def test_every_table_fits_on_a_page(name: str, columns: str, tmp_path: Path) -> None:
-    tables = reading(HOME / name, lambda _: None).tables
-    (tmp_path / "tables.tex").write_text(FORMS["latex"].text(tables), "utf-8")
+    reports = load_reports(HOME / name, lambda _: None)
+    (tmp_path / "tables.tex").write_text(latex.write(reports), "utf-8")
     (tmp_path / "page.tex").write_text(PAGE % columns, "utf-8")
     ended = subprocess.run(
         [str(PDFLATEX), "-interaction=nonstopmode", "-halt-on-error", "page.tex"],

@@ -11,21 +11,21 @@ import pytest
 from pyarrow import parquet
 
 import gpubench
+from gpubench.analyze.folder import Folder, read_folder
 from gpubench.basics.errors import UnusableError
 from gpubench.export.formats import FORMATS, SHEETS, Asked
-from gpubench.report.reading import Reading, reading
-from gpubench.report.sheets import SHEETS as MADE
+from gpubench.export.sheets import SHEETS as MAKERS
 
 
 @pytest.fixture(scope="module")
-def copies() -> Reading:
-    return reading(committed.folder("h200-copies-2026"), lambda line: pytest.fail(line))
+def copies() -> Folder:
+    return read_folder(committed.folder("h200-copies-2026"), lambda line: pytest.fail(line))
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_a_sheet_comes_back_as_the_frame_that_it_was(copies: Reading, name: str) -> None:
-    made = FORMATS["parquet"].made([copies], Asked(sheet=name))
-    found = gpubench.load(copies.results.folder)
+def test_a_sheet_comes_back_as_the_frame_that_it_was(copies: Folder, name: str) -> None:
+    made = FORMATS["parquet"].write([copies], Asked(sheet=name))
+    found = gpubench.load(copies.path)
     wanted = {"table": found.table(), "trials": found.trials, "epochs": found.epochs}[name]
     came = pd.read_parquet(io.BytesIO(made))
     for empty in came.columns.intersection(["launch_cpu"]):  # older records have none: categories of nothing
@@ -34,9 +34,9 @@ def test_a_sheet_comes_back_as_the_frame_that_it_was(copies: Reading, name: str)
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_units_and_meanings_stand_in_the_schema(copies: Reading, name: str) -> None:
-    schema = parquet.read_schema(io.BytesIO(FORMATS["parquet"].made([copies], Asked(sheet=name))))
-    columns = MADE[name]([copies]).columns
+def test_units_and_meanings_stand_in_the_schema(copies: Folder, name: str) -> None:
+    schema = parquet.read_schema(io.BytesIO(FORMATS["parquet"].write([copies], Asked(sheet=name))))
+    columns = MAKERS[name]([copies]).columns
     assert schema.names == [column.name for column in columns]
     for field, column in zip(schema, columns, strict=True):
         told = {key.decode(): value.decode() for key, value in field.metadata.items()}
@@ -45,8 +45,8 @@ def test_units_and_meanings_stand_in_the_schema(copies: Reading, name: str) -> N
 
 @pytest.mark.parametrize("name", ["xlsx", "parquet"])
 def test_a_format_whose_package_is_missing_says_which_extra_brings_it(
-    name: str, copies: Reading, monkeypatch: pytest.MonkeyPatch
+    name: str, copies: Folder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(UnusableError, match=rf"^[^\n]*pip install 'gpubench\[{name}\]'$"):
-        FORMATS[name].made([copies], Asked())
+        FORMATS[name].write([copies], Asked())

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -17,8 +18,7 @@ from swept import swept
 from warm_command import WarmCommand
 
 from gpubench.export.formats import FORMATS
-from gpubench.report.forms import FORMS
-from gpubench.report.latex import escape
+from gpubench.render.forms import FORMS
 from gpubench.results.csv_text import DIALECTS, csv_text
 
 Export = Callable[..., subprocess.CompletedProcess[str]]
@@ -68,7 +68,8 @@ def test_a_file_names_the_record_that_is_left_out(
     assert (export.returncode, export.stderr.count(record.name)) == (0, 1)
     assert f"{record.name} is left out" in export.stdout
     if name == "json":
-        assert any(record.name in doubt for doubt in json.loads(export.stdout)["tables"][0]["doubts"])
+        (report,) = json.loads(export.stdout)["reports"]
+        assert [record.name in problem for problem in report["problems"]] == [True]
 
 
 def test_a_file_is_written_whole_by_its_ending(run: Export, folder: Path, tmp_path: Path) -> None:
@@ -182,39 +183,25 @@ def test_a_figure_has_the_decimal_sign_of_its_dialect(dialect: str, cell: str) -
     assert csv_text(["a"], [[-18.457]], dialect=DIALECTS[dialect]).splitlines()[1] == cell
 
 
-def test_json_is_valid_typed_and_says_why_figures_are_empty(run: Export, folder: Path) -> None:
+def test_json_is_valid_typed_and_has_what_the_table_says(run: Export, folder: Path) -> None:
     def constant(name: str) -> float:
         raise AssertionError(f"{name} is no JSON")
 
-    (table,) = json.loads(run("table", str(folder), "--json").stdout, parse_constant=constant)["tables"]
-    assert (table["results"], table["name"]) == ("fixed", "fixed")
-    assert {"name", "unit", "meaning", "heading"} == set(table["columns"][0])
-    first = next(row for row in table["rows"] if row["values"]["batch_size"] == 32)
-    assert first["values"]["epoch_time_s"] == 2.5
-    assert first["values"]["top1_pct"] is None
-    assert first["missing"]["top1_pct"] == "no validation split"
-    assert first["doubts"]["throttled"] == ["the GPU's clocks were lowered for 12 % of the time; cool it"]
-    assert {row["values"]["variant"] for row in table["rows"]} == {"crop-resize", ODD}
-    assert table["answers"]
-
-
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (
-            "a_b & 5 % of $x #1 {y} ~z ^n",
-            r"a\_b \& 5 \% of \$x \#1 \{y\} \textasciitilde{}z \textasciicircum{}n",
-        ),
-        ("C:\\new", r"C:\textbackslash{}new"),
-        ("−3 ± 1 × 2–4 < 5 | †", r"$-$3 $\pm$ 1 $\times$ 2--4 $<$ 5 $|$ \dag{}"),
-        ("--epochs 3", "-{}-epochs 3"),
-        ("---", "-{}-{}-"),
-        ("[x] *", "{[}x{]} {*}"),
-        ("two\nlines", "two lines"),
-    ],
-)
-def test_latex_sets_text_as_it_stands(words: str, told: str) -> None:
-    assert escape(words) == told
+    data = json.loads(run("table", str(folder), "--json").stdout, parse_constant=constant)
+    (report,) = data["reports"]
+    assert report["name"] == "fixed"
+    rows = {(row["fields"]["variant"], row["fields"]["batch_size"]): row for row in report["rows"]}
+    assert {variant for variant, _ in rows} == {"crop-resize", ODD}
+    number = rows["crop-resize", 32]["row"]
+    assert rows["crop-resize", 32]["figures"]["epoch_time_s"] == 2.5
+    assert rows["crop-resize", 32]["figures"]["top1_pct"] is None
+    assert rows["crop-resize", 128]["figures"]["epoch_time_s"] is None
+    (throttled,) = (warned for warned in report["warnings"] if warned["code"] == "throttled")
+    assert throttled["rows"] == [number]
+    best = next(finding for finding in report["findings"] if finding["question"] == "batch_size")
+    assert best["choice"]["row"] == rows["crop-resize", 64]["row"]
+    endings = {row["status"] for group in report["table"] for row in group["rows"]}
+    assert endings == {"ok", "oom", "failed"}
 
 
 def test_latex_has_as_many_cells_in_every_row_as_columns(run: Export, folder: Path) -> None:
@@ -226,8 +213,13 @@ def test_latex_has_as_many_cells_in_every_row_as_columns(run: Export, folder: Pa
     assert depth == 0
     rows = [line for line in text.splitlines() if line.endswith(r" \\")]
     columns = text.partition(r"\begin{tabular}{@{}")[2].partition("@{}}")[0]
-    assert {line.replace(r"\&", "").count("&") for line in rows} == {len(columns) - 1}
-    for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\caption{fixed}"):
+    spans = [sum(map(int, re.findall(r"\\multicolumn{(\d+)}", line))) for line in rows]
+    counts = [
+        line.replace(r"\&", "").count("&") + bool(span) * (span - 1)
+        for line, span in zip(rows, spans, strict=True)
+    ]
+    assert set(counts) == {len(columns) - 1}
+    for rule in (r"\toprule", r"\midrule", r"\bottomrule", r"\caption{Which one is faster?}"):
         assert rule in text
 
 

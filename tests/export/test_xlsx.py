@@ -17,37 +17,41 @@ import openpyxl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_up_folders import folder_of
 from openpyxl.worksheet.worksheet import Worksheet
 from swept import swept
 from warm_command import WarmCommand
-from whole_readings import reading_of, values_of
 from whole_rows import row_with
+from whole_values import values_of
 from xlsxwriter import Workbook
 from xlsxwriter.utility import cell_autofit_width
 
-from gpubench.export.formats import FORMATS, Asked
+from gpubench.analyze.folder import Folder, read_folder
+from gpubench.export import sheets
+from gpubench.export.formats import Asked
+from gpubench.export.sheets import Sheet
 from gpubench.export.xlsx import charts, grid
+from gpubench.export.xlsx import file as workbook
 from gpubench.export.xlsx.charts import native_charts
 from gpubench.export.xlsx.names import SheetNames
-from gpubench.report import sheets
-from gpubench.report.reading import Reading, reading
-from gpubench.report.sheets import Sheet
+from gpubench.plot.table import lay_out
+from gpubench.render import words
 from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, Column
 from gpubench.schema.kinds import as_text, kind, moment
 
 FIXED = ("trials", "epochs", "environment", "doubts")
 
 
-def written(*readings: Reading) -> bytes:
-    return FORMATS["xlsx"].made(readings, Asked())
+def written(*folders: Folder) -> bytes:
+    return workbook.write(folders, Asked())
 
 
-def book_of(*readings: Reading) -> openpyxl.Workbook:
-    return openpyxl.load_workbook(io.BytesIO(written(*readings)))
+def book_of(*folders: Folder) -> openpyxl.Workbook:
+    return openpyxl.load_workbook(io.BytesIO(written(*folders)))
 
 
-def of_folder(name: str) -> Reading:
-    return reading(committed.folder(name), lambda line: pytest.fail(line))
+def of_folder(name: str) -> Folder:
+    return read_folder(committed.folder(name), lambda line: pytest.fail(line))
 
 
 def lines(sheet: Worksheet) -> list[list[Any]]:
@@ -87,9 +91,9 @@ def test_every_value_is_that_of_the_records(name: str) -> None:
     (began,) = (trials.cell(2, names.index("started_at") + 1),)
     assert began.is_date
     assert isinstance(began.value, datetime)
-    for row, cells in zip(one.contents.rows, trials.iter_rows(min_row=2), strict=True):
-        assert cells[names.index("epoch_time_s")].value == row.epoch_time_s
-        assert cells[names.index("gpu_mem_mib")].value == row.gpu_mem_mib
+    for record, cells in zip(one.records, trials.iter_rows(min_row=2), strict=True):
+        assert cells[names.index("epoch_time_s")].value == record.result.epoch_time_s
+        assert cells[names.index("gpu_mem_mib")].value == record.result.gpu_mem_mib
 
 
 def test_the_workbook_names_the_record_and_the_plan_that_are_left_out(tmp_path: Path) -> None:
@@ -101,12 +105,12 @@ def test_the_workbook_names_the_record_and_the_plan_that_are_left_out(tmp_path: 
     plan = min((folder / "plans").glob("*.toml"))
     plan.write_text("[")
     told: list[str] = []
-    one = reading(folder, told.append)
+    one = read_folder(folder, told.append)
     assert [record.name in told[0], plan.name in told[1]] == [True, True]
     book = book_of(one)
     answers = [row[0] for row in lines(book["answers"])]
     assert [line for line in answers if line in told] == told * len(one.tables)
-    above = [line for line in answers[: answers.index(told[0])] if line in ("Answers", "Remarks", "Doubts")]
+    above = [line for line in answers[: answers.index(told[0])] if line in ("Answers", "Doubts")]
     assert above[-1] == "Doubts"
     (*_, last_but_one, last) = lines(book["doubts"])
     assert [last_but_one, last] == [[None] * 5 + [line] for line in told]
@@ -117,7 +121,7 @@ def test_a_table_has_a_sheet_of_its_own_without_empty_columns() -> None:
     book = book_of(one)
     assert book.sheetnames[0] == "answers"
     assert len(one.tables) > 1
-    for table, name in zip(one.tables, book.sheetnames[1:], strict=False):
+    for table, name in zip(lay_out(one), book.sheetnames[1:], strict=False):
         assert table.name.startswith(name.removesuffix(" 2"))  # cut where Excel takes no more
         here = book[name]
         names = [str(cell.value).partition(" (")[0] for cell in here[1]]
@@ -134,7 +138,7 @@ def test_a_table_has_a_sheet_of_its_own_without_empty_columns() -> None:
 
 
 def test_the_only_table_stands_in_the_sheet_table() -> None:
-    book = book_of(reading_of(with_intervals()))
+    book = book_of(folder_of(with_intervals()))
     assert book.sheetnames == ["answers", "table", *FIXED, "chart data", "columns"]
 
 
@@ -198,7 +202,7 @@ def test_values_that_are_doublings_have_ticks_of_their_own(
         )
         for size in sizes
     ]  # fmt: skip
-    chart = chart_xml(written(reading_of(rows)))[0]
+    chart = chart_xml(written(folder_of(rows)))[0]
     axis = chart.split("<c:valAx>")[1]
     assert ('<c:logBase val="2"/>' in axis) is (ends is not None)
     if ends:
@@ -209,10 +213,18 @@ def test_answers_and_doubts_stand_first_in_words() -> None:
     one = of_folder("titan-xp-2021")
     book = book_of(one)
     said = [str(cell.value) for cell in book["answers"]["A"] if cell.value is not None]
-    for table in one.tables:
-        for sentence in (table.title, *table.heading, *table.notes):
+    for table in lay_out(one):
+        lines_below = words.write_lines(table.report)
+        for sentence in (
+            table.title,
+            words.ask(table.report),
+            table.facts,
+            *(line.text for line in lines_below),
+        ):
             assert sentence in said
-    assert said.index(one.tables[0].answers[0]) < said.index(one.tables[0].doubts[0])
+        part = said[said.index(table.title) :]
+        places = [part.index(line.text) for line in lines_below]
+        assert places == sorted(places), "the answer, other findings, warnings"
 
 
 def test_text_that_would_run_as_a_formula_is_text() -> None:
@@ -224,7 +236,7 @@ def test_text_that_would_run_as_a_formula_is_text() -> None:
         )
         for n, text in enumerate(bad, start=1)
     ]  # fmt: skip
-    made = written(reading_of(rows))
+    made = written(folder_of(rows))
     with zipfile.ZipFile(io.BytesIO(made)) as whole:
         for name in whole.namelist():
             text = whole.read(name).decode()
@@ -237,22 +249,25 @@ def test_text_that_would_run_as_a_formula_is_text() -> None:
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in COLUMNS}), max_size=3))
-def test_a_sheet_holds_what_rows_hold_whatever_is_missing(told: list[dict[str, Any]]) -> None:
-    one = reading_of([])
-    one.contents.rows.extend(
-        row_with(**{**values, "trial_id": f"t{n}", "status": "ok", "doubts": None})
-        for n, values in enumerate(told)
-    )
-    assert_holds(book_of(one), sheets.trials([one]))
+@given(st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in COLUMNS}), min_size=1, max_size=3))
+def test_a_sheet_holds_what_it_is_given_whatever_is_missing(told: list[dict[str, Any]]) -> None:
+    # openpyxl skips empty lines, so each has an id
+    told = [{**line, "trial_id": f"t{number}"} for number, line in enumerate(told)]
+    values = tuple([line[column.name] for line in told] for column in COLUMNS)
+    sheet = Sheet(name="trials", columns=COLUMNS, values=values)
+    out = io.BytesIO()
+    with Workbook(out, {"constant_memory": True}) as book:
+        grid.Grids(book, SheetNames()).write(sheet)
+    assert_holds(openpyxl.load_workbook(out), sheet)
 
 
 def test_odd_characters_and_long_texts_are_kept_as_far_as_excel_can() -> None:
     odd = ["a\x00b", "line\r\nline", " spaces ", "_x0041_", "\ud800", "🙂", "x" * 40_000]
     rows = [
-        row_with(trial_id=f"t{n}", status="failed", reason=text, batch_size=n) for n, text in enumerate(odd)
+        row_with(trial_id=f"t{n}", status="failed", reason=text, batch_size=n)
+        for n, text in enumerate(odd, 1)
     ]
-    book = book_of(reading_of(rows))
+    book = book_of(folder_of(rows))
     reasons = [column.name for column in COLUMNS].index("reason")
     found = [row[reasons] for row in lines(book["trials"])]
     assert found[2] == odd[2]
@@ -272,7 +287,7 @@ def test_names_with_odd_characters_spoil_no_part_of_the_file() -> None:
             for n in range(3)
             for batch in batches
         ]  # fmt: skip
-        made = written(reading_of(rows, folder="odd\x01\udcff"))
+        made = written(folder_of(rows, folder="odd\x01\udcff"))
         assert len(chart_xml(made)) == 1
         with zipfile.ZipFile(io.BytesIO(made)) as whole:
             for name in whole.namelist():
@@ -286,9 +301,7 @@ def test_what_is_too_long_for_one_sheet_goes_on_in_others(monkeypatch: pytest.Mo
     book = book_of(one)
     names = [name for name in book.sheetnames if re.fullmatch(r"trials( \d+)?", name)]
     assert names == ["trials", "trials 2", "trials 3", "trials 4", "trials 5"]
-    assert [row[0] for name in names for row in lines(book[name])] == [
-        row.trial_id for row in one.contents.rows
-    ]
+    assert [row[0] for name in names for row in lines(book[name])] == list(one.runs["trial_id"])
     said = [str(cell.value) for cell in book["answers"]["A"]]
     assert any(line.startswith("The sheet trials has more lines than Excel takes") for line in said)
 
@@ -343,7 +356,7 @@ def test_a_chart_names_its_lines_as_pictures_do_and_by_their_field_where_a_value
             for number, one in enumerate(fields)
             for batch in (16, 32)
         ]
-        (time, *_) = native_charts(reading_of(rows).tables[0])
+        (time, *_) = native_charts(lay_out(folder_of(rows))[0])
         return [name for name, _ in time.lines]
 
     assert names(variant=("cached", "synthetic")) == ["cached", "synthetic"]
@@ -353,7 +366,7 @@ def test_a_chart_names_its_lines_as_pictures_do_and_by_their_field_where_a_value
 
 
 def test_charts_show_time_and_memory_over_the_axis_with_a_gap_where_memory_ran_out() -> None:
-    one = reading_of(with_intervals())
+    one = folder_of(with_intervals())
     book = book_of(one)
     drawn = book["answers"]._charts
     assert len(drawn) == 2
@@ -381,7 +394,7 @@ def chart_xml(made: bytes) -> list[str]:
 def test_error_bars_reach_from_end_to_end_of_the_interval() -> None:
     folder = "h200x4-2026"
     one = of_folder(folder)
-    (table, *_) = one.tables
+    (table, *_) = lay_out(one)
     (time, *_) = native_charts(table)
     assert not any(point.low for _, points in time.lines for point in points)  # of one process: no interval
     assert "errBars" not in "".join(chart_xml(written(one)))
@@ -395,8 +408,8 @@ def test_error_bars_reach_from_end_to_end_of_the_interval() -> None:
         for batch in (16, 32)
         for number in range(3)
     ]  # fmt: skip
-    several = reading_of(rows)
-    (merged,) = several.tables
+    several = folder_of(rows)
+    (merged,) = lay_out(several)
     intervals = [(row.epoch_time_low_s, row.epoch_time_high_s) for row in merged.rows]
     assert all(low is not None and high is not None for low, high in intervals)
     book = book_of(several)
@@ -439,10 +452,10 @@ def test_what_is_no_number_is_drawn_as_bars() -> None:
         )
         for name in ("cached", "synthetic")
     ]
-    (drawn,) = native_charts(reading_of(rows).tables[0])
+    (drawn,) = native_charts(lay_out(folder_of(rows))[0])
     assert not drawn.is_numeric
     assert [point.x for point in drawn.lines[0][1]] == ["cached", "synthetic"]
-    assert '<c:barDir val="col"/>' in chart_xml(written(reading_of(rows)))[0]
+    assert '<c:barDir val="col"/>' in chart_xml(written(folder_of(rows)))[0]
 
 
 def test_more_lines_than_can_be_told_apart_are_left_out_and_that_is_said() -> None:
@@ -453,13 +466,13 @@ def test_more_lines_than_can_be_told_apart_are_left_out_and_that_is_said() -> No
         for n in range(charts.MOST_LINES + 2)
         for b in (16, 32)
     ]
-    one = reading_of(rows)
+    one = folder_of(rows)
     said = [str(cell.value) for cell in book_of(one)["answers"]["A"]]
     assert "The charts leave out 2 more lines, for which there is no room." in said
 
 
 def test_nothing_to_compare_draws_nothing() -> None:
-    one = reading_of([row_with(trial_id="t", experiment="x", status="failed", batch_size=16)])
+    one = folder_of([row_with(trial_id="t", experiment="x", status="failed", batch_size=16)])
     book = book_of(one)
     assert book["answers"]._charts == []
     assert lines(book["chart data"]) == []

@@ -10,12 +10,13 @@ from typing import Any
 
 import committed
 import pytest
-from whole_readings import reading_of
+from made_up_folders import folder_of
 from whole_rows import row_with
 
-from gpubench.export.formats import FORMATS, Asked
-from gpubench.report.reading import Reading, reading
-from gpubench.report.sheets import SHEETS
+from gpubench.analyze.folder import Folder, read_folder
+from gpubench.export.formats import Asked
+from gpubench.export.sheets import SHEETS
+from gpubench.export.xlsx import file as workbook
 from gpubench.schema.kinds import as_text, kind, moment
 
 pytestmark = [
@@ -72,7 +73,7 @@ def is_as_it_was(text: str, value: Any, form: str, locale: str) -> bool:
     return text == as_text(value)
 
 
-def odd() -> Reading:
+def odd() -> Folder:
     """Figures that are easily mistaken, and texts that look like figures, formulas and dates."""
     texts = ["=1+1", "+1", "1.5", "1,5", "1e5", "TRUE", "12.11.2026", "=HYPERLINK(1)", "'x", "1/2"]
     figures = [18.457, 12.5, 1e-9, 123456.789, 1e15, 0.1 + 0.2, 1234.5, 3.0, 0.001, 1 / 3]
@@ -82,14 +83,14 @@ def odd() -> Reading:
         )
         for n, (text, figure) in enumerate(zip(texts, figures, strict=True))
     ]
-    return reading_of(rows)
+    return folder_of(rows)
 
 
 @pytest.mark.parametrize("locale", DECIMAL)
 @pytest.mark.parametrize("name", ["odd", "titan-xp-2021", "h200-copies-2026"])
 def test_every_value_is_as_it_was(name: str, locale: str, tmp_path: Path) -> None:
-    one = odd() if name == "odd" else reading(committed.folder(name), lambda line: pytest.fail(line))
-    found = opened(tmp_path, locale, FORMATS["xlsx"].made([one], Asked()))
+    one = odd() if name == "odd" else read_folder(committed.folder(name), lambda line: pytest.fail(line))
+    found = opened(tmp_path, locale, workbook.write([one], Asked()))
     numbers = 0
     for what in ("trials", "epochs", "environment", "doubts"):
         sheet = SHEETS[what]([one])
@@ -100,4 +101,4 @@ def test_every_value_is_as_it_was(name: str, locale: str, tmp_path: Path) -> Non
             for text, value, column in zip(line, values, sheet.columns, strict=True):
                 assert is_as_it_was(text, value, kind(column), locale), (what, column.name)
                 numbers += isinstance(value, float)
-    assert numbers > len(one.contents.rows) / 2
+    assert numbers > len(one.runs) / 2

@@ -65,12 +65,12 @@ def test_more_tasks_than_measurements_are_too_many(
     assert all("7 tasks for 6 measurements: some would find nothing to do; --tasks 6" in one for one in found)
 
 
-@pytest.mark.parametrize(("seconds", "is_short"), [(480, False), (481, True)])
+@pytest.mark.parametrize(("seconds", "is_short"), [(540, False), (541, True)])
 def test_a_limit_that_no_job_could_keep_is_said(seconds: float, is_short: bool) -> None:
-    # Of ten minutes one is for the warning, and one because SLURM may send it earlier.
+    # Of ten minutes a tenth is kept.
     found = advice(replace(WORK, longest=Estimate(seconds, False)), SCRIPT)
     said = (
-        "--time 0:10:00 is short: the longest measurement takes roughly 8 min, "
-        "and 2 min of a job are kept for its end"
+        "--time 0:10:00 is short: the longest measurement takes roughly 9 min, "
+        "and 60 s of a job are kept for its end"
     )
     assert found == ([said] if is_short else [])

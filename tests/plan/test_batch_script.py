@@ -33,7 +33,7 @@ SCRIPTS = {
     # What sbatch was given by name stands in place of our own.
     "own": replace(
         ONE, options=["-a 1-8%2", "--output=%j.log", "-J 'my job'", "-D /scratch"],
-        command=["sweep", "--spare", "10m"],
+        command=["sweep", "--rounds", "2"],
     ),
 }  # fmt: skip
 

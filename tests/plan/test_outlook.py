@@ -6,10 +6,10 @@ import math
 
 import pytest
 
-from gpubench.analysis.certainty.interval import interval
-from gpubench.analysis.certainty.power import processes_until
 from gpubench.plan.outlook import Ahead, Left, Outlook, outlook, place
 from gpubench.plan.rounds import Rounds, rounds_of
+from gpubench.stats.estimates import find_width_pct
+from gpubench.stats.power import find_processes
 
 # Logarithms 0, 0.02 and 0.04: a standard deviation of 0.02.
 THREE = (1.0, math.exp(0.02), math.exp(0.04))
@@ -42,21 +42,21 @@ def test_so_many_rounds_each_as_long_as_it_is_expected_to_be() -> None:
     ],
 )  # fmt: skip
 def test_how_many_processes_a_certainty_takes(within_pct: float, processes: int) -> None:
-    assert processes_until(THREE, within_pct) == processes
+    assert find_processes(THREE, within_pct) == processes
 
 
 def test_one_process_tells_nothing_of_how_many_it_takes_and_a_wild_row_never_gets_there() -> None:
-    assert processes_until((1.0,), 5.0) is None
-    assert processes_until((1.0, 9.0, 1.0), 0.1) is None
-    assert processes_until((2.0, 2.0), 0.1) == 2
+    assert find_processes((1.0,), 5.0) is None
+    assert find_processes((1.0, 9.0, 1.0), 0.1) is None
+    assert find_processes((2.0, 2.0), 0.1) == 2
 
 
 def test_as_many_as_were_foretold_bring_it_there_where_they_spread_as_the_first_did() -> None:
     seven = [math.exp(0.02 * z) for z in (-1.3, -0.9, -0.45, 0.0, 0.45, 0.9, 1.3)]
     scale = 0.02 / (sum(math.log(t) ** 2 for t in seven) / 6) ** 0.5
-    known = interval([t**scale for t in seven])
+    known = find_width_pct([t**scale for t in seven])
     assert known is not None
-    assert 1.8 < known.half_pct <= 2.0
+    assert 1.8 < known <= 2.0
 
 
 def test_until_a_certainty_each_row_takes_its_own_rounds() -> None:

@@ -67,7 +67,7 @@ def test_what_was_not_begun_is_said_with_its_times() -> None:
         late.line()
         == "no time for what is left: 1 is left that needs about 4 min, and SLURM job 7 has 2 min for it"
     )
-    leaves = "without --spare it leaves 10 min"
+    leaves = "it leaves 10 min"
     assert late.too_short() == (
         f"the time limit of SLURM job 7 is too short for 1 trial, which takes about 60 min: {leaves}"
     )

@@ -17,6 +17,7 @@ from gpubench.record.doubts import RULES, DoubtEvidence, OtherJobs, doubts
 from gpubench.record.epochs import windows_of
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
+from gpubench.schema.doubts import DOUBTS
 
 QUIET: dict[str, Any] = {
     "epoch_time_s": 10.0,
@@ -192,3 +193,11 @@ def test_other_load_where_cpus_are_a_number_is_judged_by_the_host(
 def test_jobs_that_take_turns_do_not_hinder_each_other() -> None:
     three = replace(in_a_group(3), result=QUIET | {"slowdown": 3.32})
     assert "beyond-turns" not in doubts(three)
+
+
+def test_the_rules_raise_all_that_nothing_else_does() -> None:
+    assert set(RULES) == {doubt.code for doubt in DOUBTS if doubt.raised_by == "rule"}
+
+
+def test_a_number_of_one_has_no_plural() -> None:
+    assert "free some 1 time, which" in doubts(case(result={"gpu_alloc_retries": 1}))["retries"]

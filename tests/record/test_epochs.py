@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from whole_epochs import epoch_row
 
-from gpubench.analysis.certainty.steps import step_mean
 from gpubench.record.epochs import EpochRow, epoch_rows, shared_span, stream_rows, timing, windows_of
 from gpubench.schema.events import End, Evaluated, Event, Steps
+from gpubench.stats.steps import step_mean
 
 BATCH = 16
 

@@ -19,7 +19,7 @@ from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
-from gpubench.report.live import QuietView
+from gpubench.render.live import QuietView
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
 

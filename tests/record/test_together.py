@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,20 +15,20 @@ from gpubench.plan.groups import Group
 from gpubench.plan.plan import Unit, expand
 from gpubench.plan.resolve import Resolved
 from gpubench.record.together import (
-    ALONE,
     ENERGY,
     Compared,
     GroupPrediction,
     Ran,
     compare,
+    divide_energy,
     neighbours_on_gpus,
-    predict_group,
 )
 from gpubench.results.rows import row_of
 from gpubench.schema import catalog
 from gpubench.schema.columns import OF_GROUPS
 from gpubench.schema.record import AskedFields, Record
-from gpubench.sweep.prediction_line import doubted, prediction_line
+from gpubench.sweep.predicting import predict_group
+from gpubench.sweep.prediction_line import prediction_line, write_doubts
 
 COLUMNS = (*OF_GROUPS, *ENERGY, "energy_source", "gpu_busy_s_per_epoch")
 
@@ -81,7 +80,7 @@ def solo(time: float | None, times: Sequence[float] = (), **figures: Any) -> Rec
 
 
 def known(*alone: Record | None) -> GroupPrediction:
-    return GroupPrediction(solos=alone, prediction=None, why_not="nobody asked")
+    return GroupPrediction(solos=alone, why_not="nobody asked")
 
 
 def compared(jobs: Sequence[Ran], alone: Sequence[Record | None], mib: float | None = 1000.0) -> Compared:
@@ -101,76 +100,29 @@ def test_made_up_epochs() -> None:
         assert mine["slowdown"] == slow
         assert mine["solo_epoch_time_s"] == 2.0
         assert mine["overlap_gain"] == pytest.approx(1 / 2 + 1 / 1.5 - 1)
-        assert mine["sharing"] == "perhaps partly parallel", "of one epoch"
+        assert mine["sharing"] == "some"
         assert (mine["group_id"], mine["solo_id"]) == ("g1", f"t{number}")
     assert found.facts["jobs"] == 2
-    assert found.facts["gain_range"] is None, "of one epoch nobody knows the spread"
     assert found.facts["solos"] == [{"trial_id": "t000000000000", "attempt": 1}] * 2
 
 
 @pytest.mark.parametrize(
     ("times", "alone", "gain", "word"),
     [
-        ((2.0, 2.0), (2.0, 2.0), 1.0, "parallel"),
-        ((4.0, 4.0), (2.0, 2.0), 0.0, "merely concurrent"),
-        ((6.0, 6.0, 6.0), (2.0, 2.0, 2.0), 0.0, "merely concurrent"),
-        ((51.0, 28.0, 22.5), (19.6, 12.8, 11.3), 0.17, "partly parallel"),
-        ((28.5, 28.5, 28.5), (16.2, 15.4, 11.3), 0.25, "partly parallel"),
-        ((32.5, 23.1), (21.5, 13.6), 0.25, "partly parallel"),
+        ((2.0, 2.0), (2.0, 2.0), 1.0, "full"),
+        ((4.0, 4.0), (2.0, 2.0), 0.0, "none"),
+        ((6.0, 6.0, 6.0), (2.0, 2.0, 2.0), 0.0, "none"),
+        ((51.0, 28.0, 22.5), (19.6, 12.8, 11.3), 0.17, "some"),
+        ((28.5, 28.5, 28.5), (16.2, 15.4, 11.3), 0.25, "some"),
+        ((32.5, 23.1), (21.5, 13.6), 0.25, "some"),
     ],
 )
 def test_figures_of_the_log(
     times: tuple[float, ...], alone: tuple[float, ...], gain: float, word: str
 ) -> None:
-    """As single figures, which leave the word unsure, and as those of three epochs that did not differ."""
-    for figures, said in (({}, f"perhaps {word}"), ({"epoch_time_iqr_s": 0.0, "epochs_measured": 3}, word)):
-        jobs = [ran(time, **figures) for time in times]
-        found = compared(jobs, [solo(time, **figures) for time in alone])
-        assert [round(mine["overlap_gain"], 2) for mine in found.result] == [gain] * len(times)
-        assert {mine["sharing"] for mine in found.result} == {said}
-
-
-def test_the_stored_word_is_that_of_the_range() -> None:
-    """Alone 2 s, together 3.6 s give or take: a gain of 0.11, and with it two words."""
-
-    def both(spread: float, epochs: int) -> Compared:
-        figures = {"epoch_time_iqr_s": spread, "epochs_measured": epochs}
-        alone = solo(2.0, epoch_time_iqr_s=0.0, epochs_measured=epochs)
-        return compared([ran(3.6, **figures), ran(3.6, **figures)], [alone, alone])
-
-    words = [both(*one).result[0]["sharing"] for one in ((0.0, 3), (0.6, 3), (0.6, 2))]
-    between = "between merely concurrent and partly parallel"
-    assert words == ["partly parallel", between, "perhaps partly parallel"]
-    assert both(0.6, 2).facts["gain_range"] is None, "two epochs have no spread"
-
-
-@pytest.mark.parametrize("side", ["alone", "together"])
-def test_the_stored_word_is_a_perhaps_where_somebody_else_worked_meanwhile(side: str) -> None:
-    """As it is read back: the line of the sweep, its tables and the record agree."""
-    figures = {"epoch_time_iqr_s": 0.0, "epochs_measured": 3}
-    alone, jobs = [solo(2.0, **figures)] * 2, [ran(3.2, **figures)] * 2
-    if side == "alone":
-        alone[1] = alone[1].model_copy(update={"doubts": {"other-load": "Busy."}})
-    else:
-        jobs[1] = dataclasses.replace(jobs[1], doubts=["dp", "other-load"])
-    found = compared(jobs, alone)
-    assert {mine["sharing"] for mine in found.result} == {"perhaps partly parallel"}
-    assert found.facts["gain_range"] == (0.25, 0.25)
-
-
-@pytest.mark.parametrize("side", ["alone", "together"])
-def test_two_epochs_far_apart_allow_no_verdict(side: str) -> None:
-    """Records of two epochs tell no spread: the epochs themselves do."""
-    figures = {"epochs_measured": 2, "epoch_time_source": "measured"}
-    wide = {"times": (5.0, 15.0), **figures}
-    even = {"times": (10.0, 10.0), **figures}
-    job, alone = (wide, even) if side == "together" else (even, wide)
-    found = compared([ran(10.0, **even), ran(10.0, **job)], [solo(10.0, **even), solo(10.0, **alone)])
-    assert {mine["sharing"] for mine in found.result} == {None}
-    assert found.facts["undecidable"].startswith("epoch times spread by as much as they last")
-    assert found.missing[0]["sharing"] == found.facts["undecidable"]
-    fine = compared([ran(10.0, **even)] * 2, [solo(10.0, **even)] * 2)
-    assert fine.result[0]["sharing"] == "perhaps parallel"
+    found = compared([ran(time) for time in times], [solo(time) for time in alone])
+    assert [round(mine["overlap_gain"], 2) for mine in found.result] == [gain] * len(times)
+    assert {mine["sharing"] for mine in found.result} == {word}
 
 
 def test_what_was_full_is_named() -> None:
@@ -247,10 +199,6 @@ def solos_of(group: Unit, *stored: Record) -> dict[str, Record]:
 TWO = ({"batch_size": 16}, {"batch_size": 32})
 
 
-def test_a_trial_alone_has_nothing_to_predict() -> None:
-    assert predict_group(unit(), [resolved(0)], {}) is ALONE
-
-
 def test_the_prediction_rests_on_the_stored_rows() -> None:
     group = unit(*TWO)
     full = [solo(2.0, cpu_s_per_epoch=4.0, gpu_busy_s_per_epoch=0.0)] * 2  # both CPUs all the time
@@ -258,13 +206,25 @@ def test_the_prediction_rests_on_the_stored_rows() -> None:
     assert found.solos == tuple(full)
     assert found.why_not is None
     assert found.prediction
-    assert found.prediction.slowdowns == pytest.approx((2.0, 2.0))
-    assert (found.prediction.verdict, found.prediction.limits) == ("merely concurrent", ("cpu",))
+    assert [job.slowdown for job in found.prediction.jobs] == pytest.approx([2.0, 2.0])
+    assert (found.prediction.overlap, found.prediction.waits_for) == ("none", ("cpu",))
+    stored = compare([ran(4.0, 0), ran(4.0, 1)], found, [None] * 2, "g1", ["t0", "t1"])
+    assert stored.facts["predicted"] == {
+        "slowdowns": pytest.approx((2.0, 2.0)),
+        "overlap_gain": pytest.approx(0.0),
+        "verdict": "none",
+        "limits": ("cpu",),
+        "rounds": {"cpu": pytest.approx(4.0)},
+        "unknown": (),
+        "at_most": False,
+        "waits": (None, None),
+    }
+    assert [mine["predicted_slowdown"] for mine in stored.result] == pytest.approx([2.0, 2.0])
     pinned = predict_group(
         group, [resolved(0, cpu_ids=(0,)), resolved(1, cpu_ids=(1,))], solos_of(group, *full)
     ).prediction
     assert pinned
-    assert pinned.verdict == "parallel"
+    assert pinned.overlap == "full"
 
 
 def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown() -> None:
@@ -289,20 +249,21 @@ def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown(
 
     unknown, said = line()
     assert unknown.prediction
-    assert unknown.prediction.rounds["gpu 0"] == pytest.approx(2.0)
+    assert unknown.prediction.least_s["gpu 0"] == pytest.approx(2.0)
     assert "predicted at most 1.13, 1.13 times as long" in said
-    assert "gradients" not in said
+    assert unknown.waits == (None, None)
     one_gpu = of(steps(0.6), "t3", gpus=1, strategy="single")
     estimated, said = line(one_gpu)
     assert estimated.prediction
-    assert estimated.prediction.rounds["gpu 0"] == pytest.approx(2 * 0.6)
-    assert "; without waiting for gradients, which is estimated" in said
+    assert estimated.prediction.least_s["gpu 0"] == pytest.approx(2 * 0.6)
+    assert estimated.waits == ({"part": pytest.approx(0.4), "measured": False},) * 2
+    assert said.endswith("wait for nothing that they share"), "less is asked for than there is"
     for lost in ({"status": "failed"}, {"group": "2 copies"}):
         assert line(one_gpu.model_copy(update=lost))[0].prediction == unknown.prediction
     measured, said = line(one_gpu, of(steps(2.0, comm_ms=50.0), "t4", breakdown=True))
     assert measured.prediction
-    assert measured.prediction.rounds["gpu 0"] == pytest.approx(1.0)
-    assert "gradients" not in said
+    assert measured.prediction.least_s["gpu 0"] == pytest.approx(1.0)
+    assert measured.waits == ({"part": pytest.approx(0.5), "measured": True},) * 2
 
 
 def test_jobs_whose_cpus_overlap_through_anothers_share_them() -> None:
@@ -311,8 +272,8 @@ def test_jobs_whose_cpus_overlap_through_anothers_share_them() -> None:
     places = [resolved(0, cpu_ids=(0,)), resolved(1, cpu_ids=(1,)), resolved(2, cpu_ids=(0, 1))]
     found = predict_group(group, places, solos_of(group, *busy)).prediction
     assert found
-    assert set(found.rounds) == {"cpu"}
-    assert max(found.slowdowns) > 1
+    assert set(found.least_s) == {"cpu"}
+    assert max(job.slowdown for job in found.jobs) > 1
 
 
 def test_what_nobody_measured_alone_is_not_predicted() -> None:
@@ -451,5 +412,41 @@ def test_what_speaks_against_a_prediction_is_what_tables_say_of_its_rows() -> No
     told = {"spread": "9 %", "other-load": "busy", "shared-gpu": "harmless"}
     three, two = ({"epoch_time_iqr_s": 0.5, "epochs_measured": epochs} for epochs in (3, 2))
     few, many = (solo(2.0, **one).model_copy(update={"doubts": told}) for one in (two, three))
-    assert doubted([row_of(few), row_of(few)]) == "; alone with doubts (other-load)"
-    assert doubted([row_of(few), row_of(many)]) == "; alone with doubts (other-load, spread)"
+    assert write_doubts([row_of(few), row_of(few)]) == "; alone with doubts (other-load)"
+    assert write_doubts([row_of(few), row_of(many)]) == "; alone with doubts (other-load, spread)"
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0.1, 1e6), st.lists(st.floats(0.01, 1), min_size=2, max_size=4)),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_what_jobs_are_given_adds_up_to_what_the_gpus_drew(gpus: Any) -> None:
+    """Each GPU's jobs, with shares that add up to 1."""
+    joules = {f"GPU-{i}": drawn for i, (drawn, _) in enumerate(gpus)}
+    parts = []
+    for i, (_, weights) in enumerate(gpus):
+        parts += [
+            divide_energy({f"GPU-{i}": joules[f"GPU-{i}"]}, {f"GPU-{i}": w / sum(weights)}) for w in weights
+        ]
+    assert sum(parts) == pytest.approx(sum(joules.values()))
+
+
+def test_a_job_gets_its_share_of_each_of_its_gpus() -> None:
+    assert divide_energy({"a": 300.0, "b": 200.0}, {"a": 0.25, "b": 1.0, "c": 0.5}) == pytest.approx(275)
+
+
+@pytest.mark.parametrize(
+    ("joules", "shares"),
+    [
+        ({}, {}),
+        ({}, {"a": 1.0}),
+        ({"a": 3.0, "b": 2.0}, {"a": 0.5}),
+        ({"a": 3.0}, {"a": None}),
+        ({"a": 3.0}, {"a": 0.0}),
+    ],
+)
+def test_a_share_that_is_not_known_leaves_nothing_to_divide(joules: Any, shares: Any) -> None:
+    assert divide_energy(joules, shares) is None

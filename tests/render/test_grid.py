@@ -19,6 +19,7 @@ from gpubench.render.grid import GridCell, make_cell, make_grid
         ("speedup", Cell(value=20_000.0, low=0.01, high=9_999.6), ">10,000 (0.01–9,999.6)"),
         ("speedup", Cell(value=1.0, low=0.001, high=float("inf"), word="unknown"), "1.00 (<0.01–>10,000) ?"),
         ("epoch_time_s", Cell(value=2.85, low=2.84, high=2.86), "2.85 ±0.4%"),
+        ("epoch_time_s", Cell(value=2.85, low=2.85 / 1.0004, high=2.85 * 1.0004), "2.85 ±0.04%"),
         ("epoch_time_s", Cell(value=1.0, low=-0.5, high=2.5), "1.00 (−0.500–2.50)"),
         ("speedup", Cell(value=1.171, low=0.74, high=1.87, word="unknown"), "1.17 (0.74–1.87) ?"),
         ("work", Cell(value=1.9, low=1.59, word="sure"), "1.90 (≥ 1.59)"),

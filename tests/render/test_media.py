@@ -15,9 +15,10 @@ import reports
 from reports import make_claim
 
 from gpubench.render import json as as_json
-from gpubench.render import latex, markdown
-from gpubench.render.forms import FORMS
+from gpubench.render import latex, markdown, terminal
+from gpubench.render.forms import FORMS as TABLE_FORMS
 
+FORMS = {"text": terminal.write} | {name: form.write for name, form in TABLE_FORMS.items() if form.writer}
 SCHEMA = json.loads((Path(as_json.__file__).parent / "report.schema.json").read_text())
 
 

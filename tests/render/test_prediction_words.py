@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -20,7 +19,7 @@ GROUP = PredictedGroup(
     word="likely", waits_for=("cpu", "gpu"), least_s={"cpu": 2.0, "gpu 0": 6.0, "cpu 1": 1.0}, is_upper_bound=True,
 )  # fmt: skip
 LACKING = NoPrediction(
-    name="others", why=(Note("nearest", {"job": "a 64", "fields": {"precision": "bf16", "images": None}}),),
+    name="others", why=(Note("nearest", {"job": "a 64", "fields": {"precision": "bf16", "images_fingerprint": "f"}}),),
     options=(("--set", "model=a b"), ("--set", "batch_size=64")),
 )  # fmt: skip
 FOUND = Predictions(
@@ -30,42 +29,47 @@ FOUND = Predictions(
 
 
 def test_a_block_a_group() -> None:
-    assert prediction.write(FOUND, command="gpubench sweep --out x") == (
-        "By results of NVIDIA H200, 143,771 MiB (1 GPU, 8 CPUs), which is not this machine. Results of Titan are left "
-        "out. What was not asked for is as in these rows: model=a.\n"
+    assert prediction.write_text(FOUND, command="gpubench sweep --out x") == (
+        "By results of NVIDIA H200, 143,771 MiB (1 GPU, 8 CPUs), which is not this\n"
+        "  machine. Results of Titan are left out. What was not asked for is as in these\n"
+        "  rows: model=a.\n"
         "\n"
         "two | jobs\n"
         "\n"
-        "job           alone s  predicted s  times as long  measured  error %\n"
-        "1 of 2: a 16     4.00         6.78           1.69      1.70        0\n"
-        "2 of 2: a 32        –            –           1.00         –        –\n"
+        "job           alone s  predicted s  slowdown  measured  error %\n"
+        "---------------------------------------------------------------\n"
+        "1 of 2: a 16     4.00         6.78      1.69      1.70        0\n"
+        "2 of 2: a 32        -            -      1.00         -        -\n"
         "\n"
         "Some overlap (likely, gain 0.59): the jobs would wait for the CPUs and GPU time.\n"
-        "One epoch of each job takes at least 6.00 s of GPU 0, 2.00 s of the CPUs and 1.00 s of CPU set 1.\n"
-        f"{prediction.UPPER_BOUND}\n"
+        "One epoch of each job takes at least 6.00 s of GPU 0, 2.00 s of the CPUs and\n"
+        "  1.00 s of CPU set 1.\n"
+        "It may be less: ranks keep a GPU busy while they wait for each other\n"
+        "  (--breakdown measures it).\n"
         "All jobs: the row alone has doubts (spread and gaps).\n"
         "2 of 2: a 32: CPU seconds are worked out from the load of all CPUs.\n"
         "\n"
         "others\n"
         "\n"
-        "Not predicted: a 64 was not measured alone; the nearest row has precision=bf16 and images. To measure:\n"
-        "\n"
-        "gpubench sweep --out x --set 'model=a b' && gpubench sweep --out x --set batch_size=64\n"
+        "Not predicted: a 64 was not measured alone; the nearest row has precision=bf16\n"
+        "  and other images of that name. To measure, on such a machine:\n"
+        "gpubench sweep --out x --set 'model=a b'\n"
+        "gpubench sweep --out x --set batch_size=64\n"
     )
+    wide = prediction.write_text(FOUND, width=200, is_rich=True)
+    assert "2 of 2: a 32        –            –      1.00         –        –\n" in wide
 
 
 def test_markdown_escapes() -> None:
-    text = prediction.write(FOUND, is_markdown=True)
+    text = prediction.write_markdown(FOUND)
     assert "**two \\| jobs**" in text
     assert "| 1 of 2: a 16 | 4.00 | 6.78 | 1.69 | 1.70 | 0 |" in text
-    assert "    gpubench sweep --set 'model=a b'" in text
+    assert "    gpubench sweep --set 'model=a b'\n" in text
 
 
-def test_json_has_errors_and_the_gain() -> None:
-    group, lacking = json.loads(prediction.write_json(FOUND))["groups"]
-    assert (group["overlap"], round(group["overlap_gain"], 2)) == ("some", 0.59)
-    assert [job["error_pct"] and round(job["error_pct"], 1) for job in group["jobs"]] == [-0.3, None]
-    assert lacking["options"] == [["--set", "model=a b"], ["--set", "batch_size=64"]]
+def test_errors_and_the_gain_follow_from_slowdowns() -> None:
+    assert (GROUP.overlap, round(GROUP.overlap_gain, 2)) == ("some", 0.59)
+    assert [job.error_pct and round(job.error_pct, 1) for job in GROUP.jobs] == [-0.3, None]
 
 
 def test_what_was_predicted_before_has_a_gain_alone() -> None:
@@ -76,5 +80,8 @@ def test_what_was_predicted_before_has_a_gain_alone() -> None:
 
 
 def test_every_note_has_words() -> None:
+    assert prediction.describe_note(
+        Note("another-allowance", {"field": "cpus", "wanted": 4, "value": None})
+    ) == ("would have 4 cpus, had an unknown number alone")
     codes = set(re.findall(r'Note\(\s*"([^"]+)"', Path(predict.__file__).read_text()))
     assert codes == set(prediction.NOTES)

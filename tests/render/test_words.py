@@ -71,7 +71,9 @@ def test_figures_have_three_digits_and_round_half_up():
         "1.00",
     ]
     assert [words.format_gib(mib) for mib in (430, 7168, 43315, 117760)] == ["0.42", "7.0", "42.3", "115"]
-    assert [words.format_percent(share) for share in (0.006, 0.0096, 0.146, 0)] == [
+    assert [words.format_percent(share) for share in (0.00001, 0.0004, 0.006, 0.0096, 0.146, 0)] == [
+        "<0.01 %",
+        "0.04 %",
         "0.6 %",
         "1 %",
         "15 %",
@@ -265,6 +267,14 @@ def test_groups_without_a_verdict_say_why():
     ]
 
 
+def test_a_group_whose_times_alone_are_not_known_says_so():
+    report = reports.sharing()
+    group = replace(report.findings[0].groups[0], work=None, bound=None, word="unknown", gains=None)
+    assert words.write_finding(report, SharingFinding(word="unknown", groups=(group,))) == [
+        "No answer: 2 × batch 16: no times alone."
+    ]
+
+
 def test_a_group_of_its_own_name_of_which_only_full_overlap_is_excluded():
     report = reports.pairs()
     group = replace(
@@ -453,6 +463,16 @@ def test_a_claim_as_a_row():
     assert words.write_claim(report, below)[1:] == ("work done ≤ 1.10", "0.98", "≤ 1.17", "–", "unknown")
     points = reports.published().findings[1].claims[0]
     assert words.write_claim(reports.published(), points)[1:4] == ("top-1", "+9.0", "–")
+
+
+def test_claims_on_jobs_name_their_group_and_a_target_is_filled_in():
+    report = reports.sharing()
+    slowdown = make_claim(1, 1, 1.05, metric="slowdown")
+    assert words.write_claim(report, slowdown)[:2] == ("batch 16 in 2 × batch 16", "slowdown")
+    work = make_claim(1, 1, 1.9, metric="work", design="above")
+    assert words.write_claim(report, work)[0] == "2 × batch 16"
+    seconds = make_claim(2, 1, 0.8, metric="time_to_top1_s")
+    assert words.write_claim(reports.target(), seconds)[1] == "s to 60 %"
 
 
 def test_what_would_settle_a_finding():

@@ -14,20 +14,22 @@ import pytest
 import scripted
 from benches import Heard, run_with, sweep_of
 from fakes import record
+from folders import analyze, analyze_own, rows_of_table
 from scripted import Scripted
 
-from gpubench.commands.audit import facts_of
+from gpubench.analyze.audit import read_audited
+from gpubench.analyze.folder import read_folder
+from gpubench.analyze.predict import find_alone, summarize_alone
+from gpubench.analyze.questions import report_table
+from gpubench.core.findings import SharingFinding
 from gpubench.node.environment import environment_facts
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.sources import Disk
-from gpubench.predict.alone import Alone, alone_rows, find
-from gpubench.predict.stored import stored_of
-from gpubench.report.contents import contents
+from gpubench.render.words import format_significant
 from gpubench.results.allowance import again_lines, alike, unlike
 from gpubench.schema.record import Record
-from gpubench.sweep.closing import own_tables
 from gpubench.sweep.dry_run import print_plan
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Sweep
@@ -191,8 +193,8 @@ def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_pat
     back = work(tmp_path, 1, batch_size="16,32")
     assert [state for state, _ in states(back)] == ["done"] * 2, "the earlier attempts count here"
     assert {r.attempt for r in back.chosen().values()} == {1}
-    (own,) = own_tables(back, contents(back.bench.results, back.alike()).rows)
-    assert [(row.cpus, row.epoch_time_s) for row in own.rows] == [(1, 4.0)] * 2
+    own = rows_of_table(analyze_own(back))
+    assert [(row["cpus"], row["epoch_time_s"]) for row in own] == [(1, 4.0)] * 2
 
 
 def test_the_plan_says_why_it_measures_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,11 +207,10 @@ def test_the_plan_says_why_it_measures_again(tmp_path: Path, capsys: pytest.Capt
 def test_a_table_never_compares_across_them_and_shows_them(tmp_path: Path) -> None:
     sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
     made = sweep(tmp_path, 2, seconds=1.0, batch_size="64,128")
-    (table,) = contents(made.bench.results, made.records).tables
-    assert "CPUs" in table.headings
-    found = [(r.cpus, r.batch_size, r.epoch_time_growth_pct is None) for r in table.rows]
+    folder = analyze(made.bench.results, made.records)
+    assert "cpus" in folder.tables[0].varied
+    found = [(r["cpus"], r["batch_size"], r["epoch_time_growth_pct"] is None) for r in rows_of_table(folder)]
     assert found == [(1, 16, True), (1, 32, False), (2, 64, True), (2, 128, False)]
-    assert [note.partition(":")[0] for note in table.notes[:2]] == ["cpus=1", "cpus=2"]
 
 
 def test_a_folder_shows_what_the_sweep_shows_whichever_allowance_came_last(tmp_path: Path) -> None:
@@ -217,21 +218,20 @@ def test_a_folder_shows_what_the_sweep_shows_whichever_allowance_came_last(tmp_p
     sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
     sweep(tmp_path, 2, seconds=1.0, batch_size="16,32")
     made = sweep(tmp_path, 1, seconds=4.0, batch_size="16,32,64")
-    found = contents(made.bench.results, made.alike())
-    (own,) = own_tables(made, found.rows)
-    assert [(r.cpus, r.batch_size, r.epoch_time_s) for r in own.rows] == [
+    own = rows_of_table(analyze_own(made))
+    assert [(r["cpus"], r["batch_size"], r["epoch_time_s"]) for r in own] == [
         (1, 16, 4.0), (1, 32, 4.0), (1, 64, 4.0),
     ]  # fmt: skip
-    (table,) = contents(made.bench.results, made.records).tables
-    shown = [(r.cpus, r.batch_size, r.epoch_time_s, r.repeats) for r in table.rows]
+    folder = analyze(made.bench.results, made.records)
+    shown = [(r["cpus"], r["batch_size"], r["epoch_time_s"], r["repeats"]) for r in rows_of_table(folder)]
     others = [(2, 16, 1.0, 1), (2, 32, 1.0, 1)]
     assert shown == [(1, 16, 4.0, 1), (1, 32, 4.0, 1), (1, 64, 4.0, 1), *others]
-    assert "CPUs" in table.headings
+    assert "cpus" in folder.tables[0].varied
     with (tmp_path / "trials.csv").open() as file:
         written = [(int(line["cpus"]), int(line["batch_size"])) for line in csv.DictReader(file)]
     assert sorted(written) == sorted(row[:2] for row in shown)
-    facts, _ = facts_of(made.bench.results, made.records)
-    assert (len(facts.rows), len(facts.attempts)) == (5, 5)
+    audited = read_audited(read_folder(tmp_path, pytest.fail))
+    assert (len(audited.rows), len(audited.folder.attempts)) == (5, 5)
 
 
 def test_predict_takes_the_rows_of_its_own_cpus_whichever_came_last(tmp_path: Path) -> None:
@@ -241,19 +241,19 @@ def test_predict_takes_the_rows_of_its_own_cpus_whichever_came_last(tmp_path: Pa
     for cpus in (2, 4):
         made = work(tmp_path, cpus, *jobs, gpus=1)
         group, facts = made.plan.units[-1], made.bench.sources.data
-        rows = alone_rows(stored_of([made.records], made.bench.node.machine).records)
-        for job, one in zip(group.jobs, made.bench.resolve(group), strict=True):
-            found = find(job, one, facts(job.trial.data).fingerprint, rows)
-            assert isinstance(found, Alone)
-            assert (found.row.cpus, found.row.epoch_time_s) == (cpus, cpus)
+        (rows,) = summarize_alone(read_folder(tmp_path, pytest.fail).runs).values()
+        for job, place in zip(group.jobs, made.bench.resolve(group), strict=True):
+            match = find_alone(job, place, facts(job.trial.data).fingerprint, rows)
+            assert isinstance(match, tuple)
+            assert (match[0]["cpus"], match[0]["epoch_time_s"]) == (cpus, cpus)
 
 
 def test_repeats_stay_repeats_of_one_allowance(tmp_path: Path) -> None:
     sweep(tmp_path, 1, seconds=4.0, repeats=2, batch_size="16")
     sweep(tmp_path, 2, seconds=1.0, repeats=2, batch_size="16")
     made = sweep(tmp_path, 1, repeats=2, batch_size="16")
-    (table,) = contents(made.bench.results, made.records).tables
-    assert [(r.cpus, r.repeats, r.epoch_time_s) for r in table.rows] == [(1, 2, 4.0), (2, 2, 1.0)]
+    rows = rows_of_table(analyze(made.bench.results, made.records))
+    assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in rows] == [(1, 2, 4.0), (2, 2, 1.0)]
 
 
 @pytest.mark.parametrize("given", [{}, {"cpus": "1", "workers": "0"}])
@@ -264,28 +264,25 @@ def test_a_group_under_two_allowances_is_shown_as_two(tmp_path: Path, given: dic
     sweep(tmp_path, 2, *jobs, seconds=1.0, gpus=1)
     sweep(tmp_path, 4, *jobs, seconds=3.0, gpus=1)
     made = sweep(tmp_path, 2, *jobs, gpus=1)
-    (table,) = contents(made.bench.results, made.records).tables
-    together = [row for row in table.rows if row.group]
-    assert [(r.job[0], r.epoch_time_s, r.repeats) for r in together] == [
+    folder = analyze(made.bench.results, made.records)
+    together = [row for row in rows_of_table(folder) if row["group"]]
+    assert [(r["job"][0], r["epoch_time_s"], r["repeats"]) for r in together] == [
         (job, seconds, 1) for seconds in (1.0, 3.0) for job in "12"
     ]
-    assert [r.cpus for r in together if r.job[0] == "2"] == [2, 4]
-    assert any("4 jobs of 2 groups" in line for line in table.heading)
-    (own,) = own_tables(made, contents(made.bench.results, made.alike()).rows)
-    assert [r.epoch_time_s for r in own.rows if r.group] == [1.0, 1.0]
+    assert [r["cpus"] for r in together if r["job"][0] == "2"] == [2, 4]
+    assert [r["epoch_time_s"] for r in rows_of_table(analyze_own(made)) if r["group"]] == [1.0, 1.0]
+    (finding,) = report_table(folder, folder.tables[0]).findings
+    assert isinstance(finding, SharingFinding)
+    assert len(finding.groups) == 2
     if not given:
-        labels = [note.partition(": ")[0] for note in table.answers]
-        assert [label.endswith(f"(cpus={n})") for label, n in zip(labels, (2, 4), strict=True)] == [
-            True,
-            True,
-        ]
+        assert [group.label for group in finding.groups] == [{"cpus": 2}, {"cpus": 4}]
 
 
 def test_repeats_of_other_cpus_are_no_repeats(tmp_path: Path) -> None:
     sweep(tmp_path, 1, seconds=4.0, batch_size="16", seed="7")
     made = sweep(tmp_path, 2, seconds=1.0, batch_size="16", seed="8")
-    (table,) = contents(made.bench.results, made.records).tables
-    assert [(r.cpus, r.repeats, r.epoch_time_s) for r in table.rows] == [(1, 1, 4.0), (2, 1, 1.0)]
+    rows = rows_of_table(analyze(made.bench.results, made.records))
+    assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in rows] == [(1, 1, 4.0), (2, 1, 1.0)]
 
 
 def test_a_trial_alone_with_other_cpus_is_no_baseline(tmp_path: Path) -> None:
@@ -341,7 +338,9 @@ def test_through_real_processes(tmp_path: Path) -> None:
     assert "nothing left to do: 1 done" in gpubench(every[:2])
     back = gpubench(every[:1])
     assert "nothing left to do: 1 done" in back
-    assert ", 1 CPU, " in back, "its table shows the rows that count here"
+    with next(tmp_path.rglob("trials.csv")).open() as file:
+        times = {line["cpus"]: float(line["epoch_time_s"]) for line in csv.DictReader(file)}
+    assert format_significant(times["1"]) in back, "its table shows the rows that count here"
 
 
 def test_a_thousand_trials_that_are_done_are_looked_through_in_no_time(

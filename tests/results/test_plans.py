@@ -15,6 +15,7 @@ import committed
 import pytest
 import scripted
 from benches import run_with, sweep_of
+from folders import analyze, rows_of_table, superseded
 from scripted import Scripted
 from swept import ASKED, swept
 
@@ -26,8 +27,7 @@ from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.shards import Shard, part
 from gpubench.plan.sources import Disk
-from gpubench.report.contents import contents
-from gpubench.report.live import QuietView
+from gpubench.render.live import QuietView
 from gpubench.results.home import newest_results
 from gpubench.results.plans import Stamp, StoredPlan, last_use, stored_plans
 from gpubench.results.store import Results
@@ -247,10 +247,10 @@ def test_of_an_edited_variant_the_latest_plan_counts_whatever_the_files_say(
     last = [edited(tmp_path, p) for p in values][-1]
     for times in range(3):
         shuffled_times(tmp_path, seed=times)
-        found = contents(last.bench.results, last.bench.results.records())
-        ((row,),) = [table.rows for table in found.tables]
-        assert row.trial_id == last.plan.jobs[0].trial_id
-        assert len(found.superseded) == 2
+        folder = analyze(last.bench.results)
+        (row,) = rows_of_table(folder)
+        assert row["trial_id"] == last.plan.jobs[0].trial_id
+        assert len(superseded(folder)) == 2
 
 
 def test_an_edit_that_is_taken_back_shows_what_it_was_before(tmp_path: Path) -> None:
@@ -258,10 +258,10 @@ def test_an_edit_that_is_taken_back_shows_what_it_was_before(tmp_path: Path) -> 
     between = edited(tmp_path, 0.9)
     back = edited(tmp_path, 0.1)
     assert back.plan.jobs[0].trial_id == first.plan.jobs[0].trial_id
-    found = contents(back.bench.results, back.bench.results.records())
-    ((row,),) = [table.rows for table in found.tables]
-    assert row.trial_id == first.plan.jobs[0].trial_id
-    assert found.superseded == {between.plan.jobs[0].trial_id}
+    folder = analyze(back.bench.results)
+    (row,) = rows_of_table(folder)
+    assert row["trial_id"] == first.plan.jobs[0].trial_id
+    assert superseded(folder) == {between.plan.jobs[0].trial_id}
     before = {path: path.read_bytes() for path in (tmp_path / "plans").iterdir()}
     edited(tmp_path, 0.1)
     assert {path: path.read_bytes() for path in (tmp_path / "plans").iterdir()} == before

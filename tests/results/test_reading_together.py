@@ -14,8 +14,8 @@ from benchmarks import large_results as large
 from committed import folders
 from damaged import RECORDS
 
+from gpubench.analyze.folder import read_folder, table_csv, trials_csv
 from gpubench.basics.helpers import shared_out
-from gpubench.report.reading import reading
 from gpubench.results import reading_together
 from gpubench.results.store import Results
 from gpubench.results.stored_lines import measured_times
@@ -107,11 +107,11 @@ def test_parts_that_are_alike_are_kept_once(tmp_path: Path, helped: list[bool]) 
 
 def test_a_table_is_the_same(tmp_path: Path, helped: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     large.write(tmp_path / "x", large.planned(200))
-    together = reading(tmp_path / "x", pytest.fail, keep=()).tables
+    together = read_folder(tmp_path / "x", pytest.fail)
     assert True in helped
     monkeypatch.setattr(reading_together, "_spare_cpus", lambda: 0)
     helped.clear()
-    alone = reading(tmp_path / "x", pytest.fail, keep=()).tables
+    alone = read_folder(tmp_path / "x", pytest.fail)
     assert True not in helped
-    assert [table.cells for table in together] == [table.cells for table in alone]
-    assert [table.notes for table in together] == [table.notes for table in alone]
+    assert trials_csv(together) == trials_csv(alone)
+    assert table_csv(together) == table_csv(alone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -15,17 +16,18 @@ from typing import Any
 import committed
 import pytest
 from benches import run_with, sweep_of
+from folders import analyze
 
-from gpubench.analysis.slowdown import WORDS, sharing_word
+from gpubench.analyze.folder import list_table_columns, trials_csv
+from gpubench.analyze.questions import report_table
+from gpubench.core.prediction import find_overlap
 from gpubench.node.environment import machine
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
-from gpubench.report import spreadsheet
-from gpubench.report.contents import contents, trial_rows
-from gpubench.report.live import QuietView
+from gpubench.render.live import QuietView
 from gpubench.results.counting import counting
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.rows import row_of
@@ -219,15 +221,21 @@ def _group(record: Record) -> list[str]:
     return wrong
 
 
+OLDER = {"none": "merely concurrent", "some": "partly parallel", "full": "parallel"}
+"""What versions before 0.2 called an overlap."""
+
+
 def _words(gain: float, ends: list[float] | None, why_not: str | None) -> list[str | None]:
-    """What a record may say of a gain: the word for it, as earlier versions did, or that for its range."""
+    """What a record may say of a gain: its overlap, or, of earlier versions, their word for it or for its range."""
+    overlap, older = find_overlap(gain), OLDER[find_overlap(gain)]
     if why_not:
-        return [None, sharing_word(gain)]
+        return [overlap, older, None]
     if ends is None:
-        return [sharing_word(gain), f"{PERHAPS}{sharing_word(gain)}"]
-    low, high = map(sharing_word, ends)
-    assert WORDS.index(low) <= WORDS.index(sharing_word(gain)) <= WORDS.index(high)
-    return [sharing_word(gain), low if low == high else f"between {low} and {high}"]
+        return [overlap, older, f"{PERHAPS}{older}"]
+    low, high = (OLDER[find_overlap(end)] for end in ends)
+    order = list(OLDER.values())
+    assert order.index(low) <= order.index(older) <= order.index(high)
+    return [overlap, older, low if low == high else f"between {low} and {high}"]
 
 
 def _reasons(record: Record, younger: Collection[str]) -> list[str]:
@@ -283,7 +291,8 @@ def agree(folder: Path) -> None:
     records = results.records()
     # Records of earlier versions hold other words on groups, a spread of two epochs, and fewer doubts, which are worked
     # out anew by whoever reads them.
-    read = {(one.trial_id, one.round or 1): one for one in trial_rows(contents(results, records))}
+    text = trials_csv(analyze(results, records))
+    read = {_run(one): one for one in csv.DictReader(io.StringIO(text))}
     by_run = {(record.trial_id, record.round or 1): record for record in counting(records).values()}
     ran = {_run(line) for line in lines if line["status"] not in ("skipped", "missing")}
     taken_along = {run for run, record in by_run.items() if record.status == "skipped"}
@@ -293,12 +302,14 @@ def agree(folder: Path) -> None:
         if _run(line) not in by_run:
             continue
         stored = row_of(by_run[_run(line)])
-        anew = {column: read[_run(line)].value(column) for column in ANEW}
-        for column, value in {**dict(zip(BY_NAME, stored.values(BY_NAME), strict=True)), **anew}.items():
+        for column, value in zip(BY_NAME, stored.values(BY_NAME), strict=True):
             if column in line:
-                said = csv_cell(value).replace("\r", " ")
-                same = line[column] == said or (
-                    line[column] and isinstance(value, float) and float(line[column]) == float(said)
+                said = read[_run(line)][column] if column in ANEW else csv_cell(value).replace("\r", " ")
+                is_older = column == "sharing" and line[column] not in ("", *OLDER)  # a word of before 0.2
+                same = (
+                    line[column] == said
+                    or is_older
+                    or (line[column] and isinstance(value, float) and float(line[column]) == float(said))
                 )
                 assert same, f"{line['trial_id']}: {column} reads {line[column]}, not {said}"
 
@@ -330,9 +341,19 @@ def readable_with_commas(folder: Path, *patterns: str) -> None:
 @pytest.mark.parametrize("folder", folders())
 def test_table_csv_has_every_column_that_is_printed(folder: Path) -> None:
     results = Results(folder)
-    shown = contents(results, results.records()).tables
-    header = spreadsheet.text(shown).splitlines()[0].split(",")
-    assert {column.name for table in shown for column in table.columns} <= set(header)
+    folder_read = analyze(results)
+    header = list_table_columns([folder_read])
+    reports = [report_table(folder_read, table) for table in folder_read.tables]
+    shown = {column.name for report in reports for column in report.columns}
+    own = {
+        "memory_gib",
+        "work",
+        "overlap",
+        "network",
+        "group",
+        "gmacs_per_image",
+    }  # of lines that are no rows
+    assert shown - own <= set(header)
     assert len(header) == len(set(header))
 
 

@@ -49,7 +49,7 @@ def test_usr1_before_the_time_limit_ends_it_cleanly_and_a_requeue_goes_on(
     work: Workplace, hold: Path
 ) -> None:
     job = work.submit(
-        f"{STEP}{HELD_SWEEP} --batch-size 8 --spare 1s{REQUEUED}",
+        f"{STEP}{HELD_SWEEP} --batch-size 8{REQUEUED}",
         "--cpus-per-task=2", "--time=1", "--signal=USR1@50", "--requeue",
     )  # fmt: skip
     in_training(work, job)

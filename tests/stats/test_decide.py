@@ -350,9 +350,9 @@ def test_looks_spend_a_twentieth_of_the_level_together() -> None:
     ],
 )
 def test_a_look_is_a_round_after_three_processes(processes: tuple[int, ...], each: int, look: int) -> None:
-    assert count_looks(make_claim(Evidence(center=0.0, processes=processes), "paired"), each) == look
+    assert count_looks(Evidence(center=0.0, processes=processes), each) == look
     if each == 1:
-        assert count_looks(make_claim(Evidence(center=0.0, processes=processes), "paired")) == look
+        assert count_looks(Evidence(center=0.0, processes=processes)) == look
 
 
 @pytest.mark.parametrize(

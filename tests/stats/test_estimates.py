@@ -15,6 +15,7 @@ from gpubench.stats.estimates import (
     find_half_width,
     find_p_at_least,
     find_p_at_most,
+    find_width_pct,
     sum_samples,
     variance,
 )
@@ -149,3 +150,12 @@ def test_seeds_resolve_no_less_than_an_image() -> None:
     evidence = compare_percentages([61.0] * 3, [60.0] * 3, images=100)
     assert evidence.welch is not None
     assert evidence.welch.error == pytest.approx(math.sqrt(2 / 3 / 12))
+
+
+def test_half_an_interval_in_per_cent_of_the_mean() -> None:
+    """Logarithms 0, 0.02 and 0.04: 0.02 / sqrt(3) times Student's 4.3027 of two degrees is 0.04968."""
+    figures = [1.0, math.exp(0.02), math.exp(0.04)]
+    assert find_width_pct(figures) == pytest.approx(100 * math.sinh(0.0496828), rel=1e-5)
+    assert find_width_pct([2.0, 2.0]) == 0.0
+    assert find_width_pct([2.0]) is None
+    assert find_width_pct([1e-300, 1e300]) == math.inf

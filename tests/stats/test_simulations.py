@@ -131,7 +131,7 @@ def test_looks_after_each_round_cost_a_twentieth(claim_table: Callable[..., list
     false = 0
     for table in simulate_tables(110, TABLES, [0.0] * 9, 0.02, 8):
         looked = [
-            decide(claims, [count_looks(claim) for claim in claims])
+            decide(claims, [count_looks(claim.evidence) for claim in claims])
             for rounds in range(2, 9)
             if (claims := claim_table([{key: row[key] for key in range(rounds)} for row in table]))
         ]

@@ -9,21 +9,23 @@ from pathlib import Path
 import pytest
 import scripted
 from benches import Heard, node_of, run_with, sweep_of
+from folders import analyze, rows_of_table
 from scripted import Driver, Scripted
 
-from gpubench.analysis.audit.rules import audit
+from gpubench.analyze.audit import audit_folder
+from gpubench.analyze.folder import read_folder
+from gpubench.analyze.questions import report_table
 from gpubench.basics.errors import UsageError
 from gpubench.commands import sweep as command
-from gpubench.commands.audit import facts_of
 from gpubench.commands.merge import merged
+from gpubench.core.audit import RowShare, RuleFinding
 from gpubench.node.node import Node
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
-from gpubench.report.contents import contents
-from gpubench.report.ending_lines import finished_line
-from gpubench.report.live import QuietView
+from gpubench.render.live import QuietView
+from gpubench.render.running import finished_line
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.schema.order import SteadyWindow, TrialOrder
@@ -130,12 +132,13 @@ def test_what_was_tried_is_kept_under_an_experiment_of_its_own(tmp_path: Path) -
     work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
     found(work, card)
     results = work.bench.results
-    one, tries = contents(results, results.records()).tables
-    assert [row.batch_size for row in one.rows] == [16, 32, 64, 128]
-    assert tries.name == "one-max-batch"
-    assert sorted(tried(card)) == [row.batch_size for row in tries.rows]
-    assert {row.status for row in tries.rows} == {"ok", "oom"}
-    assert all(row.steps == 3 for row in tries.rows)
+    folder = analyze(results)
+    assert [row["batch_size"] for row in rows_of_table(folder)] == [16, 32, 64, 128]
+    assert [table.name for table in folder.tables] == ["one", "one-max-batch"]
+    tries = rows_of_table(folder, 1)
+    assert sorted(tried(card)) == [row["batch_size"] for row in tries]
+    assert {row["status"] for row in tries} == {"ok", "oom"}
+    assert all(row["steps"] == 3 for row in tries)
 
 
 def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
@@ -147,14 +150,13 @@ def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
     ran = [row for record in results.records() if (row := row_of(record)).batch_size == 1_134]
     assert [finished_line(1, 1, "x", row) for row in ran] == ["[1/1] x  ok  12,340 MiB"]
     assert "epoch" in finished_line(1, 1, "x", row_with(ran[0], experiment="one"))
-    one, tries = contents(results, results.records()).tables
-    assert {column.name for column in one.columns} >= {"epoch_time_s", "gpu_mem_mib"}
-    assert [column.name for column in tries.columns] == ["batch_size", "gpu_mem_mib", "status"]
-    assert tries.answers == (
-        "Of these tries, the largest batch that ran is 1,134 and the smallest that ran out of memory 1,150.",
-    )
-    assert all(row.epoch_time_s is None and row.gpu_mem_mib for row in tries.rows if row.status == "ok")
-    assert not any("short" in doubt for doubt in tries.doubts)
+    folder = analyze(results)
+    one, tries = (report_table(folder, table) for table in folder.tables)
+    assert {column.name for column in one.columns} >= {"epoch_time_s", "memory_gib"}
+    assert [column.name for column in tries.columns] == ["batch_size", "memory_gib"]
+    assert (tries.findings, tries.warnings) == ((), ()), "their sizes and memory say it"
+    rows = [row for row in rows_of_table(folder, 1) if row["status"] == "ok"]
+    assert all(row["epoch_time_s"] is None and row["gpu_mem_mib"] for row in rows)
 
 
 def test_a_search_that_was_stopped_goes_on_and_one_that_has_ended_tries_nothing(tmp_path: Path) -> None:
@@ -265,9 +267,12 @@ def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
     assert not (tmp_path / "s3").exists()
     assert merged([tmp_path / "s1", tmp_path / "s2"], out=tmp_path / "all") == 0
     results = Results(tmp_path / "all")
-    tables = {table.name: table for table in contents(results, results.records()).tables}
-    assert sorted(tables) == ["one", "one-max-batch-1", "one-max-batch-2"]
-    assert [{row.value("width") for row in tables[f"one-max-batch-{number}"].rows} for number in (1, 2)] == [
+    folder = analyze(results)
+    places = {table.name: place for place, table in enumerate(folder.tables)}
+    assert sorted(places) == ["one", "one-max-batch-1", "one-max-batch-2"]
+    assert [
+        {row["width"] for row in rows_of_table(folder, places[f"one-max-batch-{n}"])} for n in (1, 2)
+    ] == [
         {1},
         {2},
     ]
@@ -279,10 +284,9 @@ def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
     ]
 
 
-def audited(work: Sweep) -> dict[int, tuple[str, str]]:
-    facts, problems = facts_of(work.bench.results, work.bench.results.records())
-    assert not problems
-    return {rule.number: (finding.verdict, finding.text) for rule, finding in audit(facts)}
+def audited(work: Sweep) -> dict[int, RuleFinding]:
+    findings = audit_folder(read_folder(work.bench.results.folder, pytest.fail))
+    return {finding.number: finding for finding in findings}
 
 
 def test_tries_are_no_rows_that_an_audit_counts_or_compares(tmp_path: Path) -> None:
@@ -292,9 +296,8 @@ def test_tries_are_no_rows_that_an_audit_counts_or_compares(tmp_path: Path) -> N
     found(work, card)
     after = audited(work)
     assert len(tried(card)) == 2
-    assert "all 6 attempts at 6 trials are kept" in after[3][1]
-    assert "(2 tried larger batches (--find-max-batch))" in after[3][1]
-    del before[3], after[3]
+    attempts = [judged.pop(3).observations[0].figures["attempts"] for judged in (before, after)]
+    assert attempts == [4, 6]
     assert after == before
 
 
@@ -305,6 +308,5 @@ def test_an_experiment_that_is_only_called_as_a_search_is_audited(tmp_path: Path
     for path in work.bench.results.plans():
         path.unlink()
     store_plan(work)
-    before = audited(work)
-    assert "tried larger batches" not in before[3][1]
-    assert "all 4 ok rows" in before[10][1]
+    (ended,) = audited(work)[10].observations
+    assert ended.figures["rows"] == RowShare(4, 4)

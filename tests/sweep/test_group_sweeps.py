@@ -43,7 +43,7 @@ def test_two_jobs_and_their_baselines(desk: Desk) -> None:
         assert result["slowdown"] == pytest.approx(slowdown)
         assert result["solo_epoch_time_s"] == pytest.approx(solo_s)
         assert result["overlap_gain"] == pytest.approx(1 / 1.5 + 1 / 2 - 1)
-        assert result["sharing"] == "perhaps partly parallel", "one process each"
+        assert result["sharing"] == "some"
         assert result["group_id"] == record.group_id
         assert result["solo_id"] == alone[batch]
 
@@ -56,18 +56,12 @@ def test_the_table_tells_it(desk: Desk) -> None:
     assert list(found["job"]) == ["1 of 2", "2 of 2"], "a spreadsheet makes no date of it"
     assert list(found["slowdown"]) == pytest.approx([1.5, 2.0])
     assert list(found["overlap_gain"]) == pytest.approx([0.166667] * 2)
-    assert list(found["sharing"]) == ["perhaps partly parallel"] * 2
+    assert list(found["sharing"]) == ["some"] * 2
     assert found["group_id"].nunique() == 1
     assert set(found["solo_id"]) == {r.trial_id for r in desk.solos()}
-    for name in ("table.csv", "table.md"):
-        text = (desk.folder / name).read_text(encoding="utf-8")
-        assert "16 & 32" in text, name
-        assert "1 of 2" in text, name
-        assert "0.17" in text or "0.166" in text, name
     page = (desk.folder / "table.md").read_text(encoding="utf-8")
-    assert page.count("partly parallel") == page.count("perhaps partly parallel") == 3, (
-        "two rows, one sentence"
-    )
+    assert "| 16 & 32 | " in page
+    assert "| 1.50 / 2.00 | 1.17 | " in page
 
 
 def test_the_barrier_and_the_end_of_filling_stand_in_the_record(desk: Desk) -> None:
@@ -201,7 +195,5 @@ def test_every_pair(desk: Desk) -> None:
     desk.sweep("batch_size=10", "batch_size=20", "batch_size=40", by=by, pairs=True)
     assert len(by.launched) == 3 + 2 * 3, "each job alone once"
     text = (desk.folder / "table.md").read_text(encoding="utf-8")
-    assert "1.10 / 1.20" in text or "1.20 / 1.10" in text
-    matrix = text[text.index("Two jobs together") :].splitlines()
-    rows = [line for line in matrix if line.startswith("|")][2:4]
-    assert [row.count(" / ") for row in rows] == [1, 2], "half a matrix"
+    assert text.count(" & ") >= 3, "a line a pair"
+    assert "1.10–1.20" in text

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import scripted
 from benches import Heard, run_with, sweep_of
+from folders import analyze, rows_of_table, superseded
 from group_desk import BASE, TWO, Desk, counts
 from scripted import Scripted, trains_for
 
@@ -21,9 +22,9 @@ from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.sources import Disk
 from gpubench.record import recording
-from gpubench.report.contents import contents
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.store import Results
+from gpubench.schema.doubts import doubt_of
 from gpubench.schema.events import RankExit, Result
 from gpubench.schema.order import TrialOrder
 from gpubench.sweep.closing import finish
@@ -53,10 +54,9 @@ def test_a_lock_that_was_taken_over_ends_the_sweep(desk: Desk) -> None:
 
 def test_an_axis_that_one_job_settles_leaves_every_group_whole(desk: Desk) -> None:
     desk.sweep("optimizer=adam", "batch_size=128", batch_size="32,64")
-    found = contents(Results(desk.folder), Results(desk.folder).records())
-    assert not found.superseded
-    (shown,) = found.tables
-    groups = [row.group_id for row in shown.rows if row.group]
+    folder = analyze(Results(desk.folder))
+    assert not superseded(folder)
+    groups = [row["group_id"] for row in rows_of_table(folder) if row["group"]]
     assert sorted(groups.count(one) for one in set(groups)) == [2, 2]
     assert any("batch_size=32/128" in line for line in desk.said), "and they are told apart"
 
@@ -71,11 +71,11 @@ def test_an_edited_group_takes_no_half_of_the_old_one_away(desk: Desk) -> None:
         work.bench.results.create()
         store_plan(work)
         run_with(Scripted(), work, Heard())
-    found = contents(Results(desk.folder), Results(desk.folder).records())
+    old = superseded(analyze(Results(desk.folder)))
     kept: dict[str, set[bool]] = {}
     for record in Results(desk.folder).records():
         if record.group_id:
-            kept.setdefault(record.group_id, set()).add(record.trial_id in found.superseded)
+            kept.setdefault(record.group_id, set()).add(record.trial_id in old)
     assert list(kept.values()) == [{False}, {False}]
 
 
@@ -181,14 +181,14 @@ def test_a_job_that_was_faster_beside_others_leaves_no_verdict(desk: Desk) -> No
 
     desk.sweep(*TWO, by=Scripted(choose))
     for record in desk.jobs():
-        assert "sharing" not in vars(record.result)
-        assert record.missing["sharing"].startswith("job 1 of 2 took 0.12 times as long as alone")
+        assert record.result.sharing == "full", "by the gain alone; the doubt says that it can't be"
+    assert ["faster-together" in record.doubts for record in desk.jobs()] == [True, False]
 
 
 def test_what_the_machine_has_no_room_for_is_skipped_whoever_reads_the_folder(desk: Desk) -> None:
     desk.sweep(copies="1,3", cpu_sharing="shared,pinned", cpus="2")
-    found = contents(Results(desk.folder), Results(desk.folder).records())
-    states = [(row.group, row.status, row.reason) for row in found.rows if row.status != "ok"]
+    rows = rows_of_table(analyze(Results(desk.folder)))
+    states = [(row["group"], row["status"], row["reason"]) for row in rows if row["status"] != "ok"]
     why = "needs 6 CPUs for jobs pinned to their own, 2 may be used"
     assert states == [("3 copies", "skipped", why)] * 3
 
@@ -243,7 +243,7 @@ def test_json_lines_of_what_was_done_already_say_what_the_tables_say(
     assert {row["sharing"] for row in rows.values() if row["group"]} != {"parallel"}
     spread = [line for line in lines.values() if "spread" in (line.get("doubts") or "")]
     assert len(spread) == 8
-    assert all("measure more --rounds" in line["doubt_texts"]["spread"] for line in spread)
+    assert {line["doubt_texts"]["spread"] for line in spread} == {doubt_of("spread").says}
 
 
 def test_the_line_of_the_last_repeat_knows_the_others(desk: Desk) -> None:

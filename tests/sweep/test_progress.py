@@ -11,7 +11,7 @@ from fakes import Given
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Unit, expand
-from gpubench.report import live_progress as live_view
+from gpubench.render import running as live_view
 from gpubench.schema.attempt import JobProgress, Live
 from gpubench.sweep.progress import progress_of
 
@@ -68,8 +68,9 @@ def readings(mem: float | None, gpu: float | None, cpu: float | None) -> Live:
 
 
 def test_a_trial_is_shown_as_it_stands() -> None:
+    unit = a_unit(until_top1="70", epochs="2")
     found = shown(
-        a_unit(until_top1="70", epochs="2"),
+        unit,
         [
             JobProgress(
                 epoch=1,
@@ -86,6 +87,7 @@ def test_a_trial_is_shown_as_it_stands() -> None:
         done=3,
         total=9,
         trial_label="lenet",
+        trial_id=unit.jobs[0].trial_id,
         epoch=2,
         epochs=2,
         step=250,
@@ -125,7 +127,7 @@ def test_past_its_time_it_is_said_to_take_longer_than_planned() -> None:
     unit, measuring = a_unit(window="9s"), [JobProgress(epoch=1, step=40, steps=40, measured=True)]
 
     def told(spent_s: float, **seconds: float) -> str:
-        return live_view.frame(shown(unit, measuring, spent_s=spent_s, **seconds), 80).plain
+        return live_view.write_progress(shown(unit, measuring, spent_s=spent_s, **seconds), 80).plain
 
     assert "~0:01 left" in told(99.0, after_s=0.0)
     assert "longer than planned" not in told(100.0, after_s=0.0)

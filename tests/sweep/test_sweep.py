@@ -23,7 +23,7 @@ from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import Unit, expand
 from gpubench.plan.sources import Disk
-from gpubench.report.live_progress import LiveProgress
+from gpubench.render.running import LiveProgress
 from gpubench.results.store import Results
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.events import Evaluated

@@ -23,7 +23,7 @@ from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.sources import Disk
-from gpubench.report.live_progress import LiveProgress
+from gpubench.render.running import LiveProgress
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.schema.order import Protocol, SteadyWindow, TrialOrder, WholeEpochs
@@ -160,7 +160,7 @@ def test_each_round_measures_each_trial_once_more_in_a_process_of_its_own(desk: 
     assert (line.repeats, line.epoch_time_s) == (3, pytest.approx(2.0))
     assert line.epoch_time_low_s == pytest.approx(2 / 5.596, rel=1e-3)
     assert line.epoch_time_high_s == pytest.approx(2 * 5.596, rel=1e-3)
-    assert "2 trials, in 3 rounds: 2 ok" in (desk.folder / "table.md").read_text()
+    assert "3 processes a row" in (desk.folder / "table.md").read_text()
 
 
 def test_only_a_further_round_is_stored_in_the_form_that_older_versions_refuse(desk: Desk) -> None:

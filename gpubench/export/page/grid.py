@@ -1,4 +1,4 @@
-"""A `Table` as an HTML table whose cells tell what they are sorted by."""
+"""The rows of a table as an HTML table whose cells tell what they are sorted by."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ from typing import Any
 
 from gpubench.basics.words import UNKNOWN
 from gpubench.export.page.markup import Markup, element
-from gpubench.report.groups import names_of_groups
-from gpubench.report.pairs import Matrix
-from gpubench.report.table import Table
+from gpubench.plot.table import PlotTable
 from gpubench.schema.columns import Column
 from gpubench.schema.row import TableRow
 
 
-def lines(table: Table, room: int) -> tuple[list[Markup], int]:
+def lines(table: PlotTable, room: int) -> tuple[list[Markup], int]:
     """The table's rows as HTML, as many as there is room for, and the bytes that they take."""
     found: list[Markup] = []
     taken = 0
@@ -27,7 +25,7 @@ def lines(table: Table, room: int) -> tuple[list[Markup], int]:
     return found, taken
 
 
-def grid(table: Table, shown: Sequence[Markup], number: int) -> Markup:
+def grid(table: PlotTable, shown: Sequence[Markup], number: int) -> Markup:
     """The table with these lines. `number`: its place on the page."""
     heads = [
         element(
@@ -49,36 +47,22 @@ def grid(table: Table, shown: Sequence[Markup], number: int) -> Markup:
     return element(
         "div",
         _filter(number),
-        _box(caption, element("thead", element("tr", heads)), element("tbody", shown), "rows"),
-        class_="grid",
-    )
-
-
-def matrix(found: Matrix) -> Markup:
-    """A table of pairs."""
-    head = [
-        element("th", name, scope="col", class_="n" if at else None) for at, name in enumerate(found.headings)
-    ]
-    rows = [
+        # In a box of its own: a wide table scrolls there, and the keyboard can get at it.
         element(
-            "tr",
-            element("th", cells[0], scope="row"),
-            [element("td", cell, class_="n") for cell in cells[1:]],
-        )
-        for cells in found.cells
-    ]
-    return _box(f"{found.title}.", element("thead", element("tr", head)), element("tbody", rows), None)
-
-
-def _box(caption: str, head: Markup, body: Markup, kind: str | None) -> Markup:
-    """A table in a box of its own: a wide one scrolls there, and the keyboard can get at it."""
-    return element(
-        "div",
-        element("table", element("caption", caption), head, body, class_=kind),
-        class_="box",
-        role="region",
-        aria_label=caption,
-        tabindex="0",
+            "div",
+            element(
+                "table",
+                element("caption", caption),
+                element("thead", element("tr", heads)),
+                element("tbody", shown),
+                class_="rows",
+            ),
+            class_="box",
+            role="region",
+            aria_label=caption,
+            tabindex="0",
+        ),
+        class_="grid",
     )
 
 
@@ -100,15 +84,12 @@ def _about(column: Column) -> str | None:
     return f"{column.meaning}{unit}" if column.meaning else None
 
 
-def _lines(table: Table) -> Iterator[Markup]:
-    groups = names_of_groups(table.rows, table.axes)
+def _lines(table: PlotTable) -> Iterator[Markup]:
     names = [column.name for column in table.columns]
     named_by = next((at for at, name in enumerate(names) if name in table.varied), 0)
     for row, texts in zip(table.rows, table.cells, strict=True):
         cells = []
-        for at, (name, said) in enumerate(zip(names, texts, strict=True)):
-            # A row is moved by itself here, so each says its group.
-            shown = groups.get(id(row), said) if name == "group" else said
+        for at, (name, shown) in enumerate(zip(names, texts, strict=True)):
             right = table.right[at]
             known = _sorted_by(row, name) if right and name != "status" else None
             beside = _doubts(row) if name == "status" and row.doubts else Markup("")

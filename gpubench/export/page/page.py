@@ -9,7 +9,8 @@ from string import Template
 
 import gpubench
 import gpubench.export.page
-from gpubench.basics.words import clean, listed, many
+from gpubench.analyze.folder import Folder
+from gpubench.basics.words import listed, many
 from gpubench.export.formats import Asked
 from gpubench.export.page.grid import lines
 from gpubench.export.page.markup import Markup, data, element, inline, joined, text
@@ -17,8 +18,7 @@ from gpubench.export.page.pictures import colours, looks
 from gpubench.export.page.section import Fitted, figures, section, short_answer
 from gpubench.export.page.section import asked as question_of
 from gpubench.plot.subject import Subject, subjects
-from gpubench.report.reading import Reading
-from gpubench.report.table import Table
+from gpubench.plot.table import PlotTable
 
 ROOM = 1_300_000
 PICTURE_ROOM = 600_000
@@ -31,24 +31,21 @@ SCRIPTS = ("page.js", "pictures.js")
 LICENCES = (("D3 7.9.2", "d3-LICENSE.txt"), ("Observable Plot 0.6.17", "plot-LICENSE.txt"))
 
 
-def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - there is one page
+def write(folders: Sequence[Folder], asked: Asked) -> bytes:  # noqa: ARG001 - there is one page
     """UTF-8."""
-    found = [(reading, subject) for reading in readings for subject in subjects(reading)]
+    found = [subject for folder in folders for subject in subjects(folder, is_named=len(folders) > 1)]
     alone = len(found) == 1
+    tables = [subject.table for subject in found]
     sections = [
-        section(reading, subject.table, fitted, number, alone=alone)
-        for number, ((reading, subject), fitted) in enumerate(
-            zip(found, _fitted([subject for _, subject in found], alone=alone), strict=True), 1
-        )
+        section(table, fitted, number, alone=alone)
+        for number, (table, fitted) in enumerate(zip(tables, _fitted(found, alone=alone), strict=True), 1)
     ]
-    title = question_of(found[0][1].table) if alone else _title(readings, len(found))
+    title = question_of(tables[0]) if alone else _title(folders, len(found))
     page = Template(_asset("page.html")).substitute(
         title=text(title),
-        wide="@page { size: landscape }"
-        if any(len(subject.table.columns) >= WIDE for _, subject in found)
-        else "",
+        wide="@page { size: landscape }" if any(len(table.columns) >= WIDE for table in tables) else "",
         style=inline(colours() + _asset("page.css")),
-        head=Markup("") if alone else joined(element("h1", title), _contents(readings)),
+        head=Markup("") if alone else joined(element("h1", title), _contents(folders, tables)),
         sections=joined(sections),
         version=text(gpubench.__version__),
         licences=_licences(),
@@ -75,7 +72,7 @@ def _fitted(subjects: Sequence[Subject], *, alone: bool) -> list[Fitted]:
     return found
 
 
-def _rows(tables: Sequence[Table]) -> list[list[Markup]]:
+def _rows(tables: Sequence[PlotTable]) -> list[list[Markup]]:
     """The lines of each table. What small ones leave of the room, larger ones get."""
     found: dict[int, list[Markup]] = {}
     left = ROOM
@@ -86,33 +83,30 @@ def _rows(tables: Sequence[Table]) -> list[list[Markup]]:
     return [found[at] for at in range(len(tables))]
 
 
-def _title(readings: Sequence[Reading], count: int) -> str:
-    return f"{many(count, 'experiment')} of {listed([clean(reading.name) for reading in readings])}"
+def _title(folders: Sequence[Folder], count: int) -> str:
+    return f"{many(count, 'experiment')} of {listed([folder.name for folder in folders])}"
 
 
-def _contents(readings: Sequence[Reading]) -> Markup:
+def _contents(folders: Sequence[Folder], tables: Sequence[PlotTable]) -> Markup:
     """The list of what is on the page, with each answer in short."""
-    number = 0
-    folders = []
-    for reading in readings:
-        entries = []
-        for table in reading.tables:
-            number += 1
-            answer = short_answer(table)
-            entries.append(
-                element(
-                    "li",
-                    element("a", question_of(table), href=f"#e{number}"),
-                    element("span", answer, class_="short") if answer else "",
-                )
+    entries: dict[int, list[Markup]] = {id(folder): [] for folder in folders}
+    for number, table in enumerate(tables, 1):
+        answer = short_answer(table)
+        entries[id(table.folder)].append(
+            element(
+                "li",
+                element("a", question_of(table), href=f"#e{number}"),
+                element("span", answer, class_="short") if answer else "",
             )
-        if len(readings) > 1:
-            folders.append(
-                element("li", element("span", clean(reading.name), class_="folder"), element("ol", entries))
-            )
-        else:
-            folders += entries
-    return element("nav", element("ol", folders), aria_label="Contents")
+        )
+    if len(folders) == 1:
+        (lines,) = entries.values()
+    else:
+        lines = [
+            element("li", element("span", folder.name, class_="folder"), element("ol", entries[id(folder)]))
+            for folder in folders
+        ]
+    return element("nav", element("ol", lines), aria_label="Contents")
 
 
 def _licences() -> Markup:

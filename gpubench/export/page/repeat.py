@@ -12,8 +12,7 @@ from gpubench.export.page.markup import Markup, element, joined
 from gpubench.plan import experiment_file, values
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.groups import label
-from gpubench.report.reading import Reading
-from gpubench.report.table import Table
+from gpubench.plot.table import PlotTable
 from gpubench.results.plans import StoredPlan
 from gpubench.schema import catalog
 
@@ -21,9 +20,9 @@ LONGEST = 20_000
 """Characters of a plan that are shown: a longer one lies in the folder."""
 
 
-def repeat(reading: Reading, table: Table) -> Markup:
+def repeat(table: PlotTable) -> Markup:
     """The section's text."""
-    plans = _plans(reading, table)
+    plans = _plans(table)
     if not plans:
         return element(
             "p", "No plan of these trials is stored, so there is no command that measures them again."
@@ -39,11 +38,11 @@ def repeat(reading: Reading, table: Table) -> Markup:
             "with another folder after --out they are.",
         )
     ]
-    if any(row.source != "measured" for row in table.trials):
+    if (table.runs["source"] != "measured").any():
         said.append(
             element("p", "The figures above were taken from a published log; the command measures them anew.")
         )
-    folder = shlex.quote(f"results/{clean(reading.results.folder.resolve().name)}")
+    folder = shlex.quote(f"results/{clean(table.folder.path.resolve().name)}")
     for number, plan in enumerate(plans, 1):
         stem = clean(plan.name).replace("/", "-") + (f"-{number}" if several else "")
         file = shlex.quote(f"{stem}.toml")
@@ -66,25 +65,25 @@ def repeat(reading: Reading, table: Table) -> Markup:
     return joined(said)
 
 
-def _plans(reading: Reading, table: Table) -> Sequence[Experiment]:
+def _plans(table: PlotTable) -> Sequence[Experiment]:
     """The stored plans of an experiment with the rounds that they went through, the newest last, equal ones once."""
     found = [
         _with_rounds(stored, table)
-        for stored in reading.contents.plans
+        for stored in table.folder.plans
         if stored.plan.experiment.name == table.name
     ]
     return list({experiment_file.to_toml(one, {}): one for one in found}.values())
 
 
-def _with_rounds(stored: StoredPlan, table: Table) -> Experiment:
+def _with_rounds(stored: StoredPlan, table: PlotTable) -> Experiment:
     """A plan's experiment. Where it left the number of rounds to the version that swept it, with that number: another
     version may make others of it."""
     plan = stored.plan.experiment
     if plan.rounds.number is not None or plan.rounds.is_endless:
         return plan
-    ids = {job.trial_id for job in stored.plan.jobs}
-    made = [row.round or 1 for row in table.trials if row.trial_id in ids and row.source == "measured"]
-    number = stored.rounds or max(made, default=None)
+    runs = table.runs[table.runs["trial_id"].isin([job.trial_id for job in stored.plan.jobs])]
+    rounds = runs.loc[runs["source"] == "measured", "round"].dropna()
+    number = stored.rounds or (int(rounds.max()) if len(rounds) else None)
     return plan if number is None else replace(plan, rounds=replace(plan.rounds, number=number))
 
 

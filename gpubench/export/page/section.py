@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpubench.basics.words import UNKNOWN, clean, first_sentence, many, stem
-from gpubench.export.page.grid import grid, matrix
+from gpubench.basics.words import UNKNOWN, clean, first_sentence, many
+from gpubench.export.page.grid import grid
 from gpubench.export.page.markup import Markup, data, element, joined, sentence
 from gpubench.export.page.pictures import MOST_ROWS, described, pictures
 from gpubench.export.page.repeat import repeat
 from gpubench.plot.description import ALL_IN_TABLE, IN_TABLE, Picture
 from gpubench.plot.subject import Subject
-from gpubench.report.reading import Reading
-from gpubench.report.table import Table
-from gpubench.schema.cell import cell
-from gpubench.schema.row import Row
+from gpubench.plot.table import PlotTable
+from gpubench.render import words
 
 NO_ANSWER = "No sentence sums these rows up; the table below holds their figures."
 
-LONGEST_STATEMENT = 160
-"""Characters of a sentence that is read at one look."""
 MOST_SAID = 200
 """Sentences of one kind."""
 
@@ -29,19 +26,17 @@ FACTS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-def asked(table: Table) -> str:
-    """What stands over an experiment: its question in words, else its title, in which names stay as they are."""
-    of_names = table.title == table.name or table.title.startswith(f"{table.folder}: ")
-    is_ours = " " in table.title and not of_names
-    return table.question or (table.title[:1].upper() + table.title[1:] if is_ours else table.title)
+def asked(table: PlotTable) -> str:
+    """What stands over an experiment: its own question, else its title with the one that its rows answer."""
+    question = words.ask(table.report)
+    if table.report.question:
+        return question
+    return f"{table.title}: {question}" if question else table.title
 
 
-def short_answer(table: Table) -> str:
-    """The first sentence of the only answer; how many there are, where one of them alone would mislead; empty where
-    there is none."""
-    if len(table.answers) == 1:
-        return first_sentence(table.answers[0])[0]
-    return many(len(table.answers), "answer") if table.answers else ""
+def short_answer(table: PlotTable) -> str:
+    """The first sentence of the answer; empty where there is none."""
+    return first_sentence(table.answers[0])[0] if table.answers else ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,13 +68,13 @@ def _paired(found: Sequence[Picture]) -> list[Picture]:
     return placed
 
 
-def section(reading: Reading, table: Table, fitted: Fitted, number: int, *, alone: bool) -> Markup:
+def section(table: PlotTable, fitted: Fitted, number: int, *, alone: bool) -> Markup:
     """One experiment. `alone`: nothing else is on the page, so its question is the page's heading."""
     level = 1 if alone else 2
     beneath = f"h{level + 1}"
-    title = [table.title] if table.question else []
-    names_folder = table.title.startswith(f"{reading.name}: ")  # as where there are several folders
-    over = " · ".join([*title, *([] if names_folder else [clean(reading.name)])])
+    title = [table.title] if table.report.question else []
+    names_folder = table.title != table.name
+    over = " · ".join([*title, *([] if names_folder else [table.folder.name])])
     parts = [
         element("p", over, class_="over") if over else "",
         element(f"h{level}", asked(table)),
@@ -95,50 +90,28 @@ def section(reading: Reading, table: Table, fitted: Fitted, number: int, *, alon
     if fitted.left_out:
         parts.append(element("p", f"For want of room left out: {many(fitted.left_out, 'picture')}."))
     parts += [element(beneath, "Figures"), grid(table, fitted.lines, number)]
-    parts += [matrix(one) for one in table.matrices]
-    if table.remarks:
-        parts.append(_listed(table.remarks, "remarks"))
+    if ended := _ended(table):
+        parts.append(_listed(ended, "remarks"))
     parts.append(_columns(table))
     if unknown := _unknown(table):
         parts.append(
             element("details", element("summary", "Why figures are missing"), _listed(unknown, "remarks"))
         )
-    parts += [element(beneath, "Doubts"), _doubts(reading, table)]
+    parts += [element(beneath, "Doubts"), _doubts(table)]
     parts += [element(beneath, "What ran, and on what"), _environment(table)]
-    parts += [element(beneath, "How to repeat it"), repeat(reading, table)]
+    parts += [element(beneath, "How to repeat it"), repeat(table)]
     return element("section", parts, id=f"e{number}")
 
 
-def _answers(table: Table) -> Markup:
+def _answers(table: PlotTable) -> Markup:
     if not table.answers:
         return element("p", NO_ANSWER, class_="no-answer")
     said = []
-    names = {cell(row.value(field)) for row in table.rows for field in table.varied}
     for answer in table.answers[:MOST_SAID]:
-        first, rest = _statement(answer, names)
-        beside = element("span", sentence(rest)) if rest else ""
+        first, rest = first_sentence(answer)
+        beside = element("span", sentence(rest.strip())) if rest.strip() else ""
         said.append(element("li", element("strong", sentence(first)), beside))
     return element("ul", said, *_more(table.answers), class_="answers")
-
-
-def _statement(answer: str, names: Collection[str]) -> tuple[str, str]:
-    """An answer's first sentence, and the rest. Of a long sentence its first statement, for a reader's first look; the
-    rest then begins as a sentence does. `names`: of what the answers are about.
-    """
-    first, rest = stem(answer)
-    whole, left = first_sentence(answer)
-    if len(whole) <= LONGEST_STATEMENT:
-        return whole, left.strip()
-    if not rest.startswith(";"):
-        return first, rest.strip()
-    more = rest[1:].strip()
-    return f"{first}.", f"{more[:1].upper()}{more[1:]}" if _begins_as_word(more, names) else more
-
-
-def _begins_as_word(said: str, names: Collection[str]) -> bool:
-    """Whether it begins with a word of our own and not with the name of something, which stays as it is."""
-    word = said.partition(" ")[0].rstrip(",:;.")
-    return word.isalpha() and word not in names
 
 
 def _listed(sentences: Sequence[str], kind: str) -> Markup:
@@ -196,7 +169,7 @@ def _caption(picture: Picture) -> str:
     return said.replace(ALL_IN_TABLE, "the table below has them all.")
 
 
-def _columns(table: Table) -> Markup:
+def _columns(table: PlotTable) -> Markup:
     """What each column is, for whoever was sent the page."""
     said = [
         joined(
@@ -211,13 +184,23 @@ def _columns(table: Table) -> Markup:
     )
 
 
-def _unknown(table: Table) -> list[str]:
+def _ended(table: PlotTable) -> list[str]:
+    """Why rows have no figures, each reason once, with how many rows it is of."""
+    reasons = Counter((row.status, clean(row.reason)) for row in table.rows if row.reason)
+    return [
+        f"{words.STATUSES.get(status, status)}: {reason} ({count:,} of {many(len(table.rows), 'row')})"
+        for (status, reason), count in reasons.items()
+    ]
+
+
+def _unknown(table: PlotTable) -> list[str]:
     """Why cells have no figure, each reason once, with how many rows it is of."""
-    found: dict[tuple[str, str], int] = {}
-    for row, cells in zip(table.rows, table.cells, strict=True):
-        for column, heading, shown in zip(table.columns, table.headings, cells, strict=True):
-            if shown == UNKNOWN and (why := row.missing.get(column.name)):
-                found[(heading, clean(why))] = found.get((heading, clean(why)), 0) + 1
+    found = Counter(
+        (heading, clean(why))
+        for row, cells in zip(table.rows, table.cells, strict=True)
+        for column, heading, shown in zip(table.columns, table.headings, cells, strict=True)
+        if shown == UNKNOWN and (why := row.missing.get(column.name))
+    )
     by_reason: dict[tuple[str, int], list[str]] = {}
     for (heading, why), count in found.items():
         by_reason.setdefault((why, count), []).append(heading)
@@ -228,35 +211,17 @@ def _unknown(table: Table) -> list[str]:
     ]
 
 
-def _doubts(reading: Reading, table: Table) -> Markup:
-    said = [*table.doubts, *reading.left_out]
-    if not said:
+def _doubts(table: PlotTable) -> Markup:
+    if not table.warnings:
         return element("p", "None of these rows has a doubt.")
-    return _listed([_with_code(one) for one in said], "doubts")
+    return _listed(table.warnings, "doubts")
 
 
-def _with_code(doubt: str) -> Markup:
-    """A doubt with its code, by which docs tell of it, in bold."""
-    code, colon, rest = doubt.partition(": ")
-    if not code.startswith("Doubt ") or not colon:
-        return sentence(doubt)
-    return joined(element("strong", code.removeprefix("Doubt ")), colon, sentence(rest))
-
-
-def _environment(table: Table) -> Markup:
-    """The heading of the table, and what is known of the machine and its software."""
-    heading = table.heading[1:] if table.question else table.heading
-    facts = [(name, _values(table.trials, field)) for name, field in FACTS]
-    began = sorted(row.started_at for row in table.trials if row.started_at)
-    if began:
+def _environment(table: PlotTable) -> Markup:
+    """What the rows have in common, and what is known of the machine and its software."""
+    runs = table.runs
+    facts = [(name, clean(", ".join(dict.fromkeys(map(str, runs[field].dropna()))))) for name, field in FACTS]
+    if began := sorted(runs["started_at"].dropna()):
         facts.append(("Measured", began[0] if began[0] == began[-1] else f"{began[0]} to {began[-1]}"))
     said = [joined(element("dt", name), element("dd", known)) for name, known in facts if known]
-    return joined(
-        [element("p", line) for line in heading],
-        element("dl", said, class_="facts") if said else "",
-    )
-
-
-def _values(rows: Sequence[Row], field: str) -> str:
-    found = dict.fromkeys(cell(row.value(field)) for row in rows if row.value(field) is not None)
-    return clean(", ".join(found))
+    return joined(element("p", table.facts), element("dl", said, class_="facts") if said else "")

@@ -11,12 +11,10 @@ from xlsxwriter import Workbook
 from xlsxwriter.utility import quote_sheetname, xl_range_abs
 from xlsxwriter.worksheet import Worksheet
 
-from gpubench.analysis.growth import epoch_time, gpu_mem, moves_with, ordered_axis, series
-from gpubench.analysis.varied import solo
 from gpubench.basics.words import clean
 from gpubench.export.xlsx.grid import printed
-from gpubench.plot.shared import heading, name_of, names_of, title_of
-from gpubench.report.table import Table
+from gpubench.plot.shared import Key, heading, name_of, names_of, title_of
+from gpubench.plot.table import PlotTable
 from gpubench.schema.kinds import as_text
 from gpubench.schema.row import TableRow
 
@@ -63,28 +61,25 @@ class NativeChart:
     """Lines, or bars, for which there is no room."""
 
 
-def native_charts(table: Table) -> list[NativeChart]:
+def native_charts(table: PlotTable) -> list[NativeChart]:
     """Epoch time and memory of the trials that ran alone, over the axis that growth runs along, else row by row.
 
     Empty where there is nothing to compare.
     """
-    rows = solo(table.rows)
-    axis = ordered_axis(table.axes, table.rows)
+    rows, axis = table.alone, table.table.axis
+    grouped: list[tuple[Key, list[TableRow]]]
     if axis is None:
-        grouped: dict[tuple[tuple[str, Any], ...], list[TableRow]] = {(): rows[:MOST_BARS]}
-        left_out = len(rows[MOST_BARS:])
+        grouped, left_out = [((), rows[:MOST_BARS])], len(rows[MOST_BARS:])
     else:
-        tied = moves_with(axis, table.axes, table.rows)
-        found = list(series(rows, axis, tied).items())
-        grouped = dict(found[:MOST_LINES])
-        left_out = len(found[MOST_LINES:])
+        found = table.series(axis)
+        grouped, left_out = found[:MOST_LINES], len(found[MOST_LINES:])
     made = []
-    on_gpu = any(gpu_mem(row) is not None for row in rows)
+    on_gpu = any(row.status == "ok" and row.gpu_mem_mib for row in rows)
     for name in ("epoch_time_s", "gpu_mem_mib" if on_gpu else "host_mem_mib"):
         what = f"{name_of(name)[0].upper()}{name_of(name)[1:]}"
         lines = tuple(
             (called or clean(table.title), tuple(_points(some, axis, table, name)))
-            for called, some in zip(_names(list(grouped)), grouped.values(), strict=True)
+            for called, (_, some) in zip(_names([key for key, _ in grouped]), grouped, strict=True)
         )
         if sum(point.y is not None for _, points in lines for point in points) > 1:
             over = title_of(axis) if axis else ", ".join(map(heading, table.varied))
@@ -101,18 +96,16 @@ def native_charts(table: Table) -> list[NativeChart]:
     return made
 
 
-def _points(rows: Sequence[TableRow], axis: str | None, table: Table, name: str) -> list[ChartPoint]:
+def _points(rows: Sequence[TableRow], axis: str | None, table: PlotTable, name: str) -> list[ChartPoint]:
     found = []
     for row in rows:
         x = _bar(row, table.varied) if axis is None else row.value(axis)
         if x is None:
             continue
-        if name == "epoch_time_s":
-            y = epoch_time(row)
-            low, high = (row.epoch_time_low_s, row.epoch_time_high_s) if y is not None else (None, None)
-            found.append(ChartPoint(x=x, y=y, low=low, high=high))
-        else:
-            found.append(ChartPoint(x=x, y=row.value(name) if row.status == "ok" else None))
+        y = row.value(name) or None if row.status == "ok" else None
+        has_interval = name == "epoch_time_s" and y is not None
+        low, high = (row.epoch_time_low_s, row.epoch_time_high_s) if has_interval else (None, None)
+        found.append(ChartPoint(x=x, y=y, low=low, high=high))
     return found
 
 
@@ -121,7 +114,7 @@ def _bar(row: TableRow, fields: Sequence[str]) -> str:
     return clean(", ".join(as_text(row.value(field)) for field in fields if row.value(field) is not None))
 
 
-def _names(keys: Sequence[tuple[tuple[str, Any], ...]]) -> list[str]:
+def _names(keys: Sequence[Key]) -> list[str]:
     """What tells each line from the others, as pictures name it; a chart's legend has no title, so `workers 4`."""
     field, names = names_of(keys)
     is_text = all(isinstance(value, str) for key in keys for _, value in key)
@@ -144,7 +137,7 @@ class Charts:
         data.freeze_panes(1, 0)
         printed(data)
 
-    def made(self, drawn: NativeChart, table: Table) -> Any:
+    def made(self, drawn: NativeChart, table: PlotTable) -> Any:
         """The chart, to be inserted."""
         kind = (
             {"type": "scatter", "subtype": "straight_with_markers"}

@@ -9,16 +9,16 @@ from datetime import datetime
 from xlsxwriter import Workbook
 
 from gpubench import __version__
+from gpubench.analyze.folder import Folder
 from gpubench.basics.words import clean
-from gpubench.export.formats import Asked, with_left_out
+from gpubench.export import sheets
+from gpubench.export.formats import Asked
+from gpubench.export.sheets import Sheet
 from gpubench.export.xlsx.charts import Charts
 from gpubench.export.xlsx.grid import Grids
 from gpubench.export.xlsx.names import SheetNames
 from gpubench.export.xlsx.words import Words
-from gpubench.report import sheets
-from gpubench.report.reading import Reading
-from gpubench.report.sheets import Sheet
-from gpubench.report.table import Table
+from gpubench.plot.table import PlotTable, lay_out
 from gpubench.schema.columns import Column
 from gpubench.schema.kinds import moment
 
@@ -37,15 +37,15 @@ ABOUT = (
 )
 
 
-def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - a workbook holds every sheet
+def write(folders: Sequence[Folder], asked: Asked) -> bytes:  # noqa: ARG001 - a workbook holds every sheet
     """The answers with their charts, a sheet a table, and the sheets of OTHERS."""
     out = io.BytesIO()
     with Workbook(out, {"constant_memory": True, "use_zip64": True}) as book:
         # The same folders make the same file, whenever it is made.
-        began = max((record.started_at for one in readings for record in one.records), default="")
+        began = max((record.started_at for folder in folders for record in folder.records), default="")
         book.set_properties(
             {
-                "title": clean(", ".join(title for title, _ in sheets.named(readings))),
+                "title": clean(", ".join(folder.name for folder in folders)),
                 "comments": f"gpubench {__version__}",
                 "created": moment(began) or datetime(2000, 1, 1),
             }
@@ -53,11 +53,10 @@ def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - 
         names = SheetNames(("answers", "table", *OTHERS, "chart data", "columns"))
         words = Words(book, book.add_worksheet("answers"))
         grids = Grids(book, names)
-        placed = []
         known: dict[str, Column] = {}
         notes = []
 
-        def write(sheet: Sheet, *, frozen: int = 1) -> None:
+        def put(sheet: Sheet, *, frozen: int = 1) -> None:
             taken = grids.write(sheet, frozen=frozen)
             known.update({column.name: column for column in sheet.columns if column.name not in known})
             if len(taken) > 1:
@@ -66,42 +65,49 @@ def made(readings: Sequence[Reading], asked: Asked) -> bytes:  # noqa: ARG001 - 
                     f"The sheet {taken[0]} has more lines than Excel takes in one: it goes on in {on}."
                 )
 
-        for name, one, table in _named_tables(readings, names):
-            write(_lines(name, one, table), frozen=min(MOST_FROZEN, len(table.varied)))
-            placed.append((name, with_left_out(one, table)))
+        tables = _name_tables(folders, names)
+        for name, table in tables:
+            put(
+                _drop_empty(sheets.list_rows_of(name, table.folder, table.table)),
+                frozen=min(MOST_FROZEN, len(table.varied)),
+            )
         for name in OTHERS:
-            write(sheets.SHEETS[name](readings))
+            put(sheets.SHEETS[name](folders))
         charts = Charts(book, book.add_worksheet("chart data"))
-        for name, table in placed:
+        for name, table in tables:
             words.of(table, name, charts)
         grids.write(_columns(list(known.values())))
         words.about([*ABOUT, *notes])
     return out.getvalue()
 
 
-def _named_tables(readings: Sequence[Reading], names: SheetNames) -> list[tuple[str, Reading, Table]]:
+def _name_tables(folders: Sequence[Folder], names: SheetNames) -> list[tuple[str, PlotTable]]:
     """Each table under the name of its sheet: its experiment's where there are several, and its folder's as well where
     several folders have it."""
-    found = [(title, one, table) for title, one in sheets.named(readings) for table in one.tables]
-    if len(found) == 1:
-        return [("table", *found[0][1:])]
-    experiments = [table.name for *_, table in found]
+    tables = [table for folder in folders for table in lay_out(folder, is_named=len(folders) > 1)]
+    if len(tables) == 1:
+        return [("table", tables[0])]
+    experiments = [table.name for table in tables]
     return [
-        (names.of(table.name if experiments.count(table.name) == 1 else f"{table.name} {title}"), one, table)
-        for title, one, table in found
+        (
+            names.of(
+                table.name if experiments.count(table.name) == 1 else f"{table.name} {table.folder.name}"
+            ),
+            table,
+        )
+        for table in tables
     ]
 
 
-def _lines(name: str, one: Reading, table: Table) -> Sheet:
+def _drop_empty(sheet: Sheet) -> Sheet:
     """The lines of one table, without the columns that are empty in all of them."""
-    whole = sheets.of_tables(name, [(one, [table])], several=False)
-    filled = {index for line in whole.lines() for index, value in enumerate(line) if value is not None}
-    kept = [index for index in sorted(filled) if whole.columns[index].name != "experiment"]
-    return Sheet(
-        name=name,
-        columns=tuple(whole.columns[index] for index in kept),
-        lines=lambda: ([line[index] for index in kept] for line in whole.lines()),
-    )
+    kept = [
+        (column, values)
+        for column, values in zip(sheet.columns, sheet.values, strict=True)
+        if column.name != "experiment" and any(value is not None for value in values)
+    ]
+    columns, values = zip(*kept, strict=True)
+    return Sheet(name=sheet.name, columns=columns, values=values)
 
 
 def _columns(known: Sequence[Column]) -> Sheet:
@@ -109,5 +115,5 @@ def _columns(known: Sequence[Column]) -> Sheet:
     return Sheet(
         name="columns",
         columns=tuple(Column(name, "", "") for name in ("column", "unit", "meaning")),
-        lines=lambda: iter([[one.name, one.unit or None, one.meaning or None] for one in known]),
+        values=tuple([getattr(one, name) or None for one in known] for name in ("name", "unit", "meaning")),
     )

@@ -15,9 +15,8 @@ from xlsxwriter.format import Format
 from xlsxwriter.utility import cell_autofit_width, xl_col_to_name
 from xlsxwriter.worksheet import Worksheet
 
+from gpubench.export.sheets import Sheet
 from gpubench.export.xlsx.names import SheetNames
-from gpubench.report.cells import shown_digits
-from gpubench.report.sheets import Sheet
 from gpubench.schema.columns import Column
 from gpubench.schema.kinds import as_text, kind, moment
 
@@ -175,10 +174,25 @@ def _number_format(column: Column, values: Sequence[Any]) -> str:
         case "whole" if all(isinstance(value, int) for value in values if value is not None):
             return "0"
         case "whole" | "number":
-            digits = shown_digits(column, values, ())
+            digits = count_digits(column, values)
             return "General" if digits is None else "#,##0" + ("." + "0" * digits if digits else "")
         case _:
             return "General"
+
+
+def count_digits(column: Column, values: Sequence[Any]) -> int | None:
+    """Digits after the point: the column's; of measured ones one more for each leading zero, none that all rows lack.
+
+    What has no unit, a ratio, is worked out and lacks no digits.
+    """
+    numbers = [abs(value) for value in values if isinstance(value, (int, float)) and value]
+    if column.digits is None or not numbers or not column.unit:
+        return column.digits
+    digits = column.digits
+    if column.unit == "s":
+        smallest = min(numbers)
+        digits += (smallest < 1) + (smallest < 0.1)
+    return max(len(f"{figure:.{digits}f}".rstrip("0").partition(".")[2]) for figure in numbers)
 
 
 def _shown(value: Any, form: str) -> str:

@@ -1,4 +1,4 @@
-"""The first sheet: of each table the question, the answers, charts, remarks and doubts in words."""
+"""The first sheet: of each table the question, the answers, charts and doubts in words."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from xlsxwriter import Workbook
 from xlsxwriter.worksheet import Worksheet
 
-from gpubench.basics.words import stem
+from gpubench.basics.words import first_sentence
 from gpubench.export.xlsx.charts import SIZE, Charts, NativeChart, native_charts
 from gpubench.export.xlsx.grid import A4
-from gpubench.report.table import Table
+from gpubench.plot.table import PlotTable
+from gpubench.render import words
 
 WIDTH = 142
 """Of the column, in signs: two charts fit beside each other."""
@@ -42,19 +43,18 @@ class Words:
         here.set_print_scale(PRINTED_PCT)
         self._breaks: list[int] = []
 
-    def of(self, table: Table, sheet: str, charts: Charts) -> None:
+    def of(self, table: PlotTable, sheet: str, charts: Charts) -> None:
         """All that a table says in words, with its charts. `sheet`: where its lines stand."""
         if self._row:
             self._breaks.append(self._row)
             self._here.set_h_pagebreaks(self._breaks)
         self._put(table.title, self._title)
-        for line in table.heading:
+        for line in (words.ask(table.report), table.facts):
             self._put(line, self._plain)
         self._put(f"The lines of this table are in the sheet {sheet}.", self._plain)
         self._block("Answers", table.answers, answers=True)
         self._draw(native_charts(table), table, charts)
-        self._block("Remarks", table.remarks)
-        self._block("Doubts", table.doubts)
+        self._block("Doubts", table.warnings)
         self._row += 2
 
     def about(self, notes: Sequence[str]) -> None:
@@ -62,15 +62,15 @@ class Words:
         self._block("About this workbook", notes)
 
     def _block(self, title: str, lines: Sequence[str], *, answers: bool = False) -> None:
-        """Sentences under a title; of `answers` the first statement is bold."""
+        """Sentences under a title; of `answers` the first sentence is bold."""
         if not lines:
             return
         self._row += 1
         self._put(title, self._part)
         for line in lines:
-            self._put(line, self._plain, bold=stem(line)[0] if answers else "")
+            self._put(line, self._plain, bold=first_sentence(line)[0] if answers else "")
 
-    def _draw(self, found: Sequence[NativeChart], table: Table, charts: Charts) -> None:
+    def _draw(self, found: Sequence[NativeChart], table: PlotTable, charts: Charts) -> None:
         if not found:
             return
         self._row += 1

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from gpubench.plot import limits
-from gpubench.plot.description import ENDINGS, Panel, Picture
+from gpubench.plot.description import DOUBTED, ENDINGS, Panel, Picture
 from gpubench.plot.paper import axes
 from gpubench.plot.paper.ink import Ink
 from gpubench.plot.paper.looks import PREDICTED, fill_of
 from gpubench.plot.paper.sheet import FINE, SMALL, WIDTH, inches
-from gpubench.report.cells import DOUBTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

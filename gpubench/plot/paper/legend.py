@@ -8,11 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from gpubench.plot.description import Picture, PlottedSeries
+from gpubench.plot.description import DOUBTED, Picture, PlottedSeries
 from gpubench.plot.paper.ink import Ink
 from gpubench.plot.paper.looks import PREDICTED, fill_of, line_of
 from gpubench.plot.paper.sheet import SMALL, WIDTH
-from gpubench.report.cells import DOUBTED
 
 
 def handles(picture: Picture, ink: Ink) -> list[Any]:

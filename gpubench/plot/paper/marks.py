@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 from matplotlib.transforms import ScaledTranslation, blended_transform_factory
 
-from gpubench.plot.description import ENDINGS, Panel, Picture, PlottedPoint, PlottedSeries
+from gpubench.plot.description import DOUBTED, ENDINGS, Panel, Picture, PlottedPoint, PlottedSeries
 from gpubench.plot.labels import Box, Pair, Place, Spot, Stroke, placed
 from gpubench.plot.paper.ink import Ink
 from gpubench.plot.paper.looks import colour_of
 from gpubench.plot.paper.sheet import FINE
-from gpubench.report.cells import DOUBTED
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

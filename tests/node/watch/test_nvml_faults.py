@@ -32,7 +32,7 @@ from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.record.figures import Figures, figures
-from gpubench.report.live import QuietView
+from gpubench.render.live import QuietView
 from gpubench.results.store import Results
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.events import Begin, End

@@ -1,0 +1,104 @@
+"""Which questions of a sweep that goes on are open: its further rounds are for the rows of these.
+
+Whoever looks after every round and stops at the first difference finds one in the end. So each claim, and each bound of
+a choice, counts as answered at its j-th look only by stricter tests than those of the words below the table
+(`stats.decisions`, looks).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from gpubench.analyze import batch_size, devices, network_size, sharing, versus
+from gpubench.analyze.folder import Folder
+from gpubench.analyze.table_rows import TableRows, collect_rows
+from gpubench.core.claims import Claim
+from gpubench.core.findings import BatchSizeFinding
+from gpubench.stats.choice import FIRM, bound_gain
+from gpubench.stats.decisions import count_looks, count_spent, decide
+
+SAME = math.log1p(0.02)
+"""Rates that differ by less are the same: that, too, is an answer."""
+
+
+def list_open_questions(folder: Folder, processes_a_round: int = 1) -> list[list[set[str]]] | None:
+    """For each open question the ids of each of its rows' trials: a row has one for each repeat.
+
+    None where no table asks anything that further rounds can answer. Top-1 and targets take seeds, not rounds.
+    """
+    members = folder.members[folder.members["is_ok"]]
+    ids = folder.runs["trial_id"].loc[members["run"]].groupby(members["row"].to_numpy()).agg(set).to_dict()
+    questions = [
+        found
+        for table in folder.tables
+        if (found := list_open_rows(collect_rows(folder, table), processes_a_round)) is not None
+    ]
+    if not questions:
+        return None
+    return [[ids[row] for row in dict.fromkeys(rows)] for found in questions for rows in found]
+
+
+def list_open_rows(rows: TableRows, processes_a_round: int) -> list[tuple[int, ...]] | None:
+    """The rows of each open question of one table."""
+    scaling = network_size.make_claims(rows) or devices.make_claims(rows)
+    differences = [claim for claim in (*scaling, *versus.make_claims(rows)) if claim.metric == versus.RATE]
+    groups = [claim for claim in sharing.make_claims(rows) if claim.metric == sharing.WORK]
+    choices = batch_size.make_findings(rows, decide(batch_size.make_claims(rows)))
+    if not (differences or groups or choices):
+        return None
+    return [
+        *_list_open_differences(differences, processes_a_round),
+        *_list_open_groups(rows, groups, processes_a_round),
+        *(pair for finding in choices for pair in _list_open_choice(rows, finding, processes_a_round)),
+    ]
+
+
+def _decide_at_looks(claims: Sequence[Claim], processes_a_round: int) -> list[Claim]:
+    return decide(claims, [count_looks(claim.evidence, processes_a_round) for claim in claims])
+
+
+def _list_open_differences(claims: Sequence[Claim], processes_a_round: int) -> list[tuple[int, int]]:
+    """The pairs of rows that are neither different nor the same."""
+    equal = [replace(claim, design="equal", limit=SAME) for claim in claims]
+    decided = _decide_at_looks([*claims, *equal], processes_a_round)
+    sure = [claim.decided.word == "sure" for claim in decided]
+    return [
+        (claim.baseline, claim.candidate)
+        for claim, is_different, is_same in zip(claims, sure[: len(claims)], sure[len(claims) :], strict=True)
+        if not is_different and not is_same
+    ]
+
+
+def _list_open_groups(
+    rows: TableRows, claims: Sequence[Claim], processes_a_round: int
+) -> Iterable[tuple[int, ...]]:
+    """The jobs, and their trials alone, of groups of which it is not known whether sharing gains."""
+    borders = {
+        group.rows[0]: math.log(sharing.find_borders(group.jobs)[0]) for group in sharing.list_groups(rows)
+    }
+    decided = _decide_at_looks(
+        [claim for claim in claims if claim.limit == borders[claim.candidate]], processes_a_round
+    )
+    asked = {claim.candidate for claim in decided}
+    known = {claim.candidate for claim in decided if claim.decided.word == "sure"}
+    alone = sharing.find_alone(rows)
+    for group in sharing.list_groups(rows):
+        if group.rows[0] in asked - known:
+            yield (*group.rows, *(alone[row] for row in group.rows if row in alone))
+
+
+def _list_open_choice(
+    rows: TableRows, finding: BatchSizeFinding, processes_a_round: int
+) -> Iterable[tuple[int, int]]:
+    """The chosen row with each other one of its series that may be faster by more than what makes a choice firm."""
+    choice = finding.choice
+    assert choice is not None, "a finding on batch sizes has one"
+    others = [row for row in choice.series if row != choice.row]
+    for row in others:
+        evidence = rows.compare(rows.rates, row, choice.row)
+        look = count_looks(evidence, processes_a_round)
+        bound = bound_gain(evidence, len(others) * count_spent(look)) if look else None
+        if bound is None or bound > FIRM:
+            yield choice.row, row

@@ -1,0 +1,270 @@
+"""What results folders hold, as sheets: columns as they are defined, and lines of typed values under them.
+
+CSVs, Parquet files, sheets of a workbook and frames of pandas are made of these.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, get_args
+
+import numpy as np
+import pandas as pd
+
+from gpubench.analyze.folder import Folder, Table, label_rows, list_table_columns, select_trials
+from gpubench.analyze.grid import split_codes
+from gpubench.analyze.view import COLUMNS as COLUMNS_BY_NAME
+from gpubench.analyze.view import WHOLE, TableView
+from gpubench.render import words
+from gpubench.results.csv_tables import epoch_rows
+from gpubench.results.csv_text import PLAIN, Dialect, csv_text
+from gpubench.schema.columns import (
+    BY_NAME,
+    COLUMNS,
+    ENVIRONMENT,
+    EPOCH_COLUMNS,
+    FIELD_COLUMNS,
+    Column,
+    Count,
+    Moment,
+)
+from gpubench.schema.kinds import as_text, kind, moment
+from gpubench.schema.record import Record, Status
+
+RESULTS = Column("results", "", "name of the results folder")
+"""The first column of each sheet of several folders."""
+MEASURED_ON = tuple(column for column in ENVIRONMENT if column.name != "started_at")
+ENVIRONMENT_COUNTS = (
+    Column("attempts", "", "attempts that count and were measured under it", holds=Count),
+    Column("first_started_at", "", "when the first of them began, in local time", holds=Moment),
+    Column("last_started_at", "", "when the last of them began", holds=Moment),
+)
+WARNING_COLUMNS = (
+    *(BY_NAME[name] for name in ("trial_id", "round", "experiment")),
+    Column("row", "", "what tells the trial from the others"),
+    Column("code", "", "the doubt's short code"),
+    Column("sentence", "", "what is in doubt, and what to do"),
+)
+CATEGORIES = tuple(name for name in FIELD_COLUMNS if kind(BY_NAME[name]) in ("text", "list"))
+"""The fields of a trial that are no numbers."""
+
+Line: TypeAlias = Sequence[Any]
+Orders: TypeAlias = Mapping[str, Sequence[str]]
+"""Column -> its categories, in their order."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sheet:
+    """Lines of typed values under columns."""
+
+    name: str
+    columns: tuple[Column, ...]
+    values: tuple[Sequence[Any], ...]
+    """A sequence a column: a value a line, None where there is none."""
+
+    def lines(self) -> Iterator[Line]:
+        """One value a column."""
+        return zip(*self.values, strict=True)
+
+    def write_csv(self, dialect: Dialect = PLAIN) -> str:
+        """The text of a CSV."""
+        return csv_text([column.name for column in self.columns], self.lines(), dialect=dialect)
+
+    def to_frame(self, orders: Orders) -> pd.DataFrame:
+        """A frame of pandas; units and meanings of its columns stand in `attrs`.
+
+        Whole numbers are Int64, other numbers float64, yes or no boolean, times datetime64, text string; a column of
+        `orders` is an ordered category. What is missing is missing: NA, NaN or NaT.
+        """
+        frame = pd.DataFrame(
+            {
+                column.name: make_series(column, values, orders)
+                for column, values in zip(self.columns, self.values, strict=True)
+            }
+        )
+        return describe_columns(frame, self.columns)
+
+
+# ---- sheets ----
+
+
+def list_table_rows(folders: Sequence[Folder], view: TableView = WHOLE) -> Sheet:
+    """The lines of table.csv: those rows and columns of them that are shown."""
+    names = view.choose_columns(list_table_columns(folders))
+    columns = tuple(COLUMNS_BY_NAME[name] for name in names)
+    return _join("table", columns, folders, lambda folder: _select_rows(folder, folder.tables, names, view))
+
+
+def list_rows_of(name: str, folder: Folder, table: Table) -> Sheet:
+    """The lines of one table alone, in the columns that it has by itself."""
+    names = list_table_columns([folder], [table])
+    columns = tuple(COLUMNS_BY_NAME[name] for name in names)
+    return Sheet(name=name, columns=columns, values=tuple(_select_rows(folder, [table], names, WHOLE)))
+
+
+def _select_rows(
+    folder: Folder, tables: Sequence[Table], names: Sequence[str], view: TableView
+) -> list[Sequence[Any]]:
+    order = [label for table in tables for label in view.select_rows(folder.table_frame(table))]
+    rows = label_rows(folder).loc[order]
+    return [list_plain(rows[name]) for name in names]
+
+
+def list_trials(folders: Sequence[Folder]) -> Sheet:
+    """The lines of trials.csv."""
+
+    def list_columns(folder: Folder) -> list[Sequence[Any]]:
+        runs = select_trials(folder)
+        return [list_plain(runs[column.name]) for column in COLUMNS]
+
+    return _join("trials", COLUMNS, folders, list_columns)
+
+
+def list_epochs(folders: Sequence[Folder]) -> Sheet:
+    """The lines of epochs.csv."""
+    return _join(
+        "epochs", EPOCH_COLUMNS, folders, lambda folder: _turn(EPOCH_COLUMNS, epoch_rows(folder.records))
+    )
+
+
+def list_environments(folders: Sequence[Folder]) -> Sheet:
+    """A line for each machine with its software on which something was measured that counts."""
+    known = [column.name for column in MEASURED_ON]
+    every = (name for folder in folders for record in folder.records for name in record.environment)
+    more = [name for name in dict.fromkeys(every) if name not in known]
+    columns = (
+        *MEASURED_ON,
+        *(Column(name, "", "as the record tells it") for name in more),
+        *ENVIRONMENT_COUNTS,
+    )
+
+    def list_lines(folder: Folder) -> Iterator[Line]:
+        alike: dict[str, list[Record]] = {}
+        for record in folder.records:
+            alike.setdefault(json.dumps(record.environment, sort_keys=True), []).append(record)
+        for records in alike.values():
+            facts = [records[0].environment.get(name) for name in (*known, *more)]
+            starts = sorted(record.started_at for record in records)
+            yield [*facts, len(records), starts[0] or None, starts[-1] or None]
+
+    return _join("environment", columns, folders, lambda folder: _turn(columns, list_lines(folder)))
+
+
+def list_warnings(folders: Sequence[Folder]) -> Sheet:
+    """A line for each warning of each trial; then one for each record or plan that can't be read, of no row."""
+
+    def list_lines(folder: Folder) -> Iterator[Line]:
+        fields = dict.fromkeys(
+            ("group", "job", *(field for table in folder.tables for field in table.varied))
+        )
+        runs = select_trials(folder)
+        runs = runs[runs["doubts"].notna()]
+        for _, run in runs.iterrows():
+            label = words.name_row({field: value for field in fields if _is_known(value := run[field])})
+            texts = run["doubt_texts"]
+            for code in split_codes(run["doubts"]):
+                for text in texts.get(code) or (words.ROW_WARNINGS.get(code),):
+                    yield [run["trial_id"], run["round"], run["experiment"], label, code, text]
+        for problem in folder.problems:
+            yield [*[None] * (len(WARNING_COLUMNS) - 1), problem]
+
+    return _join(
+        "doubts", WARNING_COLUMNS, folders, lambda folder: _turn(WARNING_COLUMNS, list_lines(folder))
+    )
+
+
+SHEETS: Mapping[str, Callable[[Sequence[Folder]], Sheet]] = {
+    "table": list_table_rows,
+    "trials": list_trials,
+    "epochs": list_epochs,
+    "environment": list_environments,
+    "doubts": list_warnings,
+}
+
+
+def _join(
+    name: str,
+    columns: tuple[Column, ...],
+    folders: Sequence[Folder],
+    list_columns: Callable[[Folder], Sequence[Sequence[Any]]],
+) -> Sheet:
+    """The lines of all folders, with a first column that names the folder where there are several."""
+    parts = [list_columns(folder) for folder in folders]
+    values = [[value for column in same for value in column] for same in zip(*parts, strict=True)]
+    if len(folders) > 1:
+        columns = (RESULTS, *columns)
+        titles = [
+            folder.name for folder, part in zip(folders, parts, strict=True) for _ in range(len(part[0]))
+        ]
+        values = [titles, *values]
+    return Sheet(name=name, columns=columns, values=tuple(values))
+
+
+def _turn(columns: Sequence[Column], lines: Iterator[Line]) -> list[Sequence[Any]]:
+    """Lines as columns."""
+    return list(zip(*lines, strict=True)) or [()] * len(columns)
+
+
+def list_plain(values: pd.Series[Any]) -> list[Any]:
+    """A column of a frame as Python's own values; what is missing is None."""
+    plain: list[Any] = values.astype(object).where(values.notna(), None).tolist()
+    return plain
+
+
+def _is_known(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) or bool(pd.notna(value))
+
+
+# ---- frames ----
+
+
+def describe_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataFrame:
+    """The frame with what is known of its columns."""
+    frame.attrs["units"] = {column.name: column.unit for column in columns}
+    frame.attrs["meanings"] = {column.name: column.meaning for column in columns}
+    return frame
+
+
+def make_series(column: Column, values: Sequence[Any], orders: Orders) -> pd.Series[Any]:
+    """The values of a column. `orders`: only those of columns that hold text or lists count."""
+    form = kind(column)
+    if form == "moment":
+        return pd.Series(np.array([moment(value) for value in values], dtype="datetime64[us]"))
+    if form in ("whole", "number") and all(_is_number(value) for value in values if value is not None):
+        if form == "whole" and all(float(value).is_integer() for value in values if value is not None):
+            return pd.Series(pd.array([None if v is None else int(v) for v in values], dtype="Int64"))
+        return pd.Series(np.array([math.nan if v is None else v for v in values], dtype="float64"))
+    if form == "yes or no":
+        return pd.Series(pd.array([None if v is None else bool(v) for v in values], dtype="boolean"))
+    texts = [None if value is None else as_text(value) for value in values]
+    if column.name not in orders:
+        return pd.Series(pd.array(texts, dtype="string"))
+    known = dict.fromkeys([*orders[column.name], *(text for text in texts if text is not None)])
+    return pd.Series(pd.Categorical(texts, categories=list(known), ordered=True))
+
+
+def find_orders(folders: Sequence[Folder]) -> Orders:
+    """The categories of the columns that have an order: folders, how trials end, and the values of trial fields that
+    are no numbers, as the experiments name them, which is the order of the tables' rows."""
+    runs = [
+        folder.runs.loc[
+            list(dict.fromkeys([*(run for table in folder.tables for run in table.runs), *folder.runs.index]))
+        ]
+        for folder in folders
+    ]
+    orders = {
+        name: dict.fromkeys(as_text(value) for frame in runs for value in list_plain(frame[name].dropna()))
+        for name in CATEGORIES
+    }
+    return {
+        **{name: list(values) for name, values in orders.items()},
+        "status": list(get_args(Status)),
+        RESULTS.name: [folder.name for folder in folders],
+    }
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,1 +1,0 @@
-"""Results folders as frames of pandas, for notebooks: what `gpubench.load` gives."""

@@ -1,0 +1,210 @@
+"""Results folders for a notebook: frames of pandas, tables, findings and pictures, each made when it is asked for."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from gpubench.analyze.folder import Folder, read_folders
+from gpubench.analyze.questions import report_folders
+from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.core.findings import Finding
+from gpubench.core.report import Report
+from gpubench.export import sheets
+from gpubench.export.sheets import Orders, Sheet
+from gpubench.render import html, terminal, words
+from gpubench.results.home import newest_results
+from gpubench.results.samples_end import without_end
+from gpubench.results.store import Results
+from gpubench.schema.columns import SAMPLE_COLUMNS
+from gpubench.schema.record import Record
+from gpubench.schema.samples import SAMPLE_HEADER, STEP_TIME, damaged
+
+if TYPE_CHECKING:
+    from gpubench.plot.paper.figure import Drawing
+
+
+class LoadedFolders:
+    """Results folders, read. Each frame has units and meanings of its columns in `attrs`."""
+
+    def __init__(self, folders: Sequence[Folder]) -> None:
+        self.folders = tuple(folders)
+
+    @cached_property
+    def trials(self) -> pd.DataFrame:
+        """A row a trial, and a row for each further round of it: every column of trials.csv."""
+        return self._to_frame(sheets.list_trials(self.folders))
+
+    @cached_property
+    def epochs(self) -> pd.DataFrame:
+        """A row an epoch or window, those that warm up marked: every column of epochs.csv."""
+        return self._to_frame(sheets.list_epochs(self.folders))
+
+    @cached_property
+    def environment(self) -> pd.DataFrame:
+        """A row for each machine with its software."""
+        return self._to_frame(sheets.list_environments(self.folders))
+
+    @cached_property
+    def doubts(self) -> pd.DataFrame:
+        """A row for each warning of each trial: its code and sentence."""
+        return self._to_frame(sheets.list_warnings(self.folders))
+
+    def table(self) -> pd.DataFrame:
+        """The lines of the tables, repeats and rounds merged, with growth and intervals: the columns of table.csv."""
+        return self._to_frame(sheets.list_table_rows(self.folders))
+
+    @cached_property
+    def reports(self) -> list[Report]:
+        """One a table, as `gpubench table` prints them."""
+        return report_folders(self.folders)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What the tables come to, table by table, with verdicts, claims and choices as data."""
+        return [finding for report in self.reports for finding in report.findings]
+
+    @property
+    def answers(self) -> list[str]:
+        """What the tables come to in words, a string a finding."""
+        return [
+            " ".join(words.write_finding(report, finding))
+            for report in self.reports
+            for finding in report.findings
+        ]
+
+    def samples(self, trial_id: str, *, round: int = 1, results: str | None = None) -> pd.DataFrame:  # noqa: A002
+        """The time series of a trial: each reading with its time, device, metric and the epoch in which it was taken.
+
+        `round`: of the sweep's rounds. `results`: the name of the folder, where several hold the trial. Where a folder
+        has measured it under several allowances of CPUs, the last one. Raises UsageError where there is no such trial.
+        """
+        records = [
+            (folder, record)
+            for folder in self.folders
+            for record in folder.records
+            if record.round == round and results in (None, folder.name)
+        ]
+        held = [(folder, record) for folder, record in records if record.trial_id == trial_id]
+        if not held:
+            raise unknown("trial", trial_id, {record.trial_id for _, record in records})
+        holders = dict.fromkeys(folder.name for folder, _ in held)
+        if len(holders) > 1:
+            raise UsageError(
+                f"{trial_id} is in {', '.join(holders)}; say which one: results={held[0][0].name!r}"
+            )
+        folder, record = max(held, key=lambda pair: (pair[1].started_at, pair[1].attempt))
+        return read_samples(Results(folder.path), record)
+
+    def plot(self, name: str | None = None) -> Drawing:
+        """A picture as `gpubench plot` draws it, as a matplotlib Figure.
+
+        `name`: growth, scaling, energy, … (docs/plots.md); None: the main one. Raises UsageError for another name, and
+        UnusableError where there is none or matplotlib is missing.
+        """
+        from gpubench.plot.draw import draw
+
+        return draw(self.folders, name)
+
+    def text(self) -> str:
+        """What `gpubench table` prints."""
+        return terminal.write(self.reports)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def __repr__(self) -> str:
+        paths = ", ".join(str(folder.path) for folder in self.folders)
+        return (
+            f"<gpubench results of {paths}: {sum(len(folder.attempts) for folder in self.folders)} records>"
+        )
+
+    def _repr_html_(self) -> str:
+        return html.write(self.reports)
+
+    @cached_property
+    def _orders(self) -> Orders:
+        return sheets.find_orders(self.folders)
+
+    def _to_frame(self, sheet: Sheet) -> pd.DataFrame:
+        return sheet.to_frame(self._orders)
+
+
+def load(*folders: str | Path) -> LoadedFolders:
+    """Results folders (none: the newest one) for a notebook. What of them can't be read is a warning, and left out.
+
+    Raises UnusableError where nothing can be read.
+    """
+    paths = [Path(folder) for folder in folders] or [newest_results()]
+    problems: list[str] = []
+    try:
+        return LoadedFolders(read_folders(paths, problems.append))
+    finally:
+        for (
+            line
+        ) in problems:  # as of the line that called `gpubench.load`, so that each run of it says so again
+            warnings.warn(line, stacklevel=3)
+
+
+# ---- samples ----
+
+
+def read_samples(results: Results, record: Record) -> pd.DataFrame:
+    """All readings of one attempt in order of time, each with the epoch in which it was taken.
+
+    Those that can't be read are left out, with a warning.
+
+    Raises UnusableError where none are stored, or their file can't be read.
+    """
+    path = results.part("samples", record.trial_id, record.attempt, "csv")
+    try:
+        frame = pd.read_csv(
+            path,
+            dtype={"t_s": "float64", "device": "category", "metric": "category", "value": "float64"},
+            usecols=list(SAMPLE_HEADER),
+        )[list(SAMPLE_HEADER)]
+    except FileNotFoundError:
+        raise UnusableError(f"{path} does not exist: no time series is stored of this attempt") from None
+    except (OSError, ValueError) as error:  # pandas's own errors of parsing are ValueErrors
+        why = error.strerror if isinstance(error, OSError) else f"it is no CSV of {', '.join(SAMPLE_HEADER)}"
+        raise UnusableError(f"{path} can't be read: {why}") from None
+    record = results.read_whole(record)
+    frame = _drop_damaged(frame, path, record)
+    frame = frame.sort_values("t_s", kind="stable", ignore_index=True)
+    frame["epoch"] = pd.array([pd.NA] * len(frame), dtype="Int64")
+    frame["measured"] = pd.array([False if record.span else pd.NA] * len(frame), dtype="boolean")
+    frame = sheets.describe_columns(frame, SAMPLE_COLUMNS)
+    if record.span is None:
+        return frame
+    warm_up = {epoch["epoch"]: bool(epoch.get("warmup")) for epoch in record.epochs}
+    frame.attrs["windows"] = []
+    for window in record.windows:
+        t0, t1 = window.t0 - record.span.launched, window.t1 - record.span.launched
+        measured = not warm_up.get(window.epoch, False)
+        inside = np.asarray((frame["t_s"] >= t0) & (frame["t_s"] <= t1))
+        frame.loc[inside, "epoch"] = window.epoch
+        frame.loc[inside, "measured"] = measured
+        frame.attrs["windows"].append({"epoch": window.epoch, "measured": measured, "from_s": t0, "to_s": t1})
+    return frame
+
+
+def _drop_damaged(frame: pd.DataFrame, path: Path, record: Record) -> pd.DataFrame:
+    """The readings without those that lack a value. The last one of a file that was cut off may have lost digits."""
+    is_kept = frame.notna().all(axis="columns")
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        if file.read() != b"\n" and len(is_kept):
+            is_kept.iloc[-1] = False
+    line = without_end(path, int((frame["metric"] == STEP_TIME).sum()), record)
+    if not is_kept.all() or not len(frame):
+        line = damaged(path, int((~is_kept).sum()), len(frame))
+    if line:
+        warnings.warn(line, stacklevel=4)  # as of the line that called `samples`
+    return frame[is_kept]

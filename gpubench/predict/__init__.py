@@ -1,1 +1,0 @@
-"""What stored rows of trials alone say of jobs that would run together."""

@@ -1,0 +1,67 @@
+"""Reports as HTML for notebooks: plain, so that it takes the notebook's own style."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.grid import Grid, GridRow, make_grid
+
+
+def write(reports: Sequence[Report]) -> str:
+    """All reports: of each its name, its question, the answer, the table, then other findings and warnings."""
+    return "\n".join(map(_write_report, reports)) or f"<p>{words.NO_REPORT}</p>"
+
+
+def _write_report(report: Report) -> str:
+    name, *facts = words.describe_facts(report)
+    lines = words.write_lines(report)
+    answers = [line.text for line in lines if line.kind == "answer"]
+    others = [("! " if line.kind == "warning" else "") + line.text for line in lines if line.kind != "answer"]
+    parts = [
+        f"<h4>{escape(name)}</h4>",
+        _write_paragraph(" · ".join(facts)),
+        _write_paragraph(words.ask(report)),
+        *(f"<p><b>{escape(answer)}</b></p>" for answer in answers),
+        write_table(make_grid(report)),
+        _write_paragraph(words.write_legend(report)),
+        f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in others)}</ul>" if others else "",
+    ]
+    return "".join(parts)
+
+
+def _write_paragraph(text: str) -> str:
+    return f"<p>{escape(text)}</p>" if text else ""
+
+
+def write_table(grid: Grid) -> str:
+    """The table, heads of groups as rows of their own."""
+    sides = ["right" if is_number else "left" for is_number in grid.is_number]
+    pairs = zip(grid.series, grid.headings, strict=True)
+    head = _write_row("th", [f"{series} {heading}".strip() for series, heading in pairs], sides)
+    body = []
+    for group in grid.groups:
+        if group.head:
+            title = escape(group.head + " !" * group.is_warned)
+            body.append(f'<tr><th colspan="{len(sides)}" style="text-align: left">{title}</th></tr>')
+        body += [_write_row("td", _list_texts(row), sides, is_bold=row.is_answer) for row in group.rows]
+    return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
+
+
+def _list_texts(row: GridRow) -> list[str]:
+    """Cells of a row: an ending in the first that is empty, a mark of warnings in the first of all."""
+    texts = [cell.text for cell in row.cells]
+    if row.ending and "" in texts:
+        texts[texts.index("")] = row.ending
+    return [texts[0] + " !" * row.is_warned, *texts[1:]]
+
+
+def _write_row(tag: str, texts: Sequence[str], sides: Sequence[str], *, is_bold: bool = False) -> str:
+    weight = "; font-weight: bold" if is_bold else ""
+    cells = (
+        f'<{tag} style="text-align: {side}{weight}">{escape(text)}</{tag}>'
+        for text, side in zip(texts, sides, strict=True)
+    )
+    return f"<tr>{''.join(cells)}</tr>"

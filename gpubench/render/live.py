@@ -1,0 +1,458 @@
+"""What a sweep shows while it runs: a live area on a terminal, plain lines elsewhere, or nothing.
+
+All views have the same interface, write to stderr and start no threads: the caller calls `update` a few times a second,
+and `close` on every way out (a live terminal has its cursor hidden until then).
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol, Self
+
+from gpubench.basics.encodable import encodable
+from gpubench.basics.words import clean, many
+from gpubench.core.report import Cell, Report, ReportRow
+from gpubench.plan.outlook import place
+from gpubench.plan.rounds import ONE, Rounds
+from gpubench.render.area import Area
+from gpubench.render.grid import Grid, GridCell, GridRow, make_grid
+from gpubench.render.running import (
+    LiveProgress,
+    draw_rounds,
+    find_cause,
+    find_log,
+    finished_line,
+    group_line,
+    top1_so_far,
+    write_progress,
+)
+from gpubench.render.terminal import Layout, lay_out, set_block, set_row
+from gpubench.render.words import write_leader
+from gpubench.schema.row import Row
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+MAKING_PART = 20.0
+"""Times as long as the last table took to make, no other is made: a sweep of a thousand trials goes on meanwhile."""
+FEWEST_ROWS = 2
+"""Rows under which no table is shown, unless it has no more."""
+_WORD = re.compile(r"\s*\S+(?: %[^\w\s]*(?=\s|$))?\s*")
+"""A word with the spaces around it; a number with its per cent is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The table of a sweep that goes on, from what is measured so far."""
+
+    report: Report
+    rows: Mapping[str, int]
+    """Trial id -> label of its row."""
+
+
+class View(Protocol):
+    """What the runner reports to."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *error: object) -> None: ...
+
+    def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
+        """Unit `number` (from 1) of `total` begins. `trial_id`: of its first job."""
+
+    def update(self, progress: LiveProgress) -> None:
+        """Called a few times a second while a trial runs."""
+
+    def finished(self, number: int, total: int, label: str, row: Row) -> None:
+        """Trial `number` has ended; `row` is its row of trials.csv, with the path of its `log`."""
+
+    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        """Unit `number`, a group, has ended; `rows` are those of its jobs, in their order."""
+
+    def began_round(self, number: int, rounds: Rounds) -> None:
+        """Round `number` (from 1) begins, and has something to run."""
+
+    def ended_round(self, line: str) -> None:
+        """A round is over; `line` says how sure the figures are now."""
+
+    def stands(self, make: Callable[[], Standing | None], *, at_once: bool = False) -> None:
+        """The table that `make` gives stands from now on. A view that shows none, or not so soon again, makes none.
+
+        `at_once`: it is shown now, however long the last one took.
+        """
+
+    def say(self, text: str) -> None:
+        """One line that stays: what the sweep will do, a warning."""
+
+    def close(self) -> None:
+        """Give the terminal back. May be called more than once."""
+
+
+def view(console: Console, *, quiet: bool = False, tables: bool = True) -> View:
+    """The view that suits `console` (of stderr). `tables`: whether it tells between rounds what is known so far."""
+    if quiet:
+        return QuietView()
+    suits = LiveView if console.is_terminal and not console.is_dumb_terminal else PlainView
+    return suits(console, tables=tables)
+
+
+class QuietView:
+    """Shows nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
+        pass
+
+    def update(self, progress: LiveProgress) -> None:
+        pass
+
+    def finished(self, number: int, total: int, label: str, row: Row) -> None:
+        pass
+
+    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        pass
+
+    def began_round(self, number: int, rounds: Rounds) -> None:
+        pass
+
+    def ended_round(self, line: str) -> None:
+        pass
+
+    def stands(self, make: Callable[[], Standing | None], *, at_once: bool = False) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+class PlainView(QuietView):
+    """One plain line for each start and end of a trial or a round, and for each accuracy on the way: for log files."""
+
+    def __init__(self, console: Console, *, tables: bool = True) -> None:
+        self.console = console
+        self._tables = tables
+        self._told = (0, 0)
+        """Trials done and epochs evaluated when an accuracy was last told."""
+
+    def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
+        del trial_id
+        self.say(f"[{number}/{total}] {label}  started")
+
+    def update(self, progress: LiveProgress) -> None:
+        now = (progress.done, progress.evaluated)
+        if progress.top1_pct is None or now == self._told:
+            return
+        self._told = now
+        trial = f"[{progress.done + 1}/{progress.total}] {progress.trial_label}"
+        epoch = f"epoch {progress.evaluated}" + (f"/{progress.epochs}" if progress.epochs else "")
+        self.say(f"{trial}  {epoch}  {top1_so_far(progress.top1_pct, progress.top1_target)}")
+
+    def finished(self, number: int, total: int, label: str, row: Row) -> None:
+        self._tell(finished_line(number, total, label, row), row)
+
+    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        self._tell(group_line(number, total, label, rows), find_cause(rows))
+
+    def began_round(self, number: int, rounds: Rounds) -> None:
+        if number > 1:
+            self.say(place(number, rounds))
+
+    def ended_round(self, line: str) -> None:
+        if self._tables:
+            self.say(line)
+
+    def _tell(self, line: str, row: Row) -> None:
+        log = find_log(row)
+        self.say(f"{line}  (see {log})" if log else line)
+
+    def say(self, text: str) -> None:
+        self.console.file.write(encodable(clean(text), self.console.encoding) + "\n")
+        self.console.file.flush()
+
+
+class OutlivingView:
+    """Passes everything on until that can't be written any more: who looked on has gone, and the measuring goes on."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def _try(self, show: Callable[[View], object]) -> None:
+        try:
+            show(self._view)
+        except OSError:  # a closed pipe, a terminal that hung up, a full disk behind a redirected stderr
+            self._view = QuietView()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
+        self._try(lambda view: view.started(number, total, label, trial_id))
+
+    def update(self, progress: LiveProgress) -> None:
+        self._try(lambda view: view.update(progress))
+
+    def finished(self, number: int, total: int, label: str, row: Row) -> None:
+        self._try(lambda view: view.finished(number, total, label, row))
+
+    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        self._try(lambda view: view.finished_group(number, total, label, rows))
+
+    def began_round(self, number: int, rounds: Rounds) -> None:
+        self._try(lambda view: view.began_round(number, rounds))
+
+    def ended_round(self, line: str) -> None:
+        self._try(lambda view: view.ended_round(line))
+
+    def stands(self, make: Callable[[], Standing | None], *, at_once: bool = False) -> None:
+        self._try(lambda view: view.stands(make, at_once=at_once))
+
+    def say(self, text: str) -> None:
+        self._try(lambda view: view.say(text))
+
+    def close(self) -> None:
+        self._try(lambda view: view.close())
+
+
+class LiveView(QuietView):
+    """Permanent lines, and below them a live area: the table so far, a bar of the rounds, three lines of the trial."""
+
+    def __init__(self, console: Console, *, tables: bool = True) -> None:
+        self.console = console
+        self.area = Area(console)
+        self._tables = tables
+        self._last: LiveProgress | None = None
+        self._round: tuple[int, Rounds] = (1, ONE)
+        self._standing: Standing | None = None
+        self._table: tuple[tuple[object, ...], StandingTable | None] = ((), None)
+        """The table as it is laid out, and for what."""
+        self._due = 0.0
+
+    def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
+        begins = LiveProgress(
+            done=number - 1, total=total, trial_label=label, trial_id=trial_id, note="starting"
+        )
+        if (
+            last := self._last
+        ) is not None:  # what is left, and how long it took, is known anew at the first look
+            begins = replace(
+                begins,
+                elapsed_s=last.elapsed_s,
+                left_s=last.left_s,
+                until=last.until,
+                at_least=last.at_least,
+                at_most=last.at_most,
+            )
+        self.update(begins)
+
+    def update(self, progress: LiveProgress) -> None:
+        self._last = progress
+        width, height = self.console.size
+        below = list(write_progress(progress, width, self.console.encoding).split("\n"))
+        number, rounds = self._round
+        if rounds.most > 1:
+            bar = draw_rounds(number, rounds, progress.done, progress.total, width)
+            bar.plain = encodable(bar.plain, self.console.encoding)
+            below = [bar, *below]
+        self.area.show([*self._stand(progress, width, height - 1 - len(below)), *below][-height:])
+
+    def began_round(self, number: int, rounds: Rounds) -> None:
+        self._round = (number, rounds)
+
+    def ended_round(self, line: str) -> None:
+        if self._tables:
+            self.say(line)
+
+    def stands(self, make: Callable[[], Standing | None], *, at_once: bool = False) -> None:
+        began = time.monotonic()
+        if not self._tables or (began < self._due and not at_once):
+            return
+        self._standing = make()
+        now = time.monotonic()
+        self._due = now + MAKING_PART * (now - began)
+
+    def _stand(self, progress: LiveProgress, width: int, height: int) -> list[Text]:
+        """Lines of the table, laid out once for each table, size and running trial; and an empty one."""
+        from rich.text import Text
+
+        if self._standing is None:
+            return []
+        key = (id(self._standing), progress.trial_id, width, height)
+        if self._table[0] != key:
+            self._table = (key, lay_out_standing(self._standing, progress.trial_id, width, height - 1))
+        table = self._table[1]
+        if table is None:
+            return []
+        lines = table.show(progress.part)
+        for line in lines:
+            line.plain = encodable(line.plain, self.console.encoding)
+        return [*lines, Text()]
+
+    def finished(self, number: int, total: int, label: str, row: Row) -> None:
+        self._tell(finished_line(number, total, label, row), row)
+
+    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
+        self._tell(group_line(number, total, label, rows), find_cause(rows))
+
+    def _tell(self, line: str, row: Row) -> None:
+        if row.status == "ok" and self._table[1] is not None:
+            return  # the table says it, and hundreds of lines would say no more
+        style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row.status, "red")
+        self._put(line, style)
+        if log := find_log(row):
+            self._put(f"  log: {log}", style, whole=True)
+
+    def say(self, text: str) -> None:
+        self._put(clean(text))
+
+    def _put(self, line: str, style: str = "", *, whole: bool = False) -> None:
+        """Wraps at spaces. `whole`: nowhere, not even a path with spaces: the terminal does, and it can be copied."""
+        from rich.text import Text
+
+        text = Text(encodable(line, self.console.encoding), style)
+        for part in [text] if whole else wrap(text, self.console.width):
+            self.area.above(part)
+
+    def close(self) -> None:
+        self.area.close()
+
+
+# ---- the table that stands ----
+
+
+@dataclass(slots=True)
+class StandingTable:
+    """The table of a sweep as lines, laid out once: while a trial is measured, only the line with its bar is anew."""
+
+    layout: Layout
+    block: Sequence[int]
+    lines: list[Text]
+    running: int | None
+    """Place of the line of the running trial."""
+    row: GridRow | None
+    """Its cells."""
+    _eighths: int = -1
+
+    def show(self, part: float) -> list[Text]:
+        """All lines, the bar of the running trial `part` of its length."""
+        eighths = round(part * 8 * max(self.layout.bars, default=0))
+        if self.running is not None and self.row is not None and eighths != self._eighths:
+            self._eighths = eighths
+            cells = tuple(
+                replace(cell, bar=part, tone="running") if self.layout.bars[n] else cell
+                for n, cell in enumerate(self.row.cells)
+            )
+            self.lines[self.running] = set_row(self.layout, replace(self.row, cells=cells), self.block)[-1]
+        return self.lines
+
+
+def lay_out_standing(standing: Standing, trial_id: str, width: int, height: int) -> StandingTable | None:
+    """The table in at most so many cells and lines, with the rows around the running trial's; None where few fit.
+
+    Columns for which there is no room are left out. `trial_id`: of the running trial.
+    """
+    from rich.text import Text
+
+    report = part_pending(standing.report)
+    grid = make_grid(report)
+    label = standing.rows.get(trial_id)
+    here = next((n for n, row in enumerate(report.rows) if label in row.labels), None)
+    rows = [
+        replace(row, ending="" if is_pending(line) else row.ending, is_pending=is_pending(line) and n != here)
+        for n, (row, line) in enumerate(zip(grid.rows, report.rows, strict=True))
+    ]
+    if here is not None:  # its bar needs room, whatever it holds
+        first_bar = next((n for n, column in enumerate(report.columns) if column.name == "images_per_s"), 0)
+        cells = [
+            GridCell(cell.text, cell.bar if n != first_bar or not n else cell.bar or 0.0, cell.tone)
+            for n, cell in enumerate(rows[here].cells)
+        ]
+        rows[here] = replace(rows[here], cells=tuple(cells))
+    leader = write_leader(report)
+    for count in range(len(rows), min(FEWEST_ROWS, len(rows)) - 1, -1):
+        begin = min(max(0, (here or 0) - count // 2), len(rows) - count)
+        shown = crop_grid(grid, rows, range(begin, begin + count))
+        layout = lay_out(shown, width, True)
+        block = layout.split()[0]
+        placed = set_block(layout, block)
+        hidden = len(rows) - count
+        ends = [many(hidden, "row") + " not shown"] * bool(hidden) + [leader] * bool(leader)
+        if len(placed) + len(ends) > height:
+            continue
+        lines = [line for _, line in placed]
+        lines += [Text(line, "dim") for line in ends]
+        row = rows[here] if here is not None else None
+        places = [place for place, (each, _) in enumerate(placed) if each is row and row is not None]
+        return StandingTable(layout, block, lines, places[-1] if places else None, row)
+    return None
+
+
+def is_pending(row: ReportRow) -> bool:
+    """Whether nothing of a row was measured yet."""
+    return row.status == "missing"
+
+
+def part_pending(report: Report) -> Report:
+    """The report with a line for each row that is still to be measured."""
+    groups = tuple(
+        replace(group, rows=tuple(each for row in group.rows for each in _part_row(report, row)))
+        for group in report.groups
+    )
+    return replace(report, groups=groups)
+
+
+def _part_row(report: Report, row: ReportRow) -> list[ReportRow]:
+    if not is_pending(row) or not row.skipped:
+        return [row]
+    return [
+        ReportRow(
+            labels=(label,),
+            cells=tuple(Cell(value=report.labels[label].get(column.name)) for column in report.columns),
+            status=row.status,
+        )
+        for label in row.labels
+    ]
+
+
+def crop_grid(grid: Grid, rows: Sequence[GridRow], shown: range) -> Grid:
+    """The grid with these rows in place of its own, as far as their places are shown."""
+    groups, place = [], 0
+    for group in grid.groups:
+        places = range(place, place + len(group.rows))
+        place += len(group.rows)
+        kept = tuple(rows[n] for n in places if n in shown)
+        groups += [replace(group, rows=kept)] if kept else []
+    return replace(grid, groups=tuple(groups))
+
+
+def wrap(words: Text, width: int) -> list[Text]:
+    """Lines of at most so many cells, broken at spaces alone.
+
+    A path that is wider stays whole: the terminal shows it on two lines, and it can be copied as one.
+    """
+    from rich.cells import cell_len
+
+    breaks, used = [], 0
+    for word in _WORD.finditer(words.plain):
+        if used and used + cell_len(word[0].rstrip()) > width:
+            breaks.append(word.start())
+            used = 0
+        used += cell_len(word[0])
+    lines = list(words.divide(breaks))
+    for line in lines:
+        line.rstrip()
+    return lines

@@ -1,0 +1,238 @@
+"""What a sweep says of a trial that runs, of one that has ended, and of a round, in lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpubench.basics.encodable import encodable
+from gpubench.basics.rounding import half_up
+from gpubench.basics.words import LOGGED, WORDS, clean, listed
+from gpubench.core.prediction import find_overlap
+from gpubench.core.report import Report
+from gpubench.plan.max_batch import are_tries
+from gpubench.plan.outlook import Left, place
+from gpubench.plan.rounds import Rounds
+from gpubench.render.prediction import OVERLAPS
+from gpubench.render.words import format_number, name_leader, write_certainty, write_lines
+from gpubench.schema.row import Row
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+BAR = 40
+"""Cells of a bar, at most; SHORTEST_BAR at least, or none is drawn; each of several has more than SHORTEST_PART."""
+SHORTEST_BAR = 8
+SHORTEST_PART = 3
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveProgress:
+    """What is going on now. None: not known (yet)."""
+
+    done: int
+    """Trials finished, skipped or reused so far; the running one is number `done + 1`."""
+    total: int
+    trial_label: str
+    trial_id: str = ""
+    """Of the running unit's first job."""
+    epoch: int | None = None
+    """From 1, warm-up included."""
+    epochs: int | None = None
+    step: int | None = None
+    """Steps finished in this epoch."""
+    steps: int | None = None
+    evaluated: int = 0
+    """Epochs that were evaluated, where training goes on until an accuracy is reached."""
+    top1_pct: float | None = None
+    """What the last of these evaluations gave."""
+    top1_target: float | None = None
+    """The accuracy asked for, in per cent."""
+    gpu_mem_mib: float | None = None
+    gpu_util_pct: float | None = None
+    cpu_util_pct: float | None = None
+    elapsed_s: float = 0.0
+    """Since the sweep began."""
+    left_s: float | None = None
+    """Until it ends, estimated."""
+    until: str = ""
+    """What ends it, where that is not its last round: "to ± 2 %"."""
+    at_least: bool = False
+    """Whether nobody knows yet how much more than `left_s` it may be."""
+    at_most: bool = False
+    """Whether it may end earlier, when no question of the table is open any more."""
+    is_late: bool = False
+    """Whether the running trial takes longer than planned."""
+    note: str = ""
+    """What else there is to say: "warm-up", "evaluating", "waiting for the other jobs"."""
+
+    @property
+    def part(self) -> float:
+        """How far the running trial is in its steps, from 0 to 1."""
+        return self.step / self.steps if self.steps and self.step is not None else 0.0
+
+
+def write_progress(progress: LiveProgress, width: int, encoding: str = "utf-8") -> Text:
+    """What is told of the trial under way: three lines, each at most `width` cells wide."""
+    from rich.text import Text
+
+    head = f"[{progress.done + 1}/{progress.total}] {clean(progress.trial_label)}"
+    lines = [Text(_fit(head, width), "bold"), _bar(progress, width), Text(_vitals(progress, width), "dim")]
+    for line in lines:
+        line.plain = encodable(line.plain, encoding)
+    return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
+
+
+def _bar(progress: LiveProgress, width: int) -> Text:
+    from rich.text import Text
+
+    before, after = _epochs(progress), _steps(progress)
+    room = min(40, width - len(before) - len(after))
+    if not progress.steps or progress.step is None or room < 8:
+        return Text(_fit(f"{before.rstrip()}{after}", width))
+    full = min(room, room * progress.step // progress.steps)
+    return Text.assemble(before, ("━" * full, "green"), ("─" * (room - full), "dim"), after)
+
+
+def _epochs(progress: LiveProgress) -> str:
+    if progress.epoch is None:
+        return "  "
+    of = f"/{progress.epochs}" if progress.epochs else ""
+    return f"  epoch {progress.epoch}{of}  "
+
+
+def _steps(progress: LiveProgress) -> str:
+    parts = [f"step {progress.step}/{progress.steps}"] if progress.steps and progress.step is not None else []
+    if progress.top1_pct is not None:
+        parts.append(top1_so_far(progress.top1_pct, progress.top1_target))
+    parts += [clean(progress.note)] if progress.note else []
+    return "".join(f"  {part}" for part in parts)
+
+
+def _vitals(progress: LiveProgress, width: int) -> str:
+    parts = [
+        f"GPU {progress.gpu_mem_mib:,.0f} MiB" if progress.gpu_mem_mib is not None else "",
+        f"GPU {progress.gpu_util_pct:.0f} %" if progress.gpu_util_pct is not None else "",
+        f"CPU {progress.cpu_util_pct:.0f} %" if progress.cpu_util_pct is not None else "",
+        _left(progress),
+        f"{clock(progress.elapsed_s)} elapsed",
+    ]
+    return _fit("  " + "  ".join(part for part in parts if part), width)
+
+
+def _left(progress: LiveProgress) -> str:
+    if progress.left_s is None:
+        return ""
+    if progress.is_late and not progress.left_s:
+        return "longer than planned"
+    about = "at least " if progress.at_least else "at most " if progress.at_most else "~"
+    left = f"{about}{clock(progress.left_s)} left{f' {progress.until}' if progress.until else ''}"
+    return f"longer than planned, {left}" if progress.is_late else left
+
+
+def draw_rounds(number: int, rounds: Rounds, done: int, total: int, width: int) -> Text:
+    """`round 2 of 5  ━━━━━━ ━━──── ────── ────── ──────  2 of 6 done`, at most `width` cells wide.
+
+    A bar for each round; one bar, of this round, where nobody knows how many they will be, or they are too many.
+    """
+    from rich.text import Text
+
+    before, after = f"{place(number, rounds)}  ", f"  {done} of {total} done"
+    room = min(BAR, width - len(before) - len(after))
+    if room < SHORTEST_BAR or not total:
+        return Text(_fit(f"{before.rstrip()}{after}", width))
+    count = rounds.most if room // rounds.most > SHORTEST_PART else 1
+    each = (room + 1) // count - 1
+    full = [each if one < number else 0 for one in range(1, count + 1)]
+    full[number - 1 if count > 1 else 0] = each * done // total
+    parts = [part for one in full for part in (("━" * one, "green"), ("─" * (each - one), "dim"), " ")]
+    return Text.assemble(before, *parts[:-1], after)
+
+
+def top1_so_far(top1_pct: float, target: float | None) -> str:
+    """`top-1 61.2 of 70 %`. `target`: the accuracy asked for, if one is."""
+    of = f" of {target:g}" if target is not None else ""
+    return f"top-1 {half_up(top1_pct, 1)}{of} %"
+
+
+def _fit(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
+
+
+def clock(seconds: float) -> str:
+    """`0:07`, `4:30`, `1:04:30`."""
+    whole = max(0, round(seconds))
+    hours, rest = divmod(whole, 3600)
+    minutes, seconds = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}" if hours else f"{minutes}:{seconds:02}"
+
+
+# ---- what has ended ----
+
+
+def finished_line(number: int, total: int, label: str, row: Row) -> str:
+    """`[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB`, or how it ended and why."""
+    status = str(row.status)
+    parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
+    if status == "ok":
+        if row.epoch_time_s is not None and not are_tries(row.experiment or "", [row]):
+            parts.append(f"epoch {half_up(row.epoch_time_s, 2)} s")
+        parts += [f"{half_up(row.gpu_mem_mib):,} MiB"] if row.gpu_mem_mib is not None else []
+        if row.until_top1 is not None and row.top1_pct is not None:
+            parts.append(top1_so_far(row.top1_pct, row.until_top1))
+    elif status != "oom" and row.reason:
+        parts.append(row.reason.strip().splitlines()[0])
+    return clean("  ".join(parts))
+
+
+def group_line(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
+    """`[4/6] 3 copies  ok  2.61 s, 2.60 s, 2.62 s (2.01, 2.00 and 2.02 times alone): some overlap (gain 0.25)`.
+
+    Of a group that ended otherwise: how, which job was the first cause, and why.
+    """
+    cause = find_cause(rows)
+    status = str(cause.status)
+    parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
+    if status == "ok":
+        parts.append(_write_times(rows))
+    else:
+        reason = [line.strip() for line in (cause.reason or "").strip().splitlines()[:1]]
+        job = [f"job {cause.job}"] if status != "skipped" and cause.job else []
+        parts.append(": ".join([*job, *reason]))
+    return clean("  ".join(part for part in parts if part))
+
+
+def find_log(row: Row) -> str:
+    """The file with the output of processes that failed; empty for what ended otherwise."""
+    return clean(row.log) if row.status in LOGGED and row.log else ""
+
+
+def find_cause(rows: Sequence[Row]) -> Row:
+    """The first job that ended badly by itself: others are skipped because of it. The first job where all are ok."""
+    bad = [row for row in rows if row.status != "ok"]
+    return next((row for row in bad if row.status != "skipped"), (bad or rows)[0])
+
+
+def _write_times(rows: Sequence[Row]) -> str:
+    times = [row.epoch_time_s for row in rows if row.epoch_time_s is not None]
+    slowdowns = [row.slowdown for row in rows if row.slowdown is not None]
+    gain = rows[0].overlap_gain
+    text = ", ".join(f"{half_up(time, 2)} s" for time in times)
+    if len(slowdowns) == len(rows):
+        text += f" ({listed([format_number(value, 2) for value in slowdowns])} times alone)"
+    if gain is not None:
+        text += f": {OVERLAPS[find_overlap(gain)].lower()} (gain {format_number(gain, 2)})"
+    return text
+
+
+def round_line(number: int, rounds: Rounds, report: Report, left: Left) -> str:
+    """`round 2 of 5: 128 leads; widest interval ±4 % (batch 16); about 3 min left`, once a round is over."""
+    leader = name_leader(report)
+    certainty = write_certainty(report)
+    if not certainty and report.facts.processes[1] < 2:
+        certainty = "each row is of one process" if report.facts.processes[1] else "no row has a time"
+    if not leader and not certainty:
+        certainty = next((line.text.rstrip(".") for line in write_lines(report)), "")
+    parts = [f"{leader} leads" if leader else "", certainty, str(left) if left.seconds else ""]
+    return ": ".join(filter(None, [place(number, rounds), "; ".join(filter(None, parts))]))

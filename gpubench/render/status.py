@@ -1,0 +1,153 @@
+"""How far results folders are, in words and as JSON."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from typing import Any
+
+from gpubench.basics.folding import folded
+from gpubench.basics.quoted import clean
+from gpubench.plan.estimate import words as format_seconds
+from gpubench.render.words import count_things, join_words, name_ending
+from gpubench.results.status import ORDER, FolderStatus
+
+MOST_NAMED = 5
+INDENT = "  "
+STATES = {
+    "complete": "complete",
+    "failed": "finished, with failures",
+    "running": "running",
+    "unfinished": "not finished, and nobody runs it",
+}
+
+
+def write(status: FolderStatus, width: int | None = None) -> str:
+    """One folder, the answer in its first line; ends in a newline. `width`: of the terminal, if there is one."""
+    lines = folded(clean(f"{status.folder}: {_describe_state(status)}{_describe_rest(status)}"), width)
+    for detail in _list_details(status):
+        lines += folded(clean(detail), width, indent=INDENT)
+    return "\n".join(lines) + "\n"
+
+
+def _describe_state(status: FolderStatus) -> str:
+    if status.state != "unknown":
+        return STATES[status.state]
+    why = "a plan can't be read" if status.unread_plans else "no plan is stored in it"
+    return f"{why}, so it is not known whether all is done"
+
+
+def _describe_rest(status: FolderStatus) -> str:
+    if not status.left:
+        is_going_on = status.is_open and status.state == "running"
+        return "; further rounds until they are sure enough, or time is up" if is_going_on else ""
+    rest = f"; {status.left} of {count_things(status.all, 'measurement')} left"
+    if status.left_s is None:
+        return f"{rest}, nobody knows how long that takes"
+    return f"{rest}, about {format_seconds(status.left_s)} by what the others took"
+
+
+def _list_details(status: FolderStatus) -> list[str]:
+    counts = [f"{status.counts[name]} {name_ending(name)}" for name in ORDER if status.counts[name]]
+    details = [f"trials and groups: {', '.join(counts) or 'none yet'}"]
+    if status.parts:
+        details.append(
+            f"it holds part {join_words(status.parts)} of a plan, and the other parts are not counted; "
+            "gpubench merge puts them together"
+        )
+    if len(status.rounds) > 1 or status.is_open:
+        parts = [
+            f"round {part.number}: {part.done} done"
+            + (f", {part.failed} failed" if part.failed else "")
+            + (f", {part.left} left" if part.left else "")
+            for part in status.rounds
+        ]
+        details.append("; ".join(parts))
+    if status.firstless:
+        verb = "doesn't" if status.firstless == 1 else "don't"
+        details.append(
+            f"{count_things(status.firstless, 'measurement')} of further rounds {verb} count: "
+            "no record of their first round can be read"
+        )
+    if holder := _describe_holder(status):
+        details.append(holder)
+    details += [
+        f"now: {trial.label}{f', {trial.who}' if trial.who else ''} ({trial.log})" for trial in status.now
+    ]
+    details += [f"{unit.status}: {unit.label}: {unit.reason}" for unit in status.bad[:MOST_NAMED]]
+    if len(status.bad) > MOST_NAMED:
+        details.append(f"and {len(status.bad) - MOST_NAMED} more that ended badly")
+    if status.last_start:
+        details.append(f"the last one that has ended began at {status.last_start}")
+    if status.state == "unfinished":
+        details.append("the same gpubench sweep goes on with what is left")
+    elif status.bad and status.state in ("failed", "unknown"):
+        details.append("gpubench sweep … --retry failed,timeout runs those again")
+    if status.state == "unknown":
+        details.append(
+            "the sweep of the plan that can't be read stores it anew and does what is left"
+            if status.unread_plans
+            else "the sweep that wrote it, given again, stores its plan anew and does what is left"
+        )
+    return details
+
+
+def _describe_holder(status: FolderStatus) -> str:
+    holder = status.holder
+    if holder is None:
+        return ""
+    if holder.fate == "dead":
+        return f"{holder.who} was writing into it and has died; the next sweep goes on in its place"
+    heard = f"last heard of {format_seconds(holder.quiet_s)} ago"
+    if not holder.is_alive:
+        return f"{holder.who} was writing into it and is probably dead: {heard}"
+    if holder.fate == "unknown":
+        return f"at work in it: {holder.who}, {heard}"
+    if holder.began_s is None:
+        return f"at work in it: {holder.who}"
+    began = datetime.datetime.fromtimestamp(holder.began_s).strftime("%Y-%m-%d %H:%M:%S")
+    seconds = max(0.0, time.time() - holder.began_s)
+    return f"at work in it: {holder.who}, since {began} ({format_seconds(seconds)})"
+
+
+def to_data(status: FolderStatus) -> dict[str, Any]:
+    """One folder as an object of JSON."""
+    holder = status.holder
+    return {
+        "folder": str(status.folder),
+        "state": status.state,
+        "counts": {name: status.counts[name] for name in ORDER},
+        "rounds": [
+            {"round": part.number, "done": part.done, "failed": part.failed, "left": part.left}
+            for part in status.rounds
+        ],
+        "rounds_open": status.is_open,
+        "left": status.left,
+        "left_s": status.left_s,
+        "without_first_round": status.firstless,
+        "parts": status.parts,
+        "unread_plans": status.unread_plans,
+        "has_plan": status.has_plan,
+        "failed": [
+            {"label": unit.label, "status": unit.status, "reason": unit.reason} for unit in status.bad
+        ],
+        "running": [
+            {
+                "trial_id": trial.trial_id,
+                "label": trial.label,
+                "log": str(trial.log),
+                "who": trial.who or None,
+            }
+            for trial in status.now
+        ],
+        "holder": None
+        if holder is None
+        else {
+            "who": holder.who,
+            "fate": holder.fate,
+            "alive": holder.is_alive,
+            "quiet_s": holder.quiet_s,
+            "began_s": holder.began_s,
+        },
+        "last_start": status.last_start or None,
+    }

@@ -1,1 +1,0 @@
-"""Results for people and spreadsheets: terminal, Markdown, CSV."""

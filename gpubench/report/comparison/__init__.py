@@ -1,1 +1,0 @@
-"""Two sides, compared: what is told of them, and in which forms."""

@@ -1,0 +1,101 @@
+"""A straight line through memory over the batch size, and where it reaches what a GPU holds. Pure.
+
+Weights, their gradients, the optimizer's state and CUDA's context take the same at every batch size, activations grow
+in step with it: so memory is a line. What bends it are the workspaces of cuDNN, which chooses other algorithms at other
+sizes, most of all at small ones. Sizes at the small end that lie off the line are left out; where others do, there is
+no line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpubench.stats.distributions import t_quantile
+from gpubench.stats.estimates import ALPHA, mean
+
+FEWEST_SIZES = 3
+"""Sizes from which a line tells its own doubt."""
+OFF_PCT = 3.0
+"""Per cent of its memory by which a size may lie off the line."""
+LEAST_ERROR_MIB = 20.0
+"""Torch's allocator asks for memory in blocks of this size: no line is surer than that."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Line:
+    """A least-squares line through points."""
+
+    count: int
+    middle: float
+    """Mean batch size."""
+    height: float
+    """Mean memory, in MiB."""
+    slope: float
+    """MiB an image."""
+    spread: float
+    """Sum of squares of the batch sizes about their mean."""
+    error: float
+    """Standard deviation of the points about the line, in MiB."""
+
+    def at(self, batch: float) -> float:
+        """The memory that the line says of a batch size, in MiB."""
+        return self.height + self.slope * (batch - self.middle)
+
+    def half_width(self, batch: float) -> float:
+        """Half the width of the 95 % interval in which the memory of a trial with this batch size lies."""
+        apart = (batch - self.middle) ** 2 / self.spread
+        return self._quantile * self.error * math.sqrt(1 + 1 / self.count + apart)
+
+    def reaches(self, room: float) -> tuple[float, float, float] | None:
+        """The batch size whose memory is `room`, and the ends of its 95 % interval.
+
+        Those between which the interval of `half_width` holds `room` (Fieller). None where memory is not shown to grow.
+        """
+        known = (self._quantile * self.error) ** 2
+        above = room - self.height
+        steep = self.slope**2 - known / self.spread
+        if self.slope <= 0 or steep <= 0:
+            return None
+        root = math.sqrt(known * (above**2 / self.spread + steep * (1 + 1 / self.count)))
+        low, high = (self.middle + (above * self.slope + sign * root) / steep for sign in (-1, 1))
+        return self.middle + above / self.slope, low, high
+
+    @property
+    def _quantile(self) -> float:
+        return float(t_quantile(1 - ALPHA / 2, self.count - 2))
+
+
+def fit_line(points: Sequence[tuple[float, float]]) -> Line | None:
+    """The line through (batch size, MiB); None of fewer than FEWEST_SIZES sizes."""
+    if len({batch for batch, _ in points}) < FEWEST_SIZES:
+        return None
+    middle, height = (mean([point[place] for point in points]) for place in (0, 1))
+    spread = math.fsum((batch - middle) ** 2 for batch, _ in points)
+    slope = math.fsum((batch - middle) * (mib - height) for batch, mib in points) / spread
+    off = math.fsum((mib - height - slope * (batch - middle)) ** 2 for batch, mib in points)
+    error = math.sqrt(off / (len(points) - 2))
+    return Line(
+        count=len(points),
+        middle=middle,
+        height=height,
+        slope=slope,
+        spread=spread,
+        error=max(error, LEAST_ERROR_MIB),
+    )
+
+
+def fit_largest(points: Sequence[tuple[float, float]]) -> Line | None:
+    """The line through as many of the largest sizes as lie on one; None where not even FEWEST_SIZES do."""
+    ordered = sorted(points)
+    for first in range(len(ordered) - FEWEST_SIZES + 1):
+        fitted = fit_line(ordered[first:])
+        if fitted is not None and _off_pct(fitted, ordered[first:]) <= OFF_PCT:
+            return fitted
+    return None
+
+
+def _off_pct(fitted: Line, points: Sequence[tuple[float, float]]) -> float:
+    """By how much the point that lies farthest off the line does, in per cent of its memory."""
+    return max(100 * abs(mib - fitted.at(batch)) / mib for batch, mib in points)

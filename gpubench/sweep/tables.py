@@ -1,0 +1,63 @@
+"""What a sweep asks of its results: rows, tables, open questions, and what a group's trials alone foretell.
+
+Of the sweep it alone imports what works on frames, which takes most of a second: whoever needs it imports it when it is
+called, and a sweep that runs does so before its first trial, never while one is measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from gpubench.analyze.folder import analyze_plan, analyze_records, complete_rows
+from gpubench.analyze.looks import list_open_questions
+from gpubench.analyze.questions import report_table
+from gpubench.basics.collector import collector_paused
+from gpubench.core.report import Report
+from gpubench.plan.plan import Plan
+from gpubench.render.files import write_tables
+from gpubench.render.live import Standing
+from gpubench.results.store import Results
+from gpubench.schema.record import Record
+
+__all__ = ["complete_rows", "find_open_questions", "report_plan", "stand", "write_folder"]
+
+
+def find_open_questions(path: Path, plan: Plan, records: Sequence[Record]) -> list[list[set[str]]] | None:
+    """`list_open_questions` of one plan, by these records alone."""
+    with collector_paused():
+        return list_open_questions(analyze_plan(path, plan, records, {}), plan.experiment.repeats)
+
+
+def report_plan(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> list[Report]:
+    """The tables of one plan's own trials. The folder may hold more: `gpubench table` shows them all."""
+    with collector_paused():
+        folder = analyze_plan(path, plan, records, skips)
+        return [report_table(folder, table) for table in folder.tables]
+
+
+def stand(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Standing | None:
+    """The first of these tables for whoever looks on, from before its first trial; None without any."""
+    with collector_paused():
+        folder = analyze_plan(path, plan, records, skips)
+        if not folder.tables:
+            return None
+        table = folder.tables[0]
+        members = folder.members
+        rows = dict(zip(folder.runs["trial_id"].loc[members["run"]], members["row"].tolist(), strict=True))
+        return Standing(report_table(folder, table), rows)
+
+
+def write_folder(
+    results: Results, records: Sequence[Record], skips: Mapping[str, str], tell: Callable[[str], None]
+) -> None:
+    """Write all tables of a folder. `tell`: is given a line for each plan that can't be read.
+
+    Raises UnusableError for a table that can't be written.
+    """
+    if not records and not any(results.folder.glob("plans/*")):
+        return  # a sweep that broke off before it had anything
+    with collector_paused():
+        folder = analyze_records(results, records, [], tell, skips)
+        reports = [report_table(folder, table) for table in folder.tables]
+    write_tables(results, folder, reports)

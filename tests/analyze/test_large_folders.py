@@ -1,0 +1,116 @@
+"""The work that a results folder takes grows as its trials do, and no faster: calls are counted, not seconds."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benchmarks import large_results as large
+
+from gpubench.analyze.folder import Folder, read_folder
+from gpubench.analyze.questions import report_folders
+from gpubench.export.sheets import SHEETS
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import Options, with_options
+from gpubench.plan.plan import Plan, expand
+from gpubench.plan.sources import Disk
+from gpubench.render import terminal
+
+FEW = 100
+TEXT = """
+name = "large"
+[fixed]
+model = "lenet"
+gpus = 1
+variant = "synthetic"
+train_images = 10240
+[run]
+epochs = 10
+"""
+
+
+def copies(trials: int) -> Plan:
+    """So many trials alone, and as many groups of two copies of each."""
+    axes = {"batch_size": f"1:{trials}:1", "copies": "2"}
+    return expand(
+        with_options(parse(TEXT, "large"), Options(fields=axes)), device="cuda", sources=Disk(), cpus=64
+    )
+
+
+def sizes(trials: int) -> Plan:
+    """So many batch sizes of one series."""
+    asked = with_options(parse(TEXT, "large"), Options(fields={"batch_size": f"1:{trials}:1"}))
+    return expand(asked, device="cuda", sources=Disk(), cpus=64)
+
+
+def folder_of(path: Path, plan: Plan, *, measured: bool = True) -> Path:
+    """A folder with this plan; `measured`: and a record of each trial."""
+    large.write(path, plan)
+    if not measured:
+        first, *others = sorted((path / "records").glob("*/*.json"))
+        for one in others:
+            one.unlink()
+        assert first.is_file()
+    return path
+
+
+def read(folder: Path) -> Folder:
+    return read_folder(folder, lambda line: pytest.fail(line))
+
+
+def table(folder: Path) -> str:
+    return terminal.write(report_folders([read(folder)]))
+
+
+def csv_of(sheet: str) -> Callable[[Path], str]:
+    return lambda folder: SHEETS[sheet]([read(folder)]).write_csv()
+
+
+def calls(work: Callable[[Path], Any], folder: Path) -> int:
+    """How many functions are called meanwhile, Python's own among them."""
+    found = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal found
+        found += event in ("call", "c_call")
+
+    work(folder)  # imports, and whatever is kept from one call to the next
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work(folder)
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "work"),
+    [
+        ("rows", table),
+        ("seeds", table),
+        ("groups", table),
+        ("sizes", table),
+        ("rows", csv_of("trials")),
+        ("rows", csv_of("epochs")),
+    ],
+)
+def test_twice_as_many_trials_take_twice_the_work(
+    tmp_path: Path, kind: str, work: Callable[[Path], Any]
+) -> None:
+    """From 200 to 400 trials twice as much is added as from 100 to 200; what looks at all rows for each row adds up to
+    four times as much."""
+    found = []
+    for times in (1, 2, 4):
+        if kind == "groups":
+            folder = folder_of(tmp_path / f"{times}", copies(FEW // 2 * times), measured=False)
+        elif kind == "sizes":
+            folder = folder_of(tmp_path / f"{times}", sizes(3 * FEW * times))
+        else:
+            folder = folder_of(tmp_path / f"{times}", large.planned(FEW * times, seeds=kind == "seeds"))
+        found.append(calls(work, folder))
+    one, two, four = found
+    assert (four - two) < 2.4 * (two - one)

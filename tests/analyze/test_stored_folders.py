@@ -1,0 +1,152 @@
+"""A results folder read back: records, and planned trials without one."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from pathlib import Path
+
+import pytest
+import scripted
+from benches import run_with, sweep_of
+from scripted import Scripted
+from swept import ASKED, swept
+
+from gpubench.analyze.folder import Folder, analyze_records, read_folder, table_csv, trials_csv
+from gpubench.datasets.facts import DataFacts
+from gpubench.plan.experiment import Axis, Experiment
+from gpubench.plan.experiment_file import parse, to_toml
+from gpubench.plan.options import Options, with_options
+from gpubench.plan.plan import expand
+from gpubench.plan.skips import Room
+from gpubench.plan.sources import Disk, StoredSources
+from gpubench.render.live import QuietView
+from gpubench.results.plans import stored_plans
+from gpubench.schema import catalog
+from gpubench.schema.record import ResultColumns
+from gpubench.sweep.stored_plan import store_plan
+
+
+def list_sizes(folder: Folder) -> dict[str, list[int]]:
+    return {table.name: folder.table_frame(table)["batch_size"].tolist() for table in folder.tables}
+
+
+def test_planned_trials_without_a_record_are_missing(tmp_path: Path) -> None:
+    swept(tmp_path, "one", "16,32,64", stop_after=1)
+    runs = read_folder(tmp_path, pytest.fail).runs
+    assert list(zip(runs["batch_size"], runs["status"], strict=True)) == [
+        (16, "ok"),
+        (32, "missing"),
+        (64, "missing"),
+    ]
+    assert "missing" not in (tmp_path / "trials.csv").read_text()
+
+
+def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_path: Path) -> None:
+    swept(tmp_path, "one", "16,32")
+    swept(tmp_path, "two", "32,64")
+    folder = read_folder(tmp_path, pytest.fail)
+    assert sorted(folder.runs["batch_size"]) == [16, 32, 64]
+    assert list_sizes(folder) == {"one": [16, 32], "two": [32, 64]}
+
+
+@pytest.mark.parametrize("models", ["mlp,lenet", "lenet,mlp"])
+def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, models: str) -> None:
+    options = Options(fields={"optimizer": "sgd,adam,momentum", "model": models})
+    asked = with_options(parse(ASKED.format(name="one"), "one"), options)
+    for order in ("random", "given"):
+        plan = expand(asked, device="cpu", sources=Disk(), order=order)
+        job = sweep_of(plan, tmp_path / order, scripted.computer())
+        store_plan(job)
+        run_with(Scripted(), job, QuietView())
+        folder = read_folder(tmp_path / order, pytest.fail)
+        rows = folder.table_frame(*folder.tables)
+        wanted = [(o, m) for o in ("sgd", "adam", "momentum") for m in models.split(",")]
+        assert list(zip(rows["optimizer"], rows["model"], strict=True)) == wanted
+
+
+def test_stored_plans_have_the_trials_that_were_run(tmp_path: Path) -> None:
+    job = swept(tmp_path, "one", "16,32")
+    (stored,), problems = stored_plans(job.bench.results, job.records)
+    assert stored.room == Room(gpus=0, cpus=job.bench.node.machine.cpu_count)
+    assert not problems
+    assert [j.trial_id for j in stored.plan.jobs] == [j.trial_id for j in job.plan.jobs]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("[plan.data.procedural]", "[plan.data.other]", "lacks the facts of 'procedural'"),
+        ("[fixed]", "[fixed", "left out: "),
+        ('name = "one"', 'name = "one"\nnmae = 1', "did you mean name"),
+    ],
+)
+def test_a_plan_that_cannot_be_read_closes_no_folder(tmp_path: Path, old: str, new: str, why: str) -> None:
+    job = swept(tmp_path, "one", "16,32")
+    (path,) = job.bench.results.plans()
+    path.write_text(path.read_text().replace(old, new, 1))
+    lines: list[str] = []
+    folder = read_folder(tmp_path, lines.append)
+    assert list_sizes(folder) == {"one": [16, 32]}
+    (problem,) = folder.problems
+    assert lines == [problem]
+    assert str(path) in problem
+    assert why in problem
+
+
+def test_a_plan_of_which_all_trials_of_one_data_set_were_dropped_reads_back() -> None:
+    asked = Experiment(
+        name="t",
+        fixed={"model": "lenet", "batch_size": 128},
+        axes=(Axis(("data",), (("procedural:64",), ("procedural:160",))),),
+        variants=catalog.VARIANTS,
+    )
+    sources = Disk()
+    plan = expand(asked, device="cpu", sources=sources)
+    assert len(plan.units) == 1
+    stored = tomllib.loads(to_toml(asked, {"device": "cpu", **sources.stored()}))["plan"]
+    data = {name: DataFacts(**facts) for name, facts in stored["data"].items()}
+    again = expand(asked, device="cpu", sources=StoredSources(data, stored.get("models", {})))
+    assert [j.trial_id for j in again.jobs] == [j.trial_id for j in plan.jobs]
+    assert again.dropped == plan.dropped
+
+
+def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> None:
+    text = (
+        ASKED.format(name="mine")
+        + '[variants.own]\nfiles = "none"\ncpu = [{{ RandomErasing = {{ p = {p} }} }}]\n'
+    )
+    for p in (0.1, 0.9):
+        edited = (
+            text.replace('"synthetic"', '"own"').replace("{{", "{").replace("}}", "}").replace("{p}", str(p))
+        )
+        asked = with_options(parse(edited, "mine"), Options(fields={"batch_size": "16"}))
+        sources = Disk()
+        plan = expand(asked, device="cpu", sources=sources)
+        job = sweep_of(plan, tmp_path, scripted.computer(), sources=sources)
+        job.load()
+        store_plan(job)
+        run_with(Scripted(), job, QuietView())
+    folder = read_folder(tmp_path, pytest.fail)
+    assert len(folder.runs) == 2, "trials.csv keeps both"
+    (trial_id,) = folder.runs.loc[list(folder.tables[0].runs), "trial_id"]
+    assert trial_id == job.plan.jobs[0].trial_id
+
+
+def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_path: Path) -> None:
+    job = swept(tmp_path, "one", "16,32", repeats=2)
+    kept = [
+        r.model_copy(update={"result": ResultColumns({**vars(r.result), "epoch_time_s": 1.0})})
+        for r in job.bench.results.records()
+    ]
+    far = [
+        r.model_copy(update={"result": ResultColumns({**vars(r.result), "epoch_time_s": 2.0})})
+        if r.trial.batch_size == 32 and r.trial.repeat
+        else r
+        for r in kept
+    ]
+    folder = analyze_records(job.bench.results, far, [], pytest.fail)
+    for text, count in ((trials_csv(folder), 2), (table_csv(folder), 1)):
+        doubts = [(line["batch_size"], line["doubts"]) for line in csv.DictReader(text.splitlines())]
+        assert [batch for batch, cell in doubts if "spread" in cell.split("+")] == ["32"] * count
+    assert all("spread" not in record.doubts for record in job.bench.results.records())

@@ -1,0 +1,35 @@
+"""Results folders of stored records, analysed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpubench.analyze.folder import Folder, analyze_plan, analyze_records
+from gpubench.analyze.grid import list_rows
+from gpubench.results.store import Results
+from gpubench.schema.record import Record
+from gpubench.sweep.survey import Survey
+
+
+def analyze(results: Results, records: Sequence[Record] | None = None) -> Folder:
+    """The folder of these records; without them, of all that it holds."""
+    problems: list[str] = []
+    folder = analyze_records(results, results.records() if records is None else records, [], problems.append)
+    assert not problems
+    return folder
+
+
+def analyze_own(work: Survey) -> Folder:
+    """What a sweep shows in the end."""
+    return analyze_plan(work.bench.results.folder, work.plan, work.alike(), {})
+
+
+def rows_of_table(folder: Folder, place: int = 0) -> list[dict[str, Any]]:
+    """The rows of a table, each as a dict of Python's own values."""
+    return [row for _, row in list_rows(folder.table_frame(folder.tables[place]))]
+
+
+def superseded(folder: Folder) -> set[str]:
+    """Trials whose variant, model or images were edited since."""
+    return set(folder.runs.loc[folder.runs["superseded"], "trial_id"])

@@ -1,0 +1,410 @@
+"""Frames of pandas: what they hold, with which dtypes, and what is known of their columns."""
+
+from __future__ import annotations
+
+import math
+import re
+import shutil
+import subprocess
+import sys
+import warnings
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import committed
+import pandas as pd
+import pytest
+from fakes import record
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from swept import swept
+from whole_rows import row_with
+from whole_values import values_of
+
+import gpubench
+from gpubench.analyze.folder import Folder, build_folder
+from gpubench.analyze.frames import runs_of
+from gpubench.analyze.questions import load_reports
+from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.core.findings import BatchSizeFinding
+from gpubench.export import sheets
+from gpubench.notebook import LoadedFolders
+from gpubench.results.store import Results
+from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, SAMPLE_COLUMNS
+from gpubench.schema.kinds import as_text, kind
+from gpubench.schema.record import Record, Status
+from gpubench.schema.row import Row
+from gpubench.schema.samples import SAMPLE_HEADER
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of four trials, with optimizers named in an order that is not that of the alphabet, two were measured."""
+    folder = tmp_path_factory.mktemp("frames")
+    return swept(folder, "part", "16,32", stop_after=2, optimizer="sgd,adam").bench.results.folder
+
+
+@pytest.fixture(scope="module")
+def copies() -> LoadedFolders:
+    return gpubench.load(committed.folder("h200-copies-2026"))
+
+
+def folder_of(rows: Sequence[Row], records: Sequence[Record] = ()) -> Folder:
+    """A folder with these rows, and records that count."""
+    return build_folder(Path("/nowhere/by-hand"), rows, records=tuple(records))
+
+
+def is_same(found: Any, value: Any, form: str) -> bool:
+    """Whether a cell of a frame is what the row has."""
+    if value is None:
+        return bool(pd.isna(found))
+    if form == "moment":
+        return bool(found == datetime.fromisoformat(value))
+    return bool(found == (as_text(value) if form in ("text", "list") else value))
+
+
+@pytest.mark.parametrize("name", [folder.name for folder in committed.folders()])
+def test_trials_hold_every_column_of_trials_csv_and_every_value(name: str) -> None:
+    found = gpubench.load(committed.folder(name))
+    trials = found.trials
+    assert list(trials.columns) == [column.name for column in COLUMNS]
+    (folder,) = found.folders
+    runs = folder.runs[folder.runs["status"] != "missing"]
+    assert len(trials) == len(runs) > 0
+    for column in COLUMNS:
+        if column.name != "doubts":  # repeats that lie apart have one more
+            for cell, value in zip(trials[column.name], sheets.list_plain(runs[column.name]), strict=True):
+                assert is_same(cell, value, kind(column)), column.name
+
+
+def test_dtypes_are_those_of_the_columns(copies: LoadedFolders) -> None:
+    of = copies.trials.dtypes
+    assert of["epoch_time_s"] == of["gpu_mem_mib"] == of["lr"] == "float64"
+    assert of["batch_size"] == of["workers"] == of["round"] == of["steps"] == "Int64"
+    assert of["breakdown"] == of["cudnn_benchmark"] == "boolean"
+    assert of["reason"] == of["trial_id"] == of["host"] == "string"
+    assert pd.api.types.is_datetime64_dtype(of["started_at"])
+    for name in ("status", "strategy", "variant", "gpu_ids", "model"):
+        assert of[name] == "category"
+        assert of[name].ordered
+    assert copies.epochs.dtypes["warmup"] == "boolean"
+    assert copies.epochs.dtypes["steps"] == "Int64"
+    assert set(copies.trials["gpu_ids"].dropna()) == {"0"}
+
+
+def test_units_and_meanings_stand_with_each_frame(copies: LoadedFolders) -> None:
+    known = {column.name: column for column in (*COLUMNS, *DERIVED)}
+    for made, columns in ((copies.trials, COLUMNS), (copies.epochs, EPOCH_COLUMNS)):
+        assert made.attrs["units"] == {column.name: column.unit for column in columns}
+        assert made.attrs["meanings"] == {column.name: column.meaning for column in columns}
+    table = copies.table()
+    assert set(table.attrs["units"]) == set(table.columns)
+    assert table.attrs["units"]["epoch_time_low_s"] == known["epoch_time_low_s"].unit == "s"
+
+
+def test_categories_stand_in_the_order_of_the_axis_and_of_endings(interrupted: Path) -> None:
+    trials = gpubench.load(interrupted).trials
+    assert list(trials["optimizer"].cat.categories) == ["sgd", "adam"]
+    assert list(trials["status"].cat.categories) == list(get_args(Status))
+
+
+def test_an_interrupted_sweep_has_its_missing_rows_in_the_table_alone(interrupted: Path) -> None:
+    found = gpubench.load(interrupted)
+    assert list(found.trials["status"]) == ["ok", "ok"]
+    table = found.table()
+    assert sorted(table["status"].astype(str)) == ["missing", "missing", "ok", "ok"]
+    assert table.loc[table["status"] == "missing", "epoch_time_s"].isna().all()
+    assert table["batch_size"].dtype == "Int64"
+
+
+def test_the_table_is_that_of_table_csv(copies: LoadedFolders) -> None:
+    (folder,) = copies.folders
+    stored = pd.read_csv(folder.path / "table.csv")
+    table = copies.table()
+    assert set(stored.columns) <= set(table.columns)  # later versions add columns
+    assert list(table["epoch_time_s"]) == pytest.approx(list(stored["epoch_time_s"]), rel=1e-4, nan_ok=True)
+
+
+def test_findings_are_those_of_the_command_as_data_and_in_words() -> None:
+    path = committed.folder("h200x2-2026")
+    found = gpubench.load(path)
+    assert found.reports == load_reports(path, lambda line: pytest.fail(line))
+    assert found.findings == [finding for report in found.reports for finding in report.findings]
+    (best,) = (finding for finding in found.findings if isinstance(finding, BatchSizeFinding))
+    assert best.choice is not None
+    fields = found.reports[0].labels[best.choice.row]
+    assert (best.word, fields["batch_size"], fields["gpus"], fields["strategy"]) == ("sure", 128, 2, "ddp")
+    assert len(found.answers) == len(found.findings)
+    assert found.answers[0].startswith("Take batch 128 on 2 GPUs (ddp): ")
+    assert str(found) == found.text()
+    assert "Take batch 128 on 2 GPUs (ddp): " in found.text()
+    assert repr(found) == f"<gpubench results of {path}: 55 records>"
+
+
+def test_a_notebook_shows_the_table_and_no_text_of_it_is_html() -> None:
+    row = row_with(trial_id="t1", experiment="<b>x", status="failed", reason="<script>", batch_size=16)
+    shown = LoadedFolders([folder_of([row])])._repr_html_()
+    assert "<script>" not in shown
+    assert "<b>x" not in shown
+    assert "&lt;b&gt;x" in shown
+    found = gpubench.load(committed.folder("titan-xp-2021"))
+    shown = found._repr_html_()
+    assert shown.count("<table>") == len(found.reports) > 1
+    assert all(f"<h4>{report.name}</h4>" in shown for report in found.reports)
+    assert shown.count("<p><b>") == sum(bool(report.findings) for report in found.reports) > 1
+
+
+def test_samples_are_marked_by_the_windows_of_the_record(copies: LoadedFolders) -> None:
+    assert tuple(column.name for column in SAMPLE_COLUMNS[:4]) == SAMPLE_HEADER
+    trial_id = copies.trials["trial_id"][0]
+    made = copies.samples(trial_id)
+    assert list(made.columns) == [column.name for column in SAMPLE_COLUMNS]
+    assert made.attrs["units"]["t_s"] == "s"
+    (one,) = [one for one in Results(copies.folders[0].path).records() if one.trial_id == trial_id]
+    assert one.span is not None
+    assert made["t_s"].is_monotonic_increasing
+    for window in one.windows:
+        inside = made[(made["t_s"] + one.span.launched).between(window.t0, window.t1)]
+        assert len(inside) > 0
+        assert set(inside["epoch"]) == {window.epoch}
+        assert set(inside["measured"]) == {window.epoch > 0}
+    assert made["epoch"].isna().any()
+    assert not made.loc[made["epoch"].isna(), "measured"].any()
+    busy = made[made["measured"] & (made["metric"] == "gpu_util_pct")]["value"].mean()
+    assert busy == pytest.approx(copies.trials["gpu_util_pct"][0], abs=5)
+
+
+def test_what_has_no_samples_says_so(copies: LoadedFolders) -> None:
+    logs = gpubench.load(committed.folder("titan-xp-2021"))
+    with pytest.raises(UnusableError, match="no time series is stored of this attempt"):
+        logs.samples(logs.trials["trial_id"][0])
+    with pytest.raises(UsageError, match="unknown trial 't0': "):
+        copies.samples("t0")
+    with pytest.raises(UsageError, match="unknown trial"):
+        copies.samples(copies.trials["trial_id"][0], round=2)
+
+
+@pytest.mark.parametrize(
+    "damage", ["", "t_s,device\n", "t_s,device,metric,value\n1,0,power_w,much\n", "\0\0\n"]
+)
+def test_damaged_samples_are_told_in_one_line(interrupted: Path, tmp_path: Path, damage: str) -> None:
+    found = gpubench.load(shutil.copytree(interrupted, tmp_path / "damaged"))
+    trial_id = found.trials["trial_id"][0]
+    path = Results(found.folders[0].path).part("samples", trial_id, 1, "csv")
+    path.write_text(damage)
+    with pytest.raises(UnusableError, match=r"^[^\n]* can't be read: [^\n]+$"):
+        found.samples(trial_id)
+
+
+def test_readings_of_a_file_that_was_cut_off_are_left_out_with_a_warning(
+    interrupted: Path, tmp_path: Path
+) -> None:
+    found = gpubench.load(shutil.copytree(interrupted, tmp_path / "damaged"))
+    trial_id = found.trials["trial_id"][0]
+    path = Results(found.folders[0].path).part("samples", trial_id, 1, "csv")
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    for cut in ("1.5,0,power_w,12", "1.5,0"):
+        path.write_text("".join([*lines[:9], cut]))
+        with pytest.warns(
+            UserWarning, match=f"{path.name} is damaged: 1 of its 9 readings can't be read"
+        ) as warned:
+            assert len(found.samples(trial_id)) == 8
+        assert [one.filename for one in warned] == [__file__]
+
+
+def test_a_file_that_was_cut_off_between_two_lines_is_told_by_its_record(tmp_path: Path) -> None:
+    folder = shutil.copytree(committed.folder("h200-pairs-2026"), tmp_path / "damaged")
+    found = gpubench.load(folder)
+    one = next(record for record in found.folders[0].records if record.status == "ok")
+    path = Results(folder).part("samples", one.trial_id, 1, "csv")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        whole = found.samples(one.trial_id)
+    lines = path.read_text("utf-8").splitlines(keepends=True)
+    path.write_text("".join(lines[:-1]))
+    steps = sum(epoch["steps"] for epoch in one.epochs if not epoch["warmup"])
+    said = f"{path.name} is damaged: it holds {steps - 1:,} of {steps:,} measured steps, so it was cut off"
+    with pytest.warns(UserWarning, match=said) as warned:
+        assert len(found.samples(one.trial_id)) == len(whole) - 1
+    assert [one.filename for one in warned] == [__file__]
+
+
+def test_several_folders_stand_in_one_frame_under_their_names(interrupted: Path, tmp_path: Path) -> None:
+    other = committed.folder("h200-copies-2026")
+    found = gpubench.load(other, interrupted)
+    assert list(found.trials["results"].cat.categories) == [other.name, interrupted.name]
+    assert set(found.trials["results"]) == {other.name, interrupted.name}
+    assert found.trials.columns[0] == found.table().columns[0] == found.doubts.columns[0] == "results"
+    assert len(found.environment) == 2
+    folders = dict.fromkeys(report.name.partition(":")[0] for report in found.reports)
+    assert list(folders) == [other.name, interrupted.name]
+
+    twin = tmp_path / interrupted.name
+    shutil.copytree(interrupted, twin)
+    again = gpubench.load(interrupted, twin)  # of one name, so each is called by where it lies
+    assert list(again.trials["results"].cat.categories) == [str(interrupted), str(twin)]
+    trial_id = again.trials["trial_id"][0]
+    with pytest.raises(UsageError, match=r"say which one: results="):
+        again.samples(trial_id)
+    assert len(again.samples(trial_id, results=str(twin))) > 0
+
+
+def test_a_record_that_cannot_be_read_is_a_warning_of_the_line_that_loads(
+    interrupted: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(interrupted, tmp_path / "damaged")
+    damaged = min((folder / "records").glob("*/*.json"))
+    damaged.write_text("{")
+    with pytest.warns(UserWarning, match=damaged.name) as told:
+        found = gpubench.load(folder)
+    assert [one.filename for one in told] == [__file__] * len(told)
+    assert len(found.trials) == 1
+
+
+def test_of_several_folders_one_that_cannot_be_read_is_a_warning(interrupted: Path, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="nothing is not a results folder"):
+        found = gpubench.load(tmp_path / "nothing", interrupted)
+    assert len(found.trials) == 2
+    with pytest.raises(UnusableError, match="is not a results folder"):
+        gpubench.load(tmp_path / "nothing")
+
+
+def test_without_a_name_the_newest_folder_is_loaded(
+    interrupted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUBENCH_OUT", str(interrupted.parent))
+    assert [folder.name for folder in gpubench.load().folders] == [interrupted.name]
+
+
+def test_doubts_name_their_rows_and_sentences() -> None:
+    row = row_with(
+        trial_id="t1", experiment="x", status="ok", batch_size=16, doubts="other+spread",
+        doubt_texts={"spread": "epochs spread"}, epoch_time_s=1.0,
+    )  # fmt: skip
+    made = LoadedFolders([folder_of([row, row_with(trial_id="t2", experiment="x", batch_size=32)])]).doubts
+    assert list(made["code"]) == ["other", "spread"]
+    assert list(made["row"]) == ["batch 16"] * 2
+    assert pd.isna(made["sentence"][0])
+    assert made["sentence"][1] == "epochs spread"
+
+
+def test_environments_are_told_apart_by_all_that_records_know() -> None:
+    known = {"host": "h", "gpu_count": 2, "torch": "2.11.0", "kernel": "6"}
+    records = [
+        record(trial_id="t1", environment=known, started_at="2026-11-20 09:53:00"),
+        record(trial_id="t2", environment=known, started_at="2026-11-21 09:53:00"),
+        record(trial_id="t3", environment={**known, "kernel": "7"}, started_at="2026-11-22 09:53:00"),
+    ]
+    made = LoadedFolders([folder_of([row_with(trial_id="t1", batch_size=1)], records)]).environment
+    assert list(made["kernel"]) == ["6", "7"]
+    assert list(made["attempts"]) == [2, 1]
+    assert made["last_started_at"][0] == datetime(2026, 11, 21, 9, 53)
+    assert made["gpu_count"].dtype == "Int64"
+
+
+def read_of(rows: Sequence[Row], records: Sequence[Record] = ()) -> Folder:
+    """A folder without tables: no figures of these rows are compared."""
+    nothing = pd.DataFrame()
+    return Folder(
+        name="by-hand", path=Path("/nowhere/by-hand"), runs=runs_of(rows), summary=nothing, members=nothing, tables=(),
+        problems=(), records=tuple(records), plans=(), attempts=tuple(records),
+    )  # fmt: skip
+
+
+TRIALS = st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in COLUMNS}), max_size=3)
+
+
+@settings(max_examples=20, deadline=None)
+@given(TRIALS)
+def test_a_frame_holds_what_rows_hold_whatever_is_missing(told: list[dict[str, Any]]) -> None:
+    told = [
+        {**values, "trial_id": f"t{n}", "status": values["status"] or "ok"} for n, values in enumerate(told)
+    ]
+    folders = [read_of([row_with(allowance="all", **values) for values in told])]
+    made = sheets.list_trials(folders).to_frame(sheets.find_orders(folders))
+    assert len(made) == len([values for values in told if values["status"] != "missing"])
+    for column in COLUMNS:
+        form = kind(column)
+        for cell, values in zip(made[column.name], told, strict=True):
+            assert is_same(cell, values[column.name], form) or column.name == "doubts", column.name
+        wanted = {"whole": "Int64", "number": "float64", "yes or no": "boolean"}.get(form)
+        assert wanted is None or made[column.name].dtype == wanted, column.name
+        assert made.attrs["units"][column.name] == column.unit
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in EPOCH_COLUMNS[2:-1]}), max_size=4))
+def test_epochs_hold_what_records_hold_whatever_is_missing(told: list[dict[str, Any]]) -> None:
+    one = record(
+        epochs=[{name: value for name, value in values.items() if value is not None} for values in told]
+    )
+    made = sheets.list_epochs([read_of([], [one])]).to_frame({})
+    assert list(made["trial_id"]) == [one.trial_id] * len(told)
+    for column in EPOCH_COLUMNS[2:-1]:
+        for cell, values in zip(made[column.name], told, strict=True):
+            assert is_same(cell, values[column.name], kind(column)), column.name
+
+
+def test_figures_that_stand_for_several_repeats_need_not_be_whole() -> None:
+    rows = [
+        row_with(trial_id=f"t{n}", status="ok", batch_size=16, epochs_measured=count)
+        for n, count in ((0, 2), (1, 3.5))
+    ]
+    made = sheets.list_trials([read_of(rows)]).to_frame({})
+    assert list(made["epochs_measured"]) == [2, 3.5]
+    assert math.isnan(made["epoch_time_s"][0])
+
+
+def test_names_that_are_no_unicode_can_be_read() -> None:
+    row = row_with(trial_id="t1", status="failed", reason="\udcff", model="\ud800", batch_size=1)
+    made = LoadedFolders([folder_of([row])]).trials
+    assert made["reason"][0] == "\\udcff"
+    assert made["model"][0] == "\\ud800"
+
+
+def imported_by(code: str) -> set[str]:
+    """The modules that are there after this code."""
+    ended = subprocess.run(
+        [sys.executable, "-c", f"{code}\nimport sys; print(*sys.modules)"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return set(ended.stdout.split())
+
+
+def test_the_package_imports_next_to_nothing() -> None:
+    bare = imported_by("import typing")
+    more = imported_by("import gpubench; gpubench.load") - bare
+    assert len(more) <= 3, sorted(more)
+    assert not {"pandas", "pydantic", "numpy", "typer"} & more
+
+
+def test_pandas_comes_with_the_first_folder(interrupted: Path) -> None:
+    more = imported_by(f"import gpubench; gpubench.load({str(interrupted)!r})")
+    assert "pandas" in more
+    assert not {"torch", "matplotlib", "xlsxwriter", "pyarrow.parquet"} & more
+
+
+@pytest.mark.parametrize("page", ["usage.md", "plots.md"])
+def test_what_the_pages_show_of_a_notebook_works(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (Path(__file__).parents[2] / "docs" / page).read_text("utf-8")
+    block = text.partition("```python\n")[2].partition("```")[0]
+    assert "found.plot(" in block
+    folder = str(committed.folder("h200x4-scaling-2026"))
+    monkeypatch.chdir(tmp_path)
+    ran: dict[str, Any] = {}
+    exec(re.sub(r'"results/[^"]*"', repr(folder), block), ran)
+    assert ran["found"].plot("energy").axes
+    assert (page == "plots.md") == (tmp_path / "energy.pdf").is_file()
+
+
+def test_a_notebook_draws_what_the_command_draws():
+    found = gpubench.load(committed.folder("h200-pairs-2026"), committed.folder("h200x4-2026"))
+    growth, pairs = found.plot(), found.plot("pairs")
+    assert [axis.get_ylabel() for axis in growth.axes] == ["epoch time (s, log)", "GPU memory (MiB)"]
+    assert pairs.axes
+    with pytest.raises(UsageError, match="did you mean pairs"):
+        found.plot("pars")

@@ -1,0 +1,156 @@
+"""Reports in each form: what its option prints, what of a folder stands in it, and the files that a sweep leaves."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import committed
+import pytest
+from fixed_folder import ODD, fixed
+from swept import swept
+from warm_command import WarmCommand
+
+from gpubench.analyze.folder import read_folder, read_folders
+from gpubench.analyze.questions import report_folders
+from gpubench.analyze.view import parse_view
+from gpubench.basics.errors import UsageError
+from gpubench.cli.options import choose_form
+from gpubench.commands.merge import merged
+from gpubench.core.report import Report
+from gpubench.export.sheets import list_table_rows
+from gpubench.render import html, latex, markdown, terminal
+from gpubench.render.forms import FORMS
+from gpubench.render.grid import make_grid
+
+FILES = {"csv": "table.csv", "markdown": "table.md"}
+"""Forms that each sweep leaves in its folder."""
+
+
+def never(line: str) -> None:
+    raise AssertionError(line)
+
+
+@pytest.fixture(scope="module")
+def swept_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a sweep of two trials has left, its tables written anew."""
+    folder = swept(tmp_path_factory.mktemp("forms"), "two", "16,32").bench.results.folder
+    assert merged([folder], out=None) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def fixed_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return fixed(tmp_path_factory.mktemp("fixed") / "fixed")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_form_with_an_option_is_printed(name: str, swept_folder: Path, warm_command: WarmCommand) -> None:
+    def run(*arguments: str) -> str:
+        ended = warm_command.run(
+            ("table", *arguments), cwd=swept_folder, env={"PATH": "/usr/bin:/bin"}, timeout=60
+        )
+        assert (ended.returncode, ended.stderr) == (0, ""), arguments
+        return ended.stdout
+
+    printed = run(str(swept_folder), f"--{name}")
+    assert printed not in ("", run(str(swept_folder)))
+    if name in FILES:
+        assert printed == (swept_folder / FILES[name]).read_text("utf-8")
+    line = next(line for line in run("--help").splitlines() if line.startswith(f"│ --{name} "))
+    assert FORMS[name].help[:12] in line
+
+
+def test_of_two_forms_one_is_wanted() -> None:
+    with pytest.raises(UsageError, match=r"^--csv and --markdown are two forms of the same"):
+        choose_form(["csv", "markdown"])
+    assert (choose_form([]), choose_form(["csv"])) == (None, "csv")
+
+
+def list_texts(report: Report) -> list[str]:
+    """All that stands in the cells of the report's table."""
+    return [cell.text for row in make_grid(report).rows for cell in row.cells if cell.text]
+
+
+@pytest.mark.parametrize("name", ["titan-xp-2021", "h200-copies-rounds-2026", "h200x2-network-size-2026"])
+def test_no_form_loses_a_cell(name: str) -> None:
+    for report in report_folders([read_folder(committed.folder(name), never)]):
+        texts = list_texts(report)
+        assert len(texts) > 3
+        ascii_texts = [text.translate(terminal.ASCII) for text in texts]
+        printed = re.sub(r"\s+", " ", terminal.write([report]))
+        assert all(word in printed for text in ascii_texts for word in text.split())
+        assert all(markdown.escape(text) in markdown.write([report]) for text in texts)
+        assert all(latex.escape(text) in latex.write([report]) for text in texts)
+        shown = html.write([report])
+        assert all(text.replace("&", "&amp;") in shown for text in texts)
+        assert shown.count("<tr>") == 1 + len(report.rows) + sum(bool(group.head) for group in report.groups)
+
+
+def test_a_form_tells_which_rows_are_shown(fixed_folder: Path) -> None:
+    view = parse_view(where=["batch_size>=64"], sort="-epoch_time_s")
+    reports = report_folders([read_folder(fixed_folder, never)], view)
+    line = (
+        "4 of 7 rows shown where batch_size>=64, sorted by epoch_time_s downward; findings and warnings are of all "
+        "rows"
+    )
+    assert line in terminal.write(reports).replace("\n  ", " ")
+    assert markdown.escape(line) in markdown.write(reports)
+    assert latex.escape(line) in latex.write(reports)
+    (data,) = json.loads(FORMS["json"].write(reports))["reports"]
+    assert data["selection"] == {
+        "rows": 4, "total": 7, "where": ["batch_size>=64"], "sort": ["epoch_time_s downward"],
+    }  # fmt: skip
+    assert len(data["rows"]) == 7
+    lines = list(
+        csv.DictReader(io.StringIO(list_table_rows([read_folder(fixed_folder, never)], view).write_csv()))
+    )
+    assert [line["epoch_time_s"] for line in lines] == ["18.4570", "1.23457", "", ""]
+
+
+@pytest.mark.parametrize("form", ["text", "html", *(name for name in FORMS if name != "csv")])
+def test_a_table_without_rows_is_a_table(form: str, fixed_folder: Path) -> None:
+    reports = report_folders(
+        [read_folder(fixed_folder, never)], parse_view(where=["epoch_time_s>1000"], sort="batch_size")
+    )
+    write = {"text": terminal.write, "html": html.write}.get(form) or FORMS[form].write
+    assert "0 of 7" in write(reports) or form == "json"
+
+
+def test_a_csv_has_the_columns_that_are_asked_for(fixed_folder: Path) -> None:
+    folder = read_folder(fixed_folder, never)
+    usual = [column.name for column in list_table_rows([folder]).columns]
+    names = [
+        column.name for column in list_table_rows([folder], parse_view("trial_id,-cpu_util_pct")).columns
+    ]
+    assert names == [*(name for name in usual if name != "cpu_util_pct"), "trial_id"]
+
+
+def test_problems_of_a_folder_stand_in_files_and_not_on_a_terminal(fixed_folder: Path) -> None:
+    (report,) = report_folders([read_folder(fixed_folder, never)])
+    report = replace(report, problems=("t1-1.json is left out: <b>",))
+    assert "t1-1.json is left out: \\<b\\>" in markdown.write([report])
+    assert "t1-1.json is left out: $<$b$>$" in latex.write([report])
+    assert json.loads(FORMS["json"].write([report]))["reports"][0]["problems"] == list(report.problems)
+    assert "left out" not in terminal.write([report])
+
+
+def test_several_folders_are_told_apart(tmp_path: Path) -> None:
+    for where in ("a", "b", "other"):
+        (tmp_path / where).mkdir()
+    paths = [fixed(tmp_path / "a" / "x"), fixed(tmp_path / "b" / "x"), fixed(tmp_path / "other" / "y")]
+    folders = read_folders([*paths, paths[0] / "." / ".." / "x"], never)
+    names = [str(paths[0]), str(paths[1]), "y"]
+    assert [folder.name for folder in folders] == names
+    assert [report.name for report in report_folders(folders)] == [f"{name}: fixed" for name in names]
+    sheet = list_table_rows(folders)
+    assert [column.name for column in sheet.columns][:2] == ["results", "experiment"]
+    assert list(sheet.values[0]) == [name for name in names for _ in range(7)]
+    (alone,) = report_folders(folders[2:])
+    assert alone.name == "fixed"
+    assert list_table_rows(folders[2:]).columns[0].name == "experiment"
+    assert {row[1] for row in list_table_rows(folders[2:]).lines()} == {"crop-resize", ODD}

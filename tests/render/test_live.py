@@ -1,0 +1,211 @@
+"""The live view at 80 columns, and its plain stand-ins."""
+
+import dataclasses
+import io
+import threading
+
+from rich.console import Console
+from whole_rows import changed, row_with
+
+from gpubench.basics.words import ANSI
+from gpubench.render.live import LiveView, PlainView, QuietView, view
+from gpubench.render.running import LiveProgress, clock, finished_line, group_line, write_progress
+
+OK = row_with(status="ok", epoch_time_s=3.214, gpu_mem_mib=2435.0)
+FAILED = row_with(status="failed", reason="\x1b[31mkilled\x1b[0m by signal 9\nmore")
+
+FULL = LiveProgress(
+    done=2, total=12, trial_label="batch_size=64 strategy=ddp", epoch=2, epochs=3, step=80, steps=160,
+    gpu_mem_mib=2435, gpu_util_pct=97, cpu_util_pct=61, elapsed_s=72, left_s=270,
+)  # fmt: skip
+
+
+def terminal(width=80):
+    return Console(file=io.StringIO(), force_terminal=True, width=width, height=20, _environ={})
+
+
+def test_the_frame_says_all_there_is_to_know():
+    assert write_progress(FULL, 80).plain.splitlines() == [
+        "[3/12] batch_size=64 strategy=ddp",
+        "  epoch 2/3  " + "━" * 20 + "─" * 20 + "  step 80/160",
+        "  GPU 2,435 MiB  GPU 97 %  CPU 61 %  ~4:30 left  1:12 elapsed",
+    ]
+
+
+def test_the_frame_fits_every_width():
+    long = LiveProgress(
+        done=0, total=1000, trial_label="x" * 200, epoch=1, epochs=3, step=0, steps=9, note="n" * 90
+    )
+    for progress in (FULL, long):
+        for width in (10, 20, 40, 80, 200):
+            lines = write_progress(progress, width).plain.splitlines()
+            assert len(lines) == 3
+            assert max(map(len, lines)) <= width
+
+
+def test_what_is_not_known_is_left_out():
+    early = LiveProgress(done=0, total=3, trial_label="batch_size=16", note="starting")
+    assert write_progress(early, 80).plain.splitlines() == [
+        "[1/3] batch_size=16",
+        "  starting",
+        "  0:00 elapsed",
+    ]
+
+
+def test_a_finished_line():
+    assert finished_line(3, 12, "batch_size=64 strategy=ddp", OK) == (
+        "[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB"
+    )
+    reached = row_with(status="ok", epoch_time_s=3.214, top1_pct=60.94, until_top1=60.0)
+    assert finished_line(1, 2, "b", reached) == "[1/2] b  ok  epoch 3.21 s  top-1 60.9 of 60 %"
+    assert finished_line(1, 2, "b", changed(reached, until_top1=None)) == "[1/2] b  ok  epoch 3.21 s"
+    assert finished_line(1, 2, "b", row_with(status="oom")) == "[1/2] b  out of memory"
+    assert finished_line(1, 2, "b", FAILED) == "[1/2] b  failed  killed by signal 9"
+
+
+def test_a_path_is_never_broken_over_lines_so_that_it_can_be_copied():
+    log = "/scratch/some one/results/mobilenet_v2-batch-size/logs/3a/t3aefa8e8b477-1.log"
+    folder = "/scratch/results/mobilenet_v2-batch-size-of-an-unusually-long-name"
+    for width in (20, 40, 80):
+        console = terminal(width)
+        with LiveView(console) as live:
+            live.update(FULL)
+            live.finished(1, 2, "b=8", changed(FAILED, log=log))
+            live.finished_group(2, 2, "g", [changed(FAILED, job="1 of 2", log=log)])
+            live.say(f"the reasons are below gpubench table {folder}; and so on, and so forth")
+        lines = [ANSI.sub("", line) for line in console.file.getvalue().splitlines()]
+        assert lines.count(f"  log: {log}") == 2
+        assert sum(folder in line for line in lines) == 1
+        words = [line for line in lines if log not in line and folder not in line]
+        assert max(map(len, words)) <= width, "all else is wrapped at spaces"
+
+
+def test_the_live_view_keeps_finished_lines_and_gives_the_terminal_back():
+    console = terminal()
+    threads = threading.active_count()
+    with LiveView(console) as live:
+        live.started(3, 12, "batch_size=64")
+        live.update(FULL)
+        assert threading.active_count() == threads
+        live.finished(3, 12, "batch_size=64", OK)
+    written = console.file.getvalue()
+    assert "[3/12] batch_size=64  ok  epoch 3.21 s  2,435 MiB" in written
+    assert "━━━" in written
+    assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")  # the cursor is back
+    live.close()
+    assert console.file.getvalue() == written
+
+
+def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
+    console = Console(file=io.StringIO(), force_terminal=False)
+    with view(console) as plain:
+        plain.say("2 trials")
+        plain.started(1, 2, "batch_size=64")
+        for _ in range(5):
+            plain.update(FULL)
+        plain.finished(1, 2, "batch_size=64", OK)
+        plain.finished(2, 2, "batch_size=128", FAILED)
+    assert console.file.getvalue() == (
+        "2 trials\n"
+        "[1/2] batch_size=64  started\n"
+        "[1/2] batch_size=64  ok  epoch 3.21 s  2,435 MiB\n"
+        "[2/2] batch_size=128  failed  killed by signal 9\n"
+    )
+
+
+def test_on_the_way_to_an_accuracy_the_frame_shows_how_far_it_is():
+    on_the_way = dataclasses.replace(FULL, evaluated=1, top1_pct=34.14, top1_target=60.0, note="evaluating")
+    bar = write_progress(on_the_way, 80).plain.splitlines()[1]
+    assert bar.endswith("  step 80/160  top-1 34.1 of 60 %  evaluating")
+    assert "top-1" not in write_progress(dataclasses.replace(FULL, top1_target=60.0), 80).plain, (
+        "none is known yet"
+    )
+
+
+def test_without_a_terminal_each_accuracy_is_a_line_once():
+    console = Console(file=io.StringIO(), force_terminal=False)
+    with view(console) as plain:
+        for done, evaluated, top1 in (
+            (0, 0, None),
+            (0, 1, 9.5),
+            (0, 1, 9.5),
+            (0, 3, 34.14),
+            (1, 0, None),
+            (1, 3, 40.0),
+        ):
+            plain.update(
+                LiveProgress(
+                    done=done,
+                    total=2,
+                    trial_label="b",
+                    epochs=50,
+                    evaluated=evaluated,
+                    top1_pct=top1,
+                    top1_target=60.0,
+                )
+            )
+    assert console.file.getvalue() == (
+        "[1/2] b  epoch 1/50  top-1 9.5 of 60 %\n"
+        "[1/2] b  epoch 3/50  top-1 34.1 of 60 %\n"
+        "[2/2] b  epoch 3/50  top-1 40.0 of 60 %\n"
+    )
+
+
+def test_the_view_suits_the_console():
+    assert isinstance(view(terminal()), LiveView)
+    assert isinstance(view(Console(file=io.StringIO())), PlainView)
+    assert isinstance(
+        view(Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "dumb"})), PlainView
+    )
+    quiet = view(terminal(), quiet=True)
+    assert type(quiet) is QuietView
+
+
+def test_clock():
+    assert [clock(s) for s in (0, 7.4, 270, 3870)] == ["0:00", "0:07", "4:30", "1:04:30"]
+
+
+def jobs(*statuses, reason="no room\nmore"):
+    times = {"epoch_time_s": 2.614, "slowdown": 2.0, "overlap_gain": 0.25}
+    return [
+        row_with(
+            status=status,
+            job=f"{n} of {len(statuses)}",
+            **(times if status == "ok" else {"reason": reason}),
+        )
+        for n, status in enumerate(statuses, 1)
+    ]
+
+
+def test_a_finished_group_is_one_line():
+    assert group_line(4, 6, "3 copies batch_size=16", jobs("ok", "ok", "ok")) == (
+        "[4/6] 3 copies batch_size=16  ok  2.61 s, 2.61 s, 2.61 s (2.00, 2.00 and 2.00 times alone): "
+        "some overlap (gain 0.25)"
+    )
+    bare = [row_with(status="ok", job="1 of 2", epoch_time_s=1.0), row_with(status="ok", job="2 of 2")]
+    assert group_line(1, 1, "g", bare) == "[1/1] g  ok  1.00 s"
+
+
+def test_jobs_that_lose_by_running_together_are_told_to_while_the_sweep_runs():
+    lost = [changed(one, overlap_gain=-0.82) for one in jobs("ok", "ok")]
+    assert group_line(1, 1, "g", lost).endswith(": no overlap (gain −0.82)")
+
+
+def test_a_group_that_ended_badly_names_the_first_cause():
+    assert group_line(4, 6, "g", jobs("skipped", "oom", "skipped")) == (
+        "[4/6] g  out of memory  job 2 of 3: no room"
+    )
+    assert group_line(1, 1, "g", jobs("ok", "failed")) == "[1/1] g  failed  job 2 of 2: no room"
+    assert group_line(1, 1, "g", jobs("skipped", "skipped", reason="too big")) == "[1/1] g  skipped  too big"
+
+
+def test_every_view_tells_of_a_finished_group_in_its_way():
+    console = Console(file=io.StringIO(), force_terminal=False)
+    for one in (QuietView(), PlainView(console)):
+        one.finished_group(1, 2, "g", jobs("skipped", "oom"))
+    assert console.file.getvalue() == "[1/2] g  out of memory  job 2 of 2: no room\n"
+    live = terminal()
+    with LiveView(live) as shown:
+        shown.started(1, 2, "g")
+        shown.finished_group(1, 2, "g", jobs("ok", "ok"))
+    assert "[1/2] g  ok  2.61 s, 2.61 s" in live.file.getvalue()

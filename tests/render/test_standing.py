@@ -1,0 +1,295 @@
+"""The table that stands on a terminal while a sweep goes on, in whatever room there is, and the line after a round."""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+from typing import Any
+
+import pytest
+import reports
+from rich.console import Console
+from screen import Screen
+from whole_rows import row_with
+
+from gpubench.core.report import Cell, Report, ReportRow, RowGroup
+from gpubench.plan.outlook import Left
+from gpubench.plan.rounds import ONE, Rounds
+from gpubench.render.live import LiveView, PlainView, QuietView, Standing, lay_out_standing, view
+from gpubench.render.running import LiveProgress, draw_rounds, round_line
+from gpubench.render.words import write_leader
+
+FIVE = Rounds(number=5)
+SIZES = (16, 32, 64, 128)
+
+
+def report(*rates: float | None, **changes: Any) -> Report:
+    """Batch sizes of which the first were measured; all others are one line, as a table has them."""
+    known = [
+        ReportRow(
+            labels=(n,),
+            cells=(
+                Cell(value=size),
+                Cell(value=rate, bar=rate / 400),
+                Cell(value=512 / rate, low=1.0, high=1.1 ** (4 - 2 * n)),
+            ),
+        )
+        for n, (size, rate) in enumerate(zip(SIZES, rates, strict=False))
+        if rate
+    ]
+    left = tuple(range(len(known), len(SIZES)))
+    pending = ReportRow(
+        labels=left,
+        cells=(Cell(value=SIZES[len(known)]), Cell(value=None), Cell(value=None)) if left else (),
+        status="missing",
+        skipped=tuple(SIZES[n] for n in left[1:]),
+    )
+    names = ("batch_size", "images_per_s", "epoch_time_s")
+    whole = Report(
+        name="sizes",
+        question="",
+        facts=reports.make_facts(processes=(1, 2) if known else (0, 0)),
+        columns=tuple(map(reports.make_column, names)),
+        groups=(RowGroup(head={}, rows=(*known, *[pending] * bool(left))),),
+        findings=(),
+        warnings=(),
+        labels={n: {"batch_size": size} for n, size in enumerate(SIZES)},
+        figures={n: {"images_per_s": rate} for n, rate in enumerate((*rates, *[None] * len(left)))},
+        axis="batch_size",
+    )
+    return dataclasses.replace(whole, **changes)
+
+
+ROWS = {f"t{size}": n for n, size in enumerate(SIZES)}
+AT_FIRST, TWO = Standing(report(), ROWS), Standing(report(100.0, 200.0), ROWS)
+
+
+def lines(
+    standing: Standing, running: str = "", width: int = 80, height: int = 20, part: float = 0.0
+) -> list[str]:
+    table = lay_out_standing(standing, running, width, height)
+    return [] if table is None else [line.plain for line in table.show(part)]
+
+
+def test_the_final_table_stands_from_the_start_with_a_line_a_row() -> None:
+    assert lines(AT_FIRST) == [
+        "batch  images/s  epoch s",
+        "────────────────────────",
+        *("   16", "   32", "   64", "  128"),
+    ]
+
+
+def test_rows_that_are_left_are_grey_and_the_running_one_has_its_own_bar() -> None:
+    assert lines(TWO, "t64", part=0.25) == [
+        "batch  images/s                      epoch s",
+        "────────────────────────────────────────────",
+        "   16       100  ████              5.12 ±21%",
+        "   32       200  ████████          2.56 ±10%",
+        "   64            ████",
+        "  128",
+        "so far: 32 leads",
+    ]
+    table = lay_out_standing(TWO, "t64", 80, 20)
+    assert table is not None
+    styles = [str(line.style) for line in table.show(0.5)[2:6]]
+    assert styles == ["", "", "", "dim"]
+    assert {span.style for span in table.show(0.5)[4].spans if span.style} == {"green"}
+
+
+def test_a_row_that_is_measured_again_keeps_its_figures_beside_its_bar() -> None:
+    assert lines(TWO, "t16", part=1.0)[2] == "   16       100  ████████████████  5.12 ±21%"
+
+
+def test_while_a_trial_is_measured_only_its_own_line_is_anew() -> None:
+    table = lay_out_standing(TWO, "t64", 80, 20)
+    assert table is not None
+    before, after = list(table.show(0.1)), list(table.show(0.6))
+    assert [one is other for one, other in zip(before, after, strict=True)] == [True] * 4 + [False] + [
+        True
+    ] * 2
+
+
+@pytest.mark.parametrize("width", [10, 24, 40, 60, 80, 120])
+@pytest.mark.parametrize("height", [0, 3, 5, 6, 8, 20])
+def test_it_fits_every_terminal(width: int, height: int) -> None:
+    for running in ("", "t16", "t128"):
+        found = lines(TWO, running, width, height)
+        assert len(found) <= height
+        assert all(len(line) <= max(24, width) for line in found), "what is wider is cut by the area"
+
+
+def test_where_it_is_low_the_rows_around_the_running_one_stay_and_the_others_are_counted() -> None:
+    assert [line.split()[0] for line in lines(TWO, "t128", height=6)] == [
+        "batch",
+        "─" * 42,
+        "64",
+        "128",
+        "2",
+        "so",
+    ]
+    assert lines(TWO, "t16", height=6)[2:5] == [
+        "   16       100                    5.12 ±21%",
+        "   32       200  ████████          2.56 ±10%",
+        "2 rows not shown",
+    ]
+    assert lines(TWO, height=5) == [], "less than two rows are no table"
+
+
+def test_what_leads_is_the_choice_else_the_fastest_of_several() -> None:
+    assert write_leader(report()) == ""
+    assert write_leader(report(100.0)) == "", "of one row nothing leads"
+    assert write_leader(report(100.0, 200.0, 150.0)) == "so far: 32 leads"
+    assert write_leader(reports.batch_sizes()) == "so far: batch 128 on 2 GPUs (ddp) leads", (
+        "and not the fastest, 256"
+    )
+    assert write_leader(reports.target()).startswith("so far: ")
+    assert write_leader(reports.pairs()) == "so far: mobilenet_v2 16 & resnet50 64 leads"
+
+
+def test_a_round_ends_with_what_leads_the_widest_interval_and_what_is_left() -> None:
+    assert round_line(2, FIVE, TWO.report, Left(seconds=200)) == (
+        "round 2 of 5: 32 leads; widest interval ±21 % (batch 16); about 3 min left"
+    )
+    assert (
+        round_line(5, FIVE, report(100.0), Left(seconds=0))
+        == "round 5 of 5: widest interval ±21 % (batch 16)"
+    )
+    assert round_line(1, FIVE, report(), Left(seconds=0)) == "round 1 of 5: no row has a time"
+    several = reports.make_facts(processes=(2, 2))
+    bare = dataclasses.replace(report(), facts=several)
+    assert round_line(5, FIVE, bare, Left(seconds=0)) == "round 5 of 5", "nothing is known of it"
+    answered = dataclasses.replace(reports.sharing(), facts=several, columns=())
+    assert len(round_line(5, FIVE, answered, Left(seconds=0))) > len("round 5 of 5: "), "its answer"
+    single = reports.one_process()
+    assert "; each row is of one process" in round_line(1, FIVE, single, Left(seconds=0))
+
+
+def bar(number: int, rounds: Rounds, done: int, total: int, width: int = 80) -> str:
+    return draw_rounds(number, rounds, done, total, width).plain
+
+
+def test_a_bar_for_each_round() -> None:
+    assert bar(2, FIVE, 3, 6) == "round 2 of 5  ━━━━━━━ ━━━──── ─────── ─────── ───────  3 of 6 done"
+    assert bar(7, Rounds(within_pct=2.0), 1, 4) == "round 7  " + "━" * 10 + "─" * 30 + "  1 of 4 done"
+    assert bar(2, Rounds(number=30), 1, 2) == "round 2 of 30  " + "━" * 20 + "─" * 20 + "  1 of 2 done"
+    assert bar(2, FIVE, 3, 6, width=30) == "round 2 of 5  3 of 6 done"
+    assert all(len(bar(2, FIVE, 3, 6, width=width)) <= width for width in range(1, 100))
+
+
+PROGRESS = LiveProgress(
+    done=2, total=5, trial_label="batch_size=64", trial_id="t64", epoch=1, epochs=1, step=80, steps=160, elapsed_s=72,
+    left_s=270,
+)  # fmt: skip
+
+
+class Shown:
+    """A live view on a screen."""
+
+    def __init__(self, width: int = 80, height: int = 24, *, tables: bool = True) -> None:
+        self.file = io.StringIO()
+        self.console = Console(
+            file=self.file, force_terminal=True, width=width, height=height, color_system=None, _environ={}
+        )
+        self.view = LiveView(self.console, tables=tables)
+        self.screen = Screen(width, height)
+        self._read = 0
+
+    @property
+    def lines(self) -> list[str]:
+        self.screen.feed(self.file.getvalue()[self._read :])
+        self._read = len(self.file.getvalue())
+        return self.screen.lines
+
+
+def test_the_table_stands_above_the_trial_and_goes_in_the_end() -> None:
+    seen = Shown()
+    seen.view.say("before")
+    seen.view.began_round(2, FIVE)
+    seen.view.stands(lambda: TWO, at_once=True)
+    seen.view.update(PROGRESS)
+    found = seen.lines
+    assert found[0] == "before"
+    assert found[1:8] == lines(TWO, "t64", part=0.5)
+    assert found[8:10] == ["", bar(2, FIVE, 2, 5)]
+    assert found[10] == "[3/5] batch_size=64"
+    assert found[-1] == "  ~4:30 left  1:12 elapsed"
+    seen.view.update(dataclasses.replace(PROGRESS, step=160))
+    assert seen.lines[5] == "   64            ████████████████"
+    seen.view.close()
+    assert seen.lines == ["before"]
+
+
+def test_what_the_table_says_is_no_line_of_its_own_and_what_went_wrong_is() -> None:
+    seen = Shown()
+    ok, failed = row_with(status="ok", epoch_time_s=1.0), row_with(status="failed", reason="why")
+    seen.view.update(PROGRESS)
+    seen.view.finished(1, 5, "before there is a table", ok)
+    seen.view.stands(lambda: TWO, at_once=True)
+    seen.view.update(PROGRESS)
+    seen.view.finished(1, 5, "again", ok)
+    seen.view.finished(2, 5, "other", failed)
+    seen.view.ended_round("round 2 of 5: so sure")
+    seen.view.close()
+    assert seen.lines == [
+        "[1/5] before there is a table  ok  epoch 1.00 s",
+        "[2/5] other  failed  why",
+        "round 2 of 5: so sure",
+    ]
+
+
+def test_where_no_table_fits_each_trial_is_a_line() -> None:
+    seen = Shown(height=8)
+    seen.view.stands(lambda: TWO, at_once=True)
+    seen.view.began_round(2, FIVE)
+    seen.view.update(PROGRESS)
+    seen.view.finished(1, 5, "again", row_with(status="ok", epoch_time_s=1.0))
+    assert seen.lines[0] == "[1/5] again  ok  epoch 1.00 s"
+    assert len(seen.screen.seen) <= 8
+
+
+def test_a_table_is_made_no_sooner_than_twenty_times_as_long_as_the_last_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, made = [100.0], []
+    monkeypatch.setattr("gpubench.render.live.time.monotonic", lambda: now[0])
+
+    def make() -> Standing:
+        made.append(now[0])
+        now[0] += 1.0
+        return TWO
+
+    seen = Shown()
+    for at, at_once in ((100.0, False), (120.0, False), (121.0, False), (125.0, True)):
+        now[0] = at
+        seen.view.stands(make, at_once=at_once)
+    assert made == [100.0, 121.0, 125.0]
+
+
+def test_a_certainty_or_a_budget_is_what_the_remaining_time_is_to() -> None:
+    seen = Shown()
+    seen.view.update(
+        LiveProgress(
+            done=0, total=1, trial_label="b", left_s=90, until="to ± 2 %", at_least=True, elapsed_s=5
+        )
+    )
+    assert seen.lines[-1] == "  at least 1:30 left to ± 2 %  0:05 elapsed"
+
+
+def test_nobody_makes_a_table_for_a_view_that_shows_none() -> None:
+    def never() -> Standing:
+        raise AssertionError("a table was made")
+
+    plain = Console(file=io.StringIO())
+    for one in (QuietView(), PlainView(plain), Shown(tables=False).view):
+        one.began_round(1, FIVE)
+        one.stands(never, at_once=True)
+
+
+def test_without_a_terminal_a_round_is_a_line_before_and_one_after() -> None:
+    for tables, said in ((True, "round 2 of 5\nround 2 of 5: so sure\n"), (False, "round 2 of 5\n")):
+        console = Console(file=io.StringIO(), force_terminal=False)
+        plain = view(console, tables=tables)
+        plain.began_round(1, ONE)
+        plain.began_round(2, FIVE)
+        plain.ended_round("round 2 of 5: so sure")
+        assert console.file.getvalue() == said  # type: ignore[attr-defined]

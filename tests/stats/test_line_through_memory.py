@@ -1,0 +1,73 @@
+"""The line through memory over the batch size, its doubt, and where it reaches a GPU's memory."""
+
+import csv
+
+import committed
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpubench.stats.memory_line import fit_largest, fit_line
+
+LOG = committed.HOME / "titan-xp-2021" / "trials.csv"
+WORKED = [(100.0, 1100.0), (200.0, 1950.0), (300.0, 3150.0), (400.0, 4000.0)]
+"""By hand: means 250 and 2,550; sums of squares 50,000 and 495,000, so 9.9 MiB an image and 75 MiB at none; off the
+line by 35, −105, 105 and −35, so a standard deviation of √(24,500 / 2)."""
+
+
+def test_a_line_worked_by_hand():
+    found = fit_line(WORKED)
+    assert found is not None
+    assert (found.slope, found.at(0), found.error) == pytest.approx((9.9, 75.0, (24_500 / 2) ** 0.5))
+    # Student's t of 97.5 % with two degrees of freedom is 4.3027; 1 + 1 / 4 + 250² / 50,000 = 2.5.
+    assert found.half_width(500) == pytest.approx(4.3027 * (24_500 / 2 * 2.5) ** 0.5, rel=1e-4)
+
+
+def test_the_published_line_from_16_to_256_and_what_was_logged_at_512():
+    committed.folder("titan-xp-2021")
+    with LOG.open() as file:
+        logged = {
+            int(one["batch_size"]): float(one["gpu_mem_mib"])
+            for one in csv.DictReader(file)
+            if one["experiment"] == "resnet34-4gpu"
+        }
+    found = fit_largest([(batch, mib) for batch, mib in logged.items() if batch <= 256])
+    assert found is not None
+    assert found.count == 5
+    assert f"{found.at(512):,.0f}" == "10,085"
+    assert logged[512] == 9_905
+    assert abs(logged[512] - found.at(512)) <= found.half_width(512)
+
+
+points = st.lists(
+    st.tuples(st.integers(1, 4096), st.floats(100, 1e5)), min_size=3, max_size=8, unique_by=lambda one: one[0]
+)
+
+
+@given(points, st.floats(1, 2e5))
+def test_the_ends_are_where_the_prediction_interval_reaches_the_room(found, room):
+    fitted = fit_line(found)
+    reached = fitted.reaches(room)
+    if reached is None:
+        return
+    value, low, high = reached
+    scale = max(room, *(mib for _, mib in found))
+    assert low <= value <= high
+    assert fitted.at(value) == pytest.approx(room, abs=1e-6 * scale)
+    if high < 1e6 and low > -1e6:
+        assert fitted.at(low) + fitted.half_width(low) == pytest.approx(room, abs=1e-3 * scale)
+        assert fitted.at(high) - fitted.half_width(high) == pytest.approx(room, abs=1e-3 * scale)
+
+
+def test_the_interval_holds_the_next_trial_in_95_of_100_cases():
+    draw = np.random.default_rng(13)
+    sizes = np.array([16.0, 32, 64, 128, 256])
+    held = 0
+    for _ in range(1000):
+        mib = 1000 + 20 * sizes + draw.normal(0, 60, 5)
+        _, low, high = fit_line(list(zip(sizes, mib, strict=True))).reaches(
+            1000 + 20 * 512 + draw.normal(0, 60)
+        )
+        held += low <= 512 <= high
+    assert 930 <= held <= 970
