@@ -91,9 +91,10 @@ def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ())
 
 def choose_columns(summary: pd.DataFrame, question: str, *, has_all: bool = False) -> tuple[str, ...]:
     """The columns of figures, or with `has_all` every one that table.csv has; those that are empty in all rows are
-    left out."""
+    left out. Where all are, the first stays: in it stands how each row ended."""
     names = tuple(dict.fromkeys(EVERY)) if has_all else COLUMNS[question]
-    return tuple(name for name in names if summary[SOURCES.get(name, name)].notna().any())
+    filled = tuple(name for name in names if summary[SOURCES.get(name, name)].notna().any())
+    return filled or COLUMNS[question][:1]
 
 
 def pick_lines(groups: Sequence[RowGroup], order: Sequence[int], *, is_sorted: bool) -> tuple[RowGroup, ...]:
