@@ -29,7 +29,7 @@ OTHERS: Mapping[str, str] = {
 NOTES: Mapping[str, str] = {
     "another-allowance": "would have {wanted} {field}, had {value} alone",
     "model-file": "whether the model's file has changed is not known",
-    "doubts": "the row alone has doubts ({codes})",
+    "doubts": "the row alone has warnings ({codes})",
     "cpu-load": "CPU seconds are worked out from the load of all CPUs",
     "not-measured": "{job} was not measured alone",
     "nearest": "{job} was not measured alone; the nearest row has {fields}",

@@ -363,7 +363,8 @@ def describe_ending(report: Report, row: ReportRow) -> str:
     if reason:
         text += f": {clean(reason, 200).rstrip('.')}"
     if row.skipped:
-        text += f"; {join_words(format_axis(value) for value in row.skipped)} skipped"
+        others = join_words(format_axis(value) for value in row.skipped)
+        text += f"; {others} {'skipped' if row.status in ('oom', 'skipped') else 'neither'}"
     return text
 
 
@@ -387,7 +388,7 @@ def describe_facts(report: Report) -> list[str]:
     else:
         few, many = facts.processes
         span = f"{few} to " if few != many else ""
-        parts.append(f"{span}{count_things(many, 'process')} a row")
+        parts += [f"{span}{count_things(many, 'process')} a row"] if many else []
     parts += [
         name_value(field, value)
         for field, value in facts.fixed.items()
