@@ -329,7 +329,7 @@ def _compare_with_alone(rows: Rows, members: Members, runs: Runs) -> None:
     order = np.argsort(together, kind="stable")
     begins = np.searchsorted(together[order], [several, several + 1])
     for begin, end in begins.T:
-        _fill_gain(rows, order[begin:end])
+        _fill_overlap_gain(rows, order[begin:end])
     rows.columns["sharing"] = sharing_word(pd.Series(rows.figure("overlap_gain"))).to_numpy()
 
 
@@ -350,7 +350,7 @@ def _find_alone(rows: Rows, members: Members, runs: Runs) -> None:
     rows.labels["alone"] = np.where(least == most, most, -1)
 
 
-def _fill_gain(rows: Rows, jobs: Places) -> None:
+def _fill_overlap_gain(rows: Rows, jobs: Places) -> None:
     """Fills the overlap gain of a group from the slowdowns of its jobs, with its interval over processes.
 
     Where not all of its jobs are there, or have a slowdown, it stays the median of the runs that had one.

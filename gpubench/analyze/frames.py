@@ -67,7 +67,7 @@ FIGURES: tuple[Column, ...] = tuple(
 EVERY_ROUND = frozenset(column.name for column in FIGURES if column.every_round)
 GEOMETRIC = frozenset({"epoch_time_s", "solo_epoch_time_s"})
 """Times, about whose geometric mean their interval lies."""
-NEEDED_FROM_ALL = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_top1_j"})
+NEEDS_ALL_PROCESSES = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_top1_j"})
 """Known only where every process has it: the median of the lucky ones alone would flatter."""
 
 
@@ -184,7 +184,7 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     """A line a configuration, labelled from 0 in order of first appearance, with what its processes tell together.
 
     `runs`: of one table. Times are geometric means over the processes that ended ok, other figures medians (GEOMETRIC,
-    NEEDED_FROM_ALL and `_together` name the rules); where only one did, they are its own. What compares rows
+    NEEDS_ALL_PROCESSES and `_together` name the rules); where only one did, they are its own. What compares rows
     comes later.
     """
     order = number_configurations(runs)
@@ -259,7 +259,7 @@ def _together(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> p
     together = groups.median()
     for name in GEOMETRIC.intersection(numbers):
         together[name] = np.exp(np.log(values[name]).groupby(number).mean())
-    for name in NEEDED_FROM_ALL.intersection(numbers):
+    for name in NEEDS_ALL_PROCESSES.intersection(numbers):
         together[name] = together[name].where(groups[name].count() == groups.size())
     for name in forms.keys() - set(numbers):
         members = pool[name].groupby(number)

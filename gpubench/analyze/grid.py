@@ -143,7 +143,7 @@ def build_groups(
     `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line. `is_touching`:
     whether the warning of a code weakens a figure that is shown.
     """
-    words = collect_words(findings)
+    words = collect_certainty(findings)
     answers = {finding.choice.row for finding in findings if finding.choice}
     largest = {
         name: float(summary[name].max()) for name in columns if name in BARS and summary[name].notna().any()
@@ -159,7 +159,7 @@ def build_groups(
         lines: list[ReportRow] = []
         for label, row in list_rows(members):
             reason = row.get("reason")
-            if layout.axis and lines and is_continued(lines[-1], row):
+            if layout.axis and lines and joins_line_before(lines[-1], row):
                 last = lines[-1]
                 lines[-1] = ReportRow(
                     labels=(*last.labels, label),
@@ -191,7 +191,7 @@ def build_groups(
     return tuple(groups)
 
 
-def is_continued(last: ReportRow, row: Mapping[str, Any]) -> bool:
+def joins_line_before(last: ReportRow, row: Mapping[str, Any]) -> bool:
     """Whether a row that did not run belongs to the line before it: skipped because that ran out of memory, or for
     the same reason."""
     if row["status"] == "missing":
@@ -227,7 +227,7 @@ def build_cell(row: Mapping[str, Any], name: str, word: Word | None, largest: fl
     )
 
 
-def collect_words(findings: Sequence[Finding]) -> dict[tuple[str, int], Word]:
+def collect_certainty(findings: Sequence[Finding]) -> dict[tuple[str, int], Word]:
     """How sure comparisons in cells are: of speed-ups, and of one way against another."""
     words: dict[tuple[str, int], Word] = {}
     for finding in findings:

@@ -44,7 +44,7 @@ QUESTIONS: Mapping[str, Question] = {
 }
 
 
-FIRST_WAYS = ("variant", "precision", "execution", "optimizer")
+WAYS_ANSWERED_FIRST = ("variant", "precision", "execution", "optimizer")
 """Where one of these varies, that is what the plan asks; other ways of working are told after what they serve."""
 
 
@@ -63,7 +63,8 @@ def answer_table(rows: TableRows) -> list[Finding]:
         # Its speed-ups are those of more devices.
         findings = [finding for finding in findings if not isinstance(finding, DevicesFinding)]
     return sorted(
-        findings, key=lambda finding: isinstance(finding, VersusFinding) and finding.field not in FIRST_WAYS
+        findings,
+        key=lambda finding: isinstance(finding, VersusFinding) and finding.field not in WAYS_ANSWERED_FIRST,
     )
 
 

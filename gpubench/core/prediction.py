@@ -13,7 +13,7 @@ NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
 """Overlap gains up to which jobs run as if one after the other, and from which on they lose nothing."""
 
 
-def find_overlap(gain: float) -> str:
+def classify_overlap(gain: float) -> str:
     """none, some or full: the overlap that a gain tells of, whatever its scatter."""
     return "none" if gain <= NO_OVERLAP else "full" if gain >= FULL_OVERLAP else "some"
 
@@ -85,7 +85,7 @@ class PredictedGroup:
     @property
     def overlap(self) -> str:
         """none, some or full."""
-        return find_overlap(self.overlap_gain)
+        return classify_overlap(self.overlap_gain)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpubench.core.prediction import PredictedGroup, find_overlap, find_overlap_gain
+from gpubench.core.prediction import PredictedGroup, classify_overlap, find_overlap_gain
 from gpubench.plan.resolve import Resolved
 from gpubench.record.resources import find_resources, list_full, name_full, write_not_full
 from gpubench.results.rows import row_of
@@ -121,7 +121,7 @@ def compare(
     if gain is not None and len(rows_alone) == len(jobs):
         resources = find_resources(rows_alone, together, gpu_mib)
         facts["resources"] = [resource.as_dict() for resource in resources]
-        shared["sharing"] = find_overlap(gain)
+        shared["sharing"] = classify_overlap(gain)
         shared["full_together"] = name_full(list_full(resources))
         nothing_full = write_not_full(resources)
     made = group_prediction.prediction

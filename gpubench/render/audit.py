@@ -107,7 +107,7 @@ SENTENCES: Mapping[str, str] = {
     "dp-inferred": "{models} on several GPUs ran under dp alone, as far as the log tells",
     "no-single": "{table}: on several devices, none of the same work on one device for {rows} (--gpus 1,… or --ranks "
     "1,…)",
-    "doubts": "of rows that are compared, doubts in {rows}, the worst {worst} ({table}: {row})",
+    "doubts": "of rows that are compared, warnings in {rows}, the worst {worst} ({table}: {row})",
     "unplanned": "what was planned is not on record for {tables}",
     "all-shown": "all that was planned is shown ({trials} trials, {oom} out of memory, {skipped} skipped), with "
     "baselines and under the same versions",

@@ -14,7 +14,7 @@ from gpubench.render import words
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow, Tone
 from gpubench.render.json import convert
 from gpubench.render.markdown import escape, write_tables
-from gpubench.render.terminal import ASCII, HANG, WARNED, WIDEST, WIDTH, fold, set_grid
+from gpubench.render.terminal import HANG, TO_ASCII, WARNED, WIDEST, WIDTH, fold, set_grid
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +37,7 @@ def show(comparison: Comparison, console: Console, *, sort: str | None = None) -
 def write_text(comparison: Comparison, *, sort: str | None = None) -> str:
     """A comparison as plain ASCII text (but for names that somebody else gave), ending in a newline."""
     lines = _set_lines(comparison, sort, WIDTH, is_rich=False)
-    return "".join(f"{line.plain.translate(ASCII).rstrip()}\n" for line in lines)
+    return "".join(f"{line.plain.translate(TO_ASCII).rstrip()}\n" for line in lines)
 
 
 def _set_lines(comparison: Comparison, sort: str | None, width: int, *, is_rich: bool) -> list[Text]:
@@ -127,7 +127,7 @@ def lay_out_changes(comparison: Comparison, sort: str | None = None) -> Grid:
         texts = (words.name_compared(comparison, trial.b), a, b)
         cells = (*map(GridCell, texts), GridCell(answer, tone=_find_tone(change)), GridCell(size))
         is_warned = any(comparison.rows[row].is_warned for row in (trial.a, trial.b))
-        groups.setdefault(words.title_change(change), []).append(GridRow(cells, is_warned=is_warned))
+        groups.setdefault(words.title_figure(change), []).append(GridRow(cells, is_warned=is_warned))
     return Grid(
         ("",) * len(words.CHANGE_HEADINGS),
         words.CHANGE_HEADINGS,

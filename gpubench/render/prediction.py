@@ -10,7 +10,7 @@ from gpubench.basics.words import machine_name
 from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, Predictions
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.markdown import escape, write_tables
-from gpubench.render.terminal import ASCII, WIDTH, fold, set_grid
+from gpubench.render.terminal import TO_ASCII, WIDTH, fold, set_grid
 from gpubench.render.words import STATUSES, UNKNOWN, count_things, format_number, join_words
 from gpubench.schema.cell import cell
 
@@ -29,7 +29,7 @@ OTHERS: Mapping[str, str] = {
 NOTES: Mapping[str, str] = {
     "another-allowance": "would have {wanted} {field}, had {value} alone",
     "model-file": "whether the model's file has changed is not known",
-    "doubts": "the row alone has doubts ({codes})",
+    "doubts": "the row alone has warnings ({codes})",
     "cpu-load": "CPU seconds are worked out from the load of all CPUs",
     "not-measured": "{job} was not measured alone",
     "nearest": "{job} was not measured alone; the nearest row has {fields}",
@@ -61,7 +61,7 @@ def write_text(
         else:
             lines += [*(line.plain for line in set_grid(lay_out_jobs(group), width, is_rich)), ""]
             lines += [part for sentence in describe_group(group) for part in fold(sentence, width)]
-    return "".join(f"{(line if is_rich else line.translate(ASCII)).rstrip()}\n" for line in lines)
+    return "".join(f"{(line if is_rich else line.translate(TO_ASCII)).rstrip()}\n" for line in lines)
 
 
 def write_markdown(predictions: Predictions, *, command: str = "gpubench sweep") -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpubench.basics.encodable import encodable
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import LOGGED, WORDS, clean, listed
-from gpubench.core.prediction import find_overlap
+from gpubench.core.prediction import classify_overlap
 from gpubench.core.report import Report
 from gpubench.plan.max_batch import are_tries
 from gpubench.plan.outlook import Left, place
@@ -222,7 +222,7 @@ def _write_times(rows: Sequence[Row]) -> str:
     if len(slowdowns) == len(rows):
         text += f" ({listed([format_number(value, 2) for value in slowdowns])} times alone)"
     if gain is not None:
-        text += f": {OVERLAPS[find_overlap(gain)].lower()} (gain {format_number(gain, 2)})"
+        text += f": {OVERLAPS[classify_overlap(gain)].lower()} (gain {format_number(gain, 2)})"
     return text
 
 

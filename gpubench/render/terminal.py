@@ -36,7 +36,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 ANSWER, WARNED, NO_FIGURES = "◀", "!", "×"
 TONES = {"plain": "", "better": "green", "worse": "red", "running": "green"}
 CUT = words.Sentence("note", words.CUT, 0)
-ASCII = str.maketrans(
+TO_ASCII = str.maketrans(
     {
         "−": "-", "–": "-", "×": "x", "±": "+-", "≥": ">=", "≤": "<=", "·": "-", "…": "...", "◀": "<", "→": "->",
         "─": "-", "°": " ", "∞": "inf", "\u00a0": " ",
@@ -78,7 +78,7 @@ def _set(report: Report, width: int, is_rich: bool, is_why: bool) -> list[Text]:
     """All lines of a report."""
 
     def plain(text: str) -> str:
-        return text if is_rich else text.translate(ASCII)
+        return text if is_rich else text.translate(TO_ASCII)
 
     lines = [_text(line, style) for line, style in _set_heading(report, width, plain)]
     lines += [_text(""), *set_grid(make_grid(report), width, is_rich)]
@@ -103,7 +103,7 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
     So a pipe gets the same words. The answer is always there.
     """
     lines = words.write_lines(report)
-    heights = [len(fold(f"{WARNED} {line.text.translate(ASCII)}", WIDTH)) for line in lines]
+    heights = [len(fold(f"{WARNED} {line.text.translate(TO_ASCII)}", WIDTH)) for line in lines]
     room = LINES_BELOW - 1  # the hint is a line, too
     if is_all or sum(heights) <= room:
         return lines
@@ -209,15 +209,15 @@ def _translate(grid: Grid) -> Grid:
     """The grid in ASCII, without bars and tones."""
 
     def translate_row(row: GridRow) -> GridRow:
-        cells = tuple(GridCell(cell.text.translate(ASCII)) for cell in row.cells)
-        return replace(row, cells=cells, ending=row.ending.translate(ASCII))
+        cells = tuple(GridCell(cell.text.translate(TO_ASCII)) for cell in row.cells)
+        return replace(row, cells=cells, ending=row.ending.translate(TO_ASCII))
 
     return Grid(
-        tuple(text.translate(ASCII) for text in grid.series),
-        tuple(text.translate(ASCII) for text in grid.headings),
+        tuple(text.translate(TO_ASCII) for text in grid.series),
+        tuple(text.translate(TO_ASCII) for text in grid.headings),
         grid.is_number,
         tuple(
-            replace(group, head=group.head.translate(ASCII), rows=tuple(map(translate_row, group.rows)))
+            replace(group, head=group.head.translate(TO_ASCII), rows=tuple(map(translate_row, group.rows)))
             for group in grid.groups
         ),
     )

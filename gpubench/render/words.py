@@ -363,7 +363,8 @@ def describe_ending(report: Report, row: ReportRow) -> str:
     if reason:
         text += f": {clean(reason, 200).rstrip('.')}"
     if row.skipped:
-        text += f"; {join_words(format_axis(value) for value in row.skipped)} skipped"
+        others = join_words(format_axis(value) for value in row.skipped)
+        text += f"; {others} {'skipped' if row.status in ('oom', 'skipped') else 'neither'}"
     return text
 
 
@@ -387,7 +388,7 @@ def describe_facts(report: Report) -> list[str]:
     else:
         few, many = facts.processes
         span = f"{few} to " if few != many else ""
-        parts.append(f"{span}{count_things(many, 'process')} a row")
+        parts += [f"{span}{count_things(many, 'process')} a row"] if many else []
     parts += [
         name_value(field, value)
         for field, value in facts.fixed.items()
@@ -1109,7 +1110,7 @@ def write_obstacle(comparison: Comparison) -> str:
     )
 
 
-def title_change(change: Change) -> str:
+def title_figure(change: Change) -> str:
     """The head of a figure's rows: `Time per image (ms)`."""
     name, unit, *_ = FIGURE_WORDS[change.figure]
     if change.is_per_epoch:
@@ -1167,7 +1168,7 @@ def write_comparison(comparison: Comparison) -> list[Sentence]:
         lines.append(Sentence("answer", _judge_regression(comparison, f"{100 * comparison.threshold:g} %")))
     by_title: dict[str, list[Change]] = {}
     for _, change in comparison.changes:
-        by_title.setdefault(title_change(change), []).append(change)
+        by_title.setdefault(title_figure(change), []).append(change)
     for changes in sorted(by_title.values(), key=lambda changes: FIGURES.index(changes[0].figure)):
         lines.append(Sentence("finding" if lines else "answer", _count_changes(changes)))
     lacking = [
@@ -1212,7 +1213,7 @@ def _judge_regression(comparison: Comparison, limit: str) -> str:
     worse: dict[str, list[str]] = {}
     for trial, change in comparison.regressions:
         name = f"{name_compared(comparison, trial.b)} {format_size(measure_change(change))} %"
-        worse.setdefault(title_change(change).partition(" (")[0], []).append(name)
+        worse.setdefault(title_figure(change).partition(" (")[0], []).append(name)
     for _, b in comparison.broken:
         ending = name_ending(comparison.rows[b].status)
         worse.setdefault(f"{ending} in B", []).append(name_compared(comparison, b))
@@ -1230,7 +1231,7 @@ def _judge_regression(comparison: Comparison, limit: str) -> str:
 
 def _count_changes(changes: Sequence[Change]) -> str:
     """`Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 2 (sure).`"""
-    name = title_change(changes[0]).partition(" (")[0]
+    name = title_figure(changes[0]).partition(" (")[0]
     unit = "points" if changes[0].figure == "top1" else "%"
     margin = "1 point" if changes[0].figure == "top1" else format_percent(SAME_WITHIN)
     groups: dict[tuple[int, str], list[Change]] = {}

@@ -283,7 +283,7 @@ class GroupColumns:
     slowdown: Above0 | None = column("", "epoch time together / alone", "slowdown", 2, every_round=True)
     overlap_gain: Signed | None = column(
         "",
-        "1 is parallel, 0 merely concurrent, below 0 slower than one after the other",
+        "1 is no loss at all, 0 as if one after the other, below 0 even slower",
         "overlap gain",
         2,
         every_round=True,
@@ -293,9 +293,7 @@ class GroupColumns:
     )
     sharing: Text | None = column(
         "",
-        "parallel, partly parallel, merely concurrent, or between two of them: the verdict on overlap_gain; open: "
-        "several processes do not decide it; "
-        "perhaps: nobody knows how far the times spread, or how far somebody else's work moved them",
+        "none, some or full: the overlap that overlap_gain tells of, whatever its scatter",
         "sharing",
     )
     full_together: Text | None = column(

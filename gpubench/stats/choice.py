@@ -34,7 +34,9 @@ def choose(
     others = {other: compare(other, row) for other in rates if other != row}
     bounds = {other: bound_gain(evidence, len(others)) for other, evidence in others.items()}
     known = {other: bound for other, bound in bounds.items() if bound is not None}
-    bound = max(0.0, *known.values()) if known and len(known) == len(others) else None
+    bound = max(0.0, *known.values()) if known else None
+    if bound is not None and bound <= FIRM and len(known) < len(others):
+        bound = None  # nobody knows the others, which may be faster than that
     return Choice(
         row=row,
         bound=bound,

@@ -17,7 +17,7 @@ from gpubench.stats.estimates import mean, variance
 FEWEST_STEPS = 40
 BATCHES = 8
 """At least so many. Of fewer the standard error is known badly, of more each is too short to be independent."""
-PERIOD = 8
+BATCH_MULTIPLE = 8
 """Batches of at least so many steps have a multiple of it: loaders' rhythms of 2, 4 and 8 steps fit in whole."""
 FEWEST_EFFECTIVE = 16
 """Independent steps that would tell as much as the window; below, batches resemble each other, too."""
@@ -44,8 +44,8 @@ def step_mean(steps: Sequence[float]) -> StepMean | None:
     if len(steps) < FEWEST_STEPS or effective(steps) < FEWEST_EFFECTIVE:
         return None
     length = len(steps) // BATCHES
-    if length >= PERIOD:
-        length -= length % PERIOD
+    if length >= BATCH_MULTIPLE:
+        length -= length % BATCH_MULTIPLE
     count = len(steps) // length
     used = steps[len(steps) - count * length :]
     batches = [mean(used[place : place + length]) for place in range(0, len(used), length)]

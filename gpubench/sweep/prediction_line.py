@@ -34,4 +34,4 @@ def write_doubts(solos: Sequence[Row]) -> str:
     codes = {
         code for solo in solos for code in (solo.doubts or "").split("+") if code and doubt_of(code).serious
     }
-    return f"; alone with doubts ({', '.join(sorted(codes))})" if codes else ""
+    return f"; alone with warnings ({', '.join(sorted(codes))})" if codes else ""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpubench.core.prediction import find_overlap, find_overlap_gain
+from gpubench.core.prediction import classify_overlap, find_overlap_gain
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import to_toml
 from gpubench.plan.slowdowns import Demand, Slowdowns, predict_slowdowns
@@ -181,7 +181,7 @@ def together(line: Line, lines: Sequence[Line]) -> dict[str, Any]:
         "slowdown": slowed(line, lines),
         "overlap_gain": gain,
         "predicted_slowdown": None,
-        "sharing": None if gain is None else find_overlap(gain),
+        "sharing": None if gain is None else classify_overlap(gain),
     }
     if foretold and not foretold.unknown:
         derived["predicted_slowdown"] = foretold.slowdowns[group.index(line)]

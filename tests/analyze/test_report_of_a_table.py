@@ -11,7 +11,15 @@ import pytest
 from made_up_tables import make_table
 
 from gpubench.analyze.folder import Table
-from gpubench.analyze.grid import build_sharing_groups, find_status
+from gpubench.analyze.grid import (
+    COLUMNS,
+    EVERY,
+    SOURCES,
+    UNMEASURED,
+    build_sharing_groups,
+    choose_columns,
+    find_status,
+)
 from gpubench.analyze.questions import load_reports
 from gpubench.analyze.report import add_warnings, warn_of_evidence
 from gpubench.analyze.sharing import make_claims, make_findings
@@ -76,6 +84,14 @@ def test_a_group_without_a_time_is_told_by_how_it_ended() -> None:
         jobs.assign(status="ok", repeats=[0, 1], epoch_time_s=[math.nan, 2.0]), finding
     )
     assert (lines.rows[0].status, lines.rows[0].cells[1].value) == ("ok", (None, 2.0))
+
+
+@pytest.mark.parametrize("question", COLUMNS)
+@pytest.mark.parametrize("has_all", [False, True])
+def test_a_table_without_any_figure_has_a_column_for_how_its_rows_ended(question: str, has_all: bool) -> None:
+    names = dict.fromkeys(name for columns in COLUMNS.values() for name in columns)
+    empty = pd.DataFrame({SOURCES.get(name, name): [math.nan] for name in (*names, *EVERY)})
+    assert choose_columns(empty, question, has_all=has_all) == UNMEASURED
 
 
 def test_a_finding_has_the_warnings_that_touch_its_rows() -> None:

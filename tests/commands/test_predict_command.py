@@ -117,7 +117,7 @@ def test_no_answer_from_rows_beside_other_work_is_likely(tmp_path: Path, asked: 
     busy_run = alone(16, busy=busy, seed=8, doubts={"other-load": "Busy."})
     text = asked(folder(tmp_path / "busy", *runs, busy_run), jobs=TWO)
     assert "overlap (unknown, " in text
-    assert "16: the row alone has doubts (other-load)." in text
+    assert "16: the row alone has warnings (other-load)." in text
 
 
 # ---- several groups ----

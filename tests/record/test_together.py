@@ -412,8 +412,8 @@ def test_what_speaks_against_a_prediction_is_what_tables_say_of_its_rows() -> No
     told = {"spread": "9 %", "other-load": "busy", "shared-gpu": "harmless"}
     three, two = ({"epoch_time_iqr_s": 0.5, "epochs_measured": epochs} for epochs in (3, 2))
     few, many = (solo(2.0, **one).model_copy(update={"doubts": told}) for one in (two, three))
-    assert write_doubts([row_of(few), row_of(few)]) == "; alone with doubts (other-load)"
-    assert write_doubts([row_of(few), row_of(many)]) == "; alone with doubts (other-load, spread)"
+    assert write_doubts([row_of(few), row_of(few)]) == "; alone with warnings (other-load)"
+    assert write_doubts([row_of(few), row_of(many)]) == "; alone with warnings (other-load, spread)"
 
 
 @given(

@@ -81,7 +81,7 @@ def test_no_form_loses_a_cell(name: str) -> None:
     for report in report_folders([read_folder(committed.folder(name), never)]):
         texts = list_texts(report)
         assert len(texts) > 3
-        ascii_texts = [text.translate(terminal.ASCII) for text in texts]
+        ascii_texts = [text.translate(terminal.TO_ASCII) for text in texts]
         printed = re.sub(r"\s+", " ", terminal.write([report]))
         assert all(word in printed for text in ascii_texts for word in text.split())
         assert all(markdown.escape(text) in markdown.write([report]) for text in texts)

@@ -46,7 +46,7 @@ def test_a_block_a_group() -> None:
         "  1.00 s of CPU set 1.\n"
         "It may be less: ranks keep a GPU busy while they wait for each other\n"
         "  (--breakdown measures it).\n"
-        "All jobs: the row alone has doubts (spread and gaps).\n"
+        "All jobs: the row alone has warnings (spread and gaps).\n"
         "2 of 2: a 32: CPU seconds are worked out from the load of all CPUs.\n"
         "\n"
         "others\n"

@@ -29,7 +29,7 @@ def test_a_pipe_gets_ascii_in_80_columns_with_the_words_of_a_terminal(name):
     for text in (plain, rich):
         said = " ".join(text.split())
         assert all(
-            " ".join(line.translate(terminal.ASCII).split()) in said.translate(terminal.ASCII)
+            " ".join(line.translate(terminal.TO_ASCII).split()) in said.translate(terminal.TO_ASCII)
             for line in below
         )
 

@@ -386,6 +386,8 @@ def test_an_ending_names_cap_and_sizes_but_not_what_the_allocator_says():
     assert words.describe_ending(plain, replace(row, skipped=())) == "out of memory"
     hung = replace(row, status="timeout", reason="it hung.", skipped=())
     assert words.describe_ending(report, hung) == "timed out: it hung"
+    left = replace(row, status="missing", reason=None, skipped=(64, 128))
+    assert words.describe_ending(plain, left) == "not run yet; 64 and 128 neither"
 
 
 def test_jobs_that_nothing_tells_apart_are_named_by_what_all_rows_have():
@@ -439,6 +441,10 @@ def test_facts_begin_with_what_matters_most():
     parts = words.describe_facts(replace(reports.network_sizes(), facts=facts))
     assert (parts[2], parts[-1]) == ("2 to 3 processes a row", "10,240 images")
     assert words.describe_facts(reports.published())[2] == "from a published log"
+    none = replace(facts, processes=(0, 0))
+    assert not any(
+        "process" in part for part in words.describe_facts(replace(reports.network_sizes(), facts=none))
+    )
 
 
 def test_a_claim_as_a_row():

@@ -20,7 +20,7 @@ from folders import analyze
 
 from gpubench.analyze.folder import list_table_columns, trials_csv
 from gpubench.analyze.questions import report_table
-from gpubench.core.prediction import find_overlap
+from gpubench.core.prediction import classify_overlap
 from gpubench.node.environment import machine
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.experiment_file import parse
@@ -227,12 +227,12 @@ OLDER = {"none": "merely concurrent", "some": "partly parallel", "full": "parall
 
 def _words(gain: float, ends: list[float] | None, why_not: str | None) -> list[str | None]:
     """What a record may say of a gain: its overlap, or, of earlier versions, their word for it or for its range."""
-    overlap, older = find_overlap(gain), OLDER[find_overlap(gain)]
+    overlap, older = classify_overlap(gain), OLDER[classify_overlap(gain)]
     if why_not:
         return [overlap, older, None]
     if ends is None:
         return [overlap, older, f"{PERHAPS}{older}"]
-    low, high = (OLDER[find_overlap(end)] for end in ends)
+    low, high = (OLDER[classify_overlap(end)] for end in ends)
     order = list(OLDER.values())
     assert order.index(low) <= order.index(older) <= order.index(high)
     return [overlap, older, low if low == high else f"between {low} and {high}"]

@@ -45,7 +45,8 @@ def test_tasks_of_an_array_share_a_plan_and_the_table_comes_last(work: Workplace
     assert set(work.cluster.await_end(array).split(",")) == {"COMPLETED"}, told(work)
     assert work.cluster.await_end(table) == "COMPLETED", told(work)
     (shown,) = work.home.glob(f"batch-size-table-{table}.out")
-    assert "5 trials: 5 ok" in shown.read_text()
+    assert "Which batch size?" in shown.read_text()
+    assert list(work.trials()["status"]) == ["ok"] * 5
     rows = work.trials()
     assert list(rows.index) == [4, 8, 16, 32, 64]
     assert set(rows["status"]) == {"ok"}
@@ -99,7 +100,7 @@ def test_the_printed_script_is_what_would_be_submitted(work: Workplace) -> None:
     assert work.cluster.await_end(job) == "COMPLETED", told(work)
     assert Path(work.home / "results" / "batch-size" / "trials.csv").exists()
     # Submitted from another folder, it works in the one that it was made in.
-    assert "1 trial: 1 ok" in (work.home / f"batch-size-{job}.out").read_text()
+    assert "1 process a row" in (work.home / f"batch-size-{job}.out").read_text()
     assert "Comment=it's #1, of two" in work.cluster.run("scontrol", "show", "job", job)
 
 

@@ -74,6 +74,13 @@ def test_one_process_has_no_bound() -> None:
     choice = choose({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.0, 3: None}))
     assert (choice.bound, choice.is_firm) == (None, False)
     assert choice.gains == {2: pytest.approx(math.expm1(0.1 * t_quantile(0.975, MANY)))}
+
+
+def test_what_is_known_of_some_rows_is_no_less_a_doubt_beside_others_that_are_not_known() -> None:
+    choice = choose({1: 2.0, 2: 1.0, 3: 1.0}, {}, compare_to({2: 0.5, 3: None}))
+    assert choice.bound is not None
+    assert choice.bound > math.expm1(0.5)
+    assert (choice.is_firm, list(choice.gains)) == (False, [2])
     only = choose({4: 1.0}, {}, compare_to({}))
     assert (only.row, only.bound, only.series) == (4, None, (4,))
 

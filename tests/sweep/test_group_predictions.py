@@ -88,5 +88,5 @@ def test_what_is_predicted_weighs_how_far_repeats_alone_lie_apart(desk: Desk) ->
     desk.sweep(*TWO, epochs="2")
     (line,) = desk.said
     assert "times as long as alone" in line
-    doubts = line.partition("; alone with doubts (")[2].partition(")")[0].split(", ")
+    doubts = line.partition("; alone with warnings (")[2].partition(")")[0].split(", ")
     assert "spread" in doubts
