@@ -30,7 +30,6 @@ from gpubench.schema.columns import (
 )
 from gpubench.schema.epoch_times import EXTRAPOLATED, STEADY, Kind
 from gpubench.schema.group_facts import GroupFacts
-from gpubench.schema.verdict import Verdict
 
 if TYPE_CHECKING:
     from dataclasses import replace as replace  # so that the names and types of what is replaced are checked
@@ -123,8 +122,6 @@ class Row(
     """What the driver keeps of that for itself; None where the record does not tell."""
     placement: Placement | None = None
     """None where the record does not tell."""
-    verdict: Verdict | None = None
-    """The verdict on the group that the job is of; None: it ran alone."""
     repeats: int = 1
     """How many runs that ended ok the row is the median of."""
     runs: Sequence[Row] = ()

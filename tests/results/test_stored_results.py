@@ -34,7 +34,6 @@ from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.schema.columns import BY_NAME, COLUMNS, MEASURED, OF_GROUPS
 from gpubench.schema.record import Record, ResultColumns, Span
-from gpubench.schema.verdict import PERHAPS
 from gpubench.sweep.stored_plan import store_plan
 
 SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]
@@ -231,7 +230,7 @@ def _words(gain: float, ends: list[float] | None, why_not: str | None) -> list[s
     if why_not:
         return [overlap, older, None]
     if ends is None:
-        return [overlap, older, f"{PERHAPS}{older}"]
+        return [overlap, older, f"perhaps {older}"]
     low, high = (OLDER[classify_overlap(end)] for end in ends)
     order = list(OLDER.values())
     assert order.index(low) <= order.index(older) <= order.index(high)
