@@ -92,7 +92,6 @@ class Warned:
     code: str
     """A key of `schema.doubts.DOUBTS`, or of the report's further warnings in `render.words`."""
     rows: tuple[int, ...]
-    worst: int | None = None
     figures: Mapping[str, float] = field(default_factory=dict)
     """What its sentence names, as the largest difference that such rows were seen to have (`noise`: 0.4)."""
 
