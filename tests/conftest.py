@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 from warm_command import WarmCommand
 
@@ -48,6 +49,12 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Tests of a GPU may be asked for where there is only one."""
+    if item.get_closest_marker("multigpu") and torch.cuda.device_count() < 2:
+        pytest.skip("needs two CUDA GPUs")
 
 
 @pytest.fixture
