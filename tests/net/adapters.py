@@ -37,11 +37,7 @@ def read(path: Path) -> Folder:
 def analyze(folder: Folder) -> Figures:
     """The intervals of the folder's tables, without counts of processes."""
     figures = Figures()
-    logs = (
-        folder.runs["log"].map(lambda log: Path(log).stem, na_action="ignore").fillna(folder.runs["trial_id"])
-    )
-    members = folder.members.assign(name=logs.loc[folder.members["run"]].to_numpy())
-    names = members.groupby("row")["name"].min()
+    names = name_rows(folder)
     for label, row in folder.summary.iterrows():
         table = folder.tables[row["table"]].name
         for metric, unit in METRICS:
@@ -50,6 +46,15 @@ def analyze(folder: Folder) -> Figures:
                 key = (table, names[label], f"{metric}{unit}")
                 figures.intervals.append(IntervalOf(*key, value, low, high, ()))
     return figures
+
+
+def name_rows(folder: Folder) -> dict[int, str]:
+    """The name that the net has for each row of the summary: the first of its attempts."""
+    logs = (
+        folder.runs["log"].map(lambda log: Path(log).stem, na_action="ignore").fillna(folder.runs["trial_id"])
+    )
+    members = folder.members.assign(name=logs.loc[folder.members["run"]].to_numpy())
+    return dict(members.groupby("row")["name"].min().items())  # type: ignore[arg-type]
 
 
 def _figure(value: object) -> float | None:
