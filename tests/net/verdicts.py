@@ -47,7 +47,7 @@ def main() -> None:
     for path in sorted((NET / "data").glob("*.json.xz")):
         name = path.name.removesuffix(".json.xz")
         if (NET.parents[1] / "results" / name).is_dir():
-            print_folder(name, json.loads(lzma.open(path).read())[name]["verdicts"])
+            print_folder(name, json.loads(lzma.decompress(path.read_bytes()))[name]["verdicts"])
 
 
 def print_folder(name: str, verdicts: dict[str, list[str]]) -> None:
