@@ -435,12 +435,53 @@ def _name_option(remedy: Remedy) -> str:
     return "--repeats" if remedy.is_of_seeds else "--rounds"
 
 
+def title_finding(report: Report, finding: Finding) -> tuple[str, list[str]]:
+    """What stands above a picture: the answer, and the sentences that go with it."""
+    if isinstance(finding, BatchSizeFinding):
+        answer, clause, sentences = _answer_batch_size(report, finding)
+        return answer, [f"{clause[:1].upper()}{clause[1:]}."] * bool(clause) + sentences
+    if isinstance(finding, NetworkSizeFinding):
+        answer, clause, sentences = _answer_network_size(report, finding)
+        return answer, [f"{clause[:1].upper()}{clause[1:]}."] * bool(clause) + sentences
+    if isinstance(finding, DevicesFinding) and finding.speed_ups:
+        (name, (first, *others)), *further = _list_speed_ups(report, finding)
+        rest = [f"{', '.join(others)}."] if others else []
+        return f"{name}: {first}", rest + [f"{name}: {', '.join(ratios)}." for name, ratios in further]
+    return write_finding(report, finding)[0].rstrip("."), []
+
+
+def write_footnote(report: Report, letters: int, key: str = "") -> str:
+    """One line under a picture: what was trained on what, and how many processes a row; the last facts go where it
+    would be longer than so many letters."""
+    facts = [*([key] if key else []), *describe_facts(report)[1:]]
+    while len(" · ".join(facts)) > letters:
+        facts.pop()
+    return " · ".join(facts)
+
+
+def name_apart(report: Report, rows: Sequence[int], without: Collection[str] = ()) -> list[str]:
+    """Names of rows by the fields in which they differ, GPU ids aside; of a single row by all of them."""
+    labels = [report.labels[row] for row in rows]
+    common = {
+        name for label in labels for name in label if len({str(each.get(name)) for each in labels}) == 1
+    }
+    hidden = {*without, *(() if len(rows) == 1 else common), "gpu_ids"}
+    return [name_row(label, without=hidden) or report.name for label in labels]
+
+
 def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
+    answer, clause, sentences = _answer_batch_size(report, finding)
+    first = f"{answer}; {clause}." if clause else f"{answer}."
+    return [" ".join([first, *sentences]), *_write_least_cost(report, finding.least_cost)]
+
+
+def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> tuple[str, str, list[str]]:
+    """What to take and what it brings, what it can cost to be wrong, and further sentences."""
     choice = finding.choice
     if choice is None:
         failed = finding.out_of_memory
         where = f": batch {_size(report, failed)} ran out of memory" if failed is not None else ""
-        return [f"No answer{where}."]
+        return f"No answer{where}", "", []
     figures = report.figures[choice.row]
     name = name_row(
         {**finding.label, "batch_size": report.labels[choice.row].get("batch_size")}, without=("group",)
@@ -458,7 +499,7 @@ def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
     )
     slower = f"{_sizes(report, finding.slower)} {_are(finding.slower)} slower" if finding.slower else ""
     if finding.word == "unknown" or _is_uncertain(finding):
-        text = f"Not sure: {name}: {cost}."
+        answer = f"Not sure: {name}: {cost}"
         gains = sorted(((gain, row) for row, gain in choice.gains.items() if gain > 0), reverse=True)
         # Who may be much faster is what matters; the first says that it is a bound.
         bounds = [
@@ -470,27 +511,28 @@ def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
         if not bounds and finding.as_fast:
             clauses = [f"{_sizes(report, finding.as_fast)} may be as fast"]
         clauses += [slower] if slower else []
-        text += f" {'; '.join(clauses)}." if clauses else ""
-        text += _advise(finding.remedy)
+        clause = ""
+        sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [_advise(finding.remedy).strip()]
     elif choice.bound is not None:
         bound = format_percent(choice.bound)
         faster = "faster" if bound == format_percent(0) else f"more than {bound} faster"
-        text = f"Take {name}: {cost}; no other size is {faster} (95 %)."
+        answer, clause = f"Take {name}: {cost}", f"no other size is {faster} (95 %)"
+        sentences = []
     else:
-        text = f"Take {name}: {cost}."
+        answer, clause, sentences = f"Take {name}: {cost}", "", []
     if finding.fastest is not None and finding.speed_gain is not None and not _is_uncertain(finding):
-        text += f" {_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
+        sentence = f"{_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
         if finding.memory_ratio is not None:
-            text += f" for {format_ratio(finding.memory_ratio)} times the memory"
-        text += "."
+            sentence += f" for {format_ratio(finding.memory_ratio)} times the memory"
+        sentences.append(f"{sentence}.")
     others = tuple(row for row in finding.as_fast if row != finding.fastest)
     if choice.bound is None and finding.word != "unknown" and others:
-        text += f" {_sizes(report, others)} may be as fast."
+        sentences.append(f"{_sizes(report, others)} may be as fast.")
     if finding.out_of_memory is not None:
-        text += f" {_size(report, finding.out_of_memory)} ran out of memory."
+        sentences.append(f"{_size(report, finding.out_of_memory)} ran out of memory.")
     if finding.interrupted:
-        text += f" {_sizes(report, finding.interrupted)}: interrupted."
-    return [text, *_write_least_cost(report, finding.least_cost)]
+        sentences.append(f"{_sizes(report, finding.interrupted)}: interrupted.")
+    return answer, clause, [sentence for sentence in sentences if sentence]
 
 
 def _write_least_cost(report: Report, costs: Sequence[LeastCost]) -> list[str]:
@@ -511,6 +553,12 @@ def _write_least_cost(report: Report, costs: Sequence[LeastCost]) -> list[str]:
 
 
 def _write_devices(report: Report, finding: DevicesFinding) -> list[str]:
+    lines = [f"{name}: {', '.join(ratios)}." for name, ratios in _list_speed_ups(report, finding)]
+    return lines or ["No answer: no rows to compare."]
+
+
+def _list_speed_ups(report: Report, finding: DevicesFinding) -> list[tuple[str, list[str]]]:
+    """Of each number of devices and kind of scaling: which against which, and ratios by how sure they are."""
     thing = "process" if any("ranks" in label for label in report.labels.values()) else "GPU"
     groups: dict[tuple[Any, ...], list[SpeedUp]] = {}
     for speed_up in finding.speed_ups:
@@ -530,9 +578,9 @@ def _write_devices(report: Report, finding: DevicesFinding) -> list[str]:
             )
 
         batch = ", same batch a device" if same_batch else ""
-        ratios = _write_ratios(report, [member.claim for member in members], describe)
-        lines.append(f"{name} against {fewer}{batch}: {ratios}.")
-    return lines or ["No answer: no rows to compare."]
+        ratios = _list_ratios(report, [member.claim for member in members], describe)
+        lines.append((f"{name} against {fewer}{batch}", ratios))
+    return lines
 
 
 def _write_versus(report: Report, finding: VersusFinding) -> list[str]:
@@ -542,7 +590,7 @@ def _write_versus(report: Report, finding: VersusFinding) -> list[str]:
     )
     if not finding.claims:
         return [f"No answer: no rows of {candidate} and {baseline} to compare."]
-    text = f"{candidate} is {_write_ratios(report, finding.claims, than=f' as {baseline}')}"
+    text = f"{candidate} is {', '.join(_list_ratios(report, finding.claims, than=f' as {baseline}'))}"
     if finding.cpu_claims:
         shares = [1 - measure_claim(claim) for claim in finding.cpu_claims]
         word = max((claim.decided.word for claim in finding.cpu_claims), key=WORDS.index)
@@ -553,11 +601,17 @@ def _write_versus(report: Report, finding: VersusFinding) -> list[str]:
 
 
 def _write_network_size(report: Report, finding: NetworkSizeFinding) -> list[str]:
+    answer, clause, sentences = _answer_network_size(report, finding)
+    return [" ".join([f"{answer}: {clause}." if clause else f"{answer}.", *sentences])]
+
+
+def _answer_network_size(report: Report, finding: NetworkSizeFinding) -> tuple[str, str, list[str]]:
+    """From what size on more devices are faster, by how much, and further sentences."""
     name = count_things(finding.devices, "GPU") + (
         f" ({clean(finding.strategy)})" if finding.strategy else ""
     )
     if not finding.claims:
-        return ["No answer: no rows to compare."]
+        return "No answer", "no rows to compare", []
     faster = [claim for claim in finding.claims if is_decided(claim, "more")]
     slower = [claim for claim in finding.claims if is_decided(claim, "less")]
     open_claims = [claim for claim in finding.claims if claim not in faster and claim not in slower]
@@ -568,15 +622,17 @@ def _write_network_size(report: Report, finding: NetworkSizeFinding) -> list[str
     if finding.first_faster is not None:
         network = name_network(report, finding.first_faster)
         size = "" if finding.gmacs is None else f" ({format_significant(finding.gmacs, 2)} GMACs an image)"
-        text = f"{name} are faster from {network} on{size}: {times(faster)} ({finding.word})."
-        text += f" Smaller ones are slower ({times(slower)})." if slower else ""
+        answer, clause = f"{name} are faster from {network} on{size}", f"{times(faster)} ({finding.word})"
+        sentences = [f"Smaller ones are slower ({times(slower)})."] if slower else []
     elif slower and not open_claims:
-        text = f"{name} are slower at every network size: {times(slower)} ({finding.word})."
+        answer, clause = f"{name} are slower at every network size", f"{times(slower)} ({finding.word})"
+        sentences = []
     else:
-        text = f"Unknown from what network size on {name} are faster: {times(finding.claims)}."
-        text += f" Slower: {_networks(report, slower)} ({times(slower)})." if slower else ""
-    text += f" {_networks(report, open_claims)}: unknown." if open_claims else ""
-    return [text]
+        answer, clause = f"Unknown from what network size on {name} are faster", times(finding.claims)
+        sentences = [f"Slower: {_networks(report, slower)} ({times(slower)})."] if slower else []
+    if open_claims:
+        sentences.append(f"{_networks(report, open_claims)}: unknown.")
+    return answer, clause, sentences
 
 
 def name_network(report: Report, row: int) -> str:
@@ -738,12 +794,12 @@ def format_points(value: float) -> str:
     return text if text.startswith(MINUS) or text == "0.0" else f"+{text}"
 
 
-def _write_ratios(
+def _list_ratios(
     report: Report,
     claims: Sequence[Claim],
     describe: Callable[[Sequence[Claim]], str] | None = None,
     than: str = "",
-) -> str:
+) -> list[str]:
     """Ratios of a family, put together by how sure they are: `1.60 to 1.86 times as fast at batch 64 to 512 (sure)`."""
     parts: dict[tuple[int, str], list[Claim]] = {}
     for claim in claims:
@@ -756,7 +812,7 @@ def _write_ratios(
         where = _where(report, members, claims)
         word = WORDS[place] + (f", {describe(members)}" if describe and WORDS[place] != "unknown" else "")
         texts.append(f"{ratios} times{f' as fast{than}' if not texts else ''}{where} ({word})")
-    return ", ".join(texts)
+    return texts
 
 
 def _where(report: Report, members: Sequence[Claim], claims: Sequence[Claim]) -> str:

@@ -1,0 +1,102 @@
+"""What more devices bring: the picture of `DevicesFinding`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gpubench.core.findings import DevicesFinding
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.pictures import vega
+from gpubench.render.pictures.vega import Vega
+
+ROW_HEIGHT = 26
+
+
+def draw(report: Report, finding: DevicesFinding) -> Vega | None:
+    """Dots with whiskers, a row a batch size, lines at 1 and at as many times as there are devices, efficiency at the
+    margin; one panel for the same batch in all, one for the same batch a device. None without a comparison."""
+    rows = list_rows(report, finding)
+    panels = [
+        draw_panel([row for row in rows if row["is_weak"] == is_weak], heading)
+        for is_weak, heading in (
+            (False, "times as fast, same batch in all"),
+            (True, "times as fast, same batch a device"),
+        )
+        if any(row["is_weak"] == is_weak for row in rows)
+    ]
+    if not panels:
+        return None
+    return vega.frame(report, finding, panels, margin=vega.NAMES)
+
+
+def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
+    names = words.name_apart(report, [speed_up.claim.candidate for speed_up in finding.speed_ups])
+    return [
+        {
+            "name": name,
+            "ratio": words.measure_claim(speed_up.claim),
+            "low": speed_up.claim.decided.low,
+            "high": speed_up.claim.decided.high,
+            "ideal": speed_up.devices / speed_up.baseline_devices,
+            "efficiency": f"{words.format_percent(speed_up.efficiency)} efficiency",
+            "is_sure": speed_up.claim.decided.word == "sure",
+            "side": "unknown"
+            if speed_up.claim.decided.word == "unknown"
+            else speed_up.claim.decided.direction,
+            "is_weak": speed_up.same_batch_a_device,
+        }
+        for speed_up, name in zip(finding.speed_ups, names, strict=True)
+    ]
+
+
+def draw_panel(rows: Sequence[dict[str, Any]], heading: str) -> Vega:
+    """One kind of scaling."""
+    y = vega.name_axis([row["name"] for row in rows])
+    most = max(max(row["ideal"], row["high"] or row["ratio"]) for row in rows)
+    x: Vega = {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": {"domain": [0, 1.02 * most], "nice": False},
+        "axis": {**vega.x_title(heading), "grid": True},
+    }
+    color = vega.side_scale()
+    ideals = sorted({row["ideal"] for row in rows})
+    layers: list[Vega] = [
+        {"data": vega.values([{"ratio": 1}]), "mark": {"type": "rule"}, "encoding": {"x": x}},
+        {
+            "data": vega.values([{"ratio": ideal} for ideal in ideals]),
+            "mark": {"type": "rule", "strokeDash": [5, 3], "color": vega.CONTEXT},
+            "encoding": {"x": x},
+        },
+        {
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": color},
+        },
+        {
+            "mark": {"type": "point", "shape": "circle", "size": 90, "strokeWidth": 2, "opacity": 1},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": color,
+                "fill": vega.fill(color),
+            },
+        },
+        {
+            "mark": {
+                "type": "text",
+                "align": "left",
+                "x": vega.NARROW + 10,
+                "fontSize": 11,
+                "color": vega.CONTEXT,
+            },
+            "encoding": {"y": y, "text": {"field": "efficiency"}},
+        },
+    ]
+    return {
+        "data": vega.values(rows),
+        "width": vega.NARROW,
+        "height": ROW_HEIGHT * len(rows) + 10,
+        "layer": layers,
+    }

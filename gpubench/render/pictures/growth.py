@@ -1,0 +1,310 @@
+"""Rate and memory along the batch size, with the size to take: the picture of `BatchSizeFinding`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpubench.core.findings import BatchSizeFinding
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.pictures import vega
+from gpubench.render.pictures.vega import Vega
+
+MIB_PER_GIB = 1024
+SECONDS_PER_HOUR = 3600
+TOLERANCE = 0.05
+"""The recommended size is within this share of the best rate (`stats.choice`)."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """A batch size of a series. Rates in images/s with their 95 % interval, memory in GiB; None: not known."""
+
+    series: str
+    size: int
+    row: int
+    rate: float | None
+    low: float | None
+    high: float | None
+    memory: float | None
+    is_out_of_memory: bool
+
+
+def draw(report: Report, finding: BatchSizeFinding) -> Vega | None:
+    """The picture; None where fewer than two sizes have a rate."""
+    points = list_points(report)
+    if len({point.size for point in points if point.rate is not None}) < 2:
+        return None
+    sizes = sorted({point.size for point in points})
+    has_memory = any(point.memory is not None for point in points)
+    panels = [draw_rates(report, points, place_sizes(sizes, is_labelled=not has_memory), finding)]
+    if has_memory:
+        panels.append(draw_memory(report, points, place_sizes(sizes, is_labelled=True), finding))
+    return vega.frame(report, finding, panels, margin=vega.NUMBERS)
+
+
+def list_points(report: Report) -> list[Point]:
+    """The sizes of each series that ran alone, in their order; of those that were skipped after one ran out of memory
+    that one stands."""
+    endings = {
+        label: row.status if not place else "skipped"
+        for row in report.rows
+        for place, label in enumerate(row.labels)
+    }
+    return sorted(
+        (
+            make_point(report, row, endings.get(row, "ok"))
+            for row, fields in report.labels.items()
+            if fields.get("group") is None and endings.get(row, "ok") in ("ok", "oom")
+        ),
+        key=lambda point: point.size,
+    )
+
+
+def make_point(report: Report, row: int, status: str) -> Point:
+    """Where images are not known (a published log) the rate is in epochs an hour."""
+    fields, figures = report.labels[row], report.figures[row]
+    seconds, low, high, memory = (
+        figures[name] for name in ("epoch_time_s", "epoch_time_low_s", "epoch_time_high_s", "gpu_mem_mib")
+    )
+    work = figures["images_per_s"] * seconds if has_images(report) and seconds else SECONDS_PER_HOUR
+    return Point(
+        series=words.name_row({name: value for name, value in fields.items() if name != "batch_size"}),
+        size=fields["batch_size"],
+        row=row,
+        rate=work / seconds if seconds else None,
+        low=work / high if high else None,
+        high=work / low if low else None,
+        memory=None if memory is None else memory / MIB_PER_GIB,
+        is_out_of_memory=status == "oom",
+    )
+
+
+def has_images(report: Report) -> bool:
+    return all(figures["images_per_s"] for figures in report.figures.values() if figures["epoch_time_s"])
+
+
+def to_values(points: Sequence[Point], finding: BatchSizeFinding) -> Vega:
+    return vega.values(
+        [
+            {
+                "series": point.series,
+                "size": str(point.size),
+                "rate": point.rate,
+                "low": point.low,
+                "high": point.high,
+                "memory": point.memory,
+                "is_sure": finding.word == "sure",
+            }
+            for point in points
+        ]
+    )
+
+
+def draw_rates(report: Report, points: Sequence[Point], x: Vega, finding: BatchSizeFinding) -> Vega:
+    """Images/s from 0, a line a series, the band that the choice was made from, and a ring around the choice."""
+    measured = [point for point in points if point.rate is not None]
+    names = name_series(points)
+    unit = "images/s" if has_images(report) else "epochs an hour"
+    y = {
+        "field": "rate",
+        "type": "quantitative",
+        "axis": {**vega.axis_title(unit), "format": ",d", "tickCount": 6},
+    }
+    layers: list[Vega] = []
+    choice = finding.choice
+    if choice is not None:
+        best = max(point.rate for point in measured if point.rate is not None and point.row in choice.series)
+        layers.append(
+            {
+                "data": {"values": [{"least": (1 - TOLERANCE) * best, "best": best}]},
+                "mark": {"type": "rect", "color": vega.BAND, "opacity": 0.12},
+                "encoding": {"y": {"field": "least", "type": "quantitative"}, "y2": {"field": "best"}},
+            }
+        )
+    color = vega.color_scale(names)
+    layers += [
+        {
+            "mark": {"type": "rule", "opacity": 0.7},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color},
+        },
+        {"mark": {"type": "line", "strokeWidth": 2.5}, "encoding": {"x": x, "y": y, "color": color}},
+        mark_points(x, y, names),
+        label_ends(measured, x, y, names, "rate"),
+    ]
+    if choice is not None:
+        chosen = next(point for point in measured if point.row == choice.row)
+        layers += mark_choice(chosen, unit, x, y)
+    return {"data": to_values(measured, finding), "width": vega.WIDTH, "height": 240, "layer": layers}
+
+
+def name_series(points: Sequence[Point]) -> list[str]:
+    return list(dict.fromkeys(point.series for point in points))
+
+
+def place_sizes(sizes: Sequence[int], *, is_labelled: bool) -> Vega:
+    """Batch sizes as equal steps; only the lowest panel says their numbers."""
+    domain = list(map(str, sizes))
+    return {
+        "field": "size",
+        "type": "ordinal",
+        "sort": domain,
+        "scale": {"domain": domain, "type": "point"},
+        "axis": {**vega.x_title("batch size, images")} if is_labelled else None,
+    }
+
+
+def mark_points(x: Vega, y: Vega, names: Sequence[str]) -> Vega:
+    """Filled points are sure; hollow ones likely or unknown."""
+    return {
+        "mark": {"type": "point", "size": 60, "strokeWidth": 2, "opacity": 1},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "color": vega.color_scale(names),
+            "shape": vega.shape_scale(names),
+            "fill": vega.fill(vega.color_scale(names)),
+        },
+    }
+
+
+def label_ends(points: Sequence[Point], x: Vega, y: Vega, names: Sequence[str], field: str) -> Vega:
+    """The name of each series behind its last point, where there is more than one."""
+    ends = {point.series: point for point in points}
+    return {
+        "data": vega.values(
+            [
+                {"series": name, "size": str(point.size), field: getattr(point, field)}
+                for name, point in ends.items()
+                if len(names) > 1
+            ]
+        ),
+        "mark": {"type": "text", "align": "left", "dx": 10, "fontWeight": "bold"},
+        "encoding": {
+            "x": x,
+            "y": y,
+            "text": {"field": "series", "type": "nominal"},
+            "color": vega.color_scale(names),
+        },
+    }
+
+
+def mark_choice(chosen: Point, unit: str, x: Vega, y: Vega) -> list[Vega]:
+    """A ring around the chosen point, and its figures beside it."""
+    text = f"{chosen.size:,}: {words.format_significant(chosen.rate or 0.0)} {unit}"
+    is_left = x["sort"].index(str(chosen.size)) >= len(x["sort"]) / 2
+    data = vega.values([{"size": str(chosen.size), "rate": chosen.rate, "text": text}])
+    return [
+        {
+            "data": data,
+            "mark": {"type": "point", "size": 320, "strokeWidth": 2, "color": "black", "shape": "circle"},
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            "data": data,
+            "mark": {
+                "type": "text",
+                "align": "right" if is_left else "left",
+                "dx": -14 if is_left else 14,
+                "dy": -16,
+                "color": "black",
+            },
+            "encoding": {"x": x, "y": y, "text": {"field": "text"}},
+        },
+    ]
+
+
+def draw_memory(report: Report, points: Sequence[Point], x: Vega, finding: BatchSizeFinding) -> Vega:
+    """GiB from 0, the cap as a red line, and a dotted way to the size that ran out of memory."""
+    names = name_series(points)
+    y = {
+        "field": "memory",
+        "type": "quantitative",
+        "axis": {**vega.axis_title("memory of the fullest GPU, GiB"), "tickCount": 4},
+    }
+    measured = [point for point in points if point.memory is not None and not point.is_out_of_memory]
+    color = vega.color_scale(names)
+    layers: list[Vega] = [
+        {"mark": {"type": "line", "strokeWidth": 2.5}, "encoding": {"x": x, "y": y, "color": color}},
+        mark_points(x, y, names),
+    ]
+    cap = find_cap(report.facts.fixed)
+    if cap is not None:
+        layers.insert(0, draw_cap(cap, y))
+    layers += mark_out_of_memory(points, x, y, cap)
+    return {"data": to_values(measured, finding), "width": vega.WIDTH, "height": 110, "layer": layers}
+
+
+def find_cap(fixed: Mapping[str, Any]) -> float | None:
+    """The memory that the trials might take, in GiB."""
+    cap = fixed.get("gpu_mem_cap_mib")
+    return None if cap is None else float(cap) / MIB_PER_GIB
+
+
+def draw_cap(cap: float, y: Vega) -> Vega:
+    data = vega.values([{"memory": cap, "text": f"cap {words.format_gib(cap * MIB_PER_GIB)} GiB"}])
+    return {
+        "data": data,
+        "layer": [
+            {"mark": {"type": "rule", "color": vega.ALARM, "strokeWidth": 2}, "encoding": {"y": y}},
+            {
+                "mark": {"type": "text", "align": "left", "x": 6, "dy": 10, "color": vega.ALARM},
+                "encoding": {"y": y, "text": {"field": "text"}},
+            },
+        ],
+    }
+
+
+def mark_out_of_memory(points: Sequence[Point], x: Vega, y: Vega, cap: float | None) -> list[Vega]:
+    """Of each series the first size that ran out of memory: a cross, and a dotted line from the last that ran.
+
+    It stands at the cap, else as high as the last size that ran: how much it wanted is not known."""
+    layers: list[Vega] = []
+    for series in dict.fromkeys(point.series for point in points):
+        members = [point for point in points if point.series == series]
+        last = max(
+            (point for point in members if point.memory is not None and not point.is_out_of_memory),
+            key=lambda point: point.size,
+            default=None,
+        )
+        failed = min(
+            (point for point in members if point.is_out_of_memory), key=lambda point: point.size, default=None
+        )
+        if last is None or failed is None:
+            continue
+        height = cap if cap is not None else last.memory
+        way = vega.values(
+            [
+                {"size": str(last.size), "memory": last.memory},
+                {"size": str(failed.size), "memory": height},
+            ]
+        )
+        cross = vega.values(
+            [{"size": str(failed.size), "memory": height, "text": f"{failed.size:,}: out of memory"}]
+        )
+        layers += [
+            {
+                "data": way,
+                "mark": {"type": "line", "strokeDash": [2, 3], "color": vega.CONTEXT},
+                "encoding": {"x": x, "y": y},
+            },
+            {
+                "data": cross,
+                "mark": {
+                    "type": "point",
+                    "shape": "M-1,-1L1,1M-1,1L1,-1",
+                    "size": 60,
+                    "strokeWidth": 3,
+                    "color": vega.ALARM,
+                },
+                "encoding": {"x": x, "y": y},
+            },
+            {
+                "data": cross,
+                "mark": {"type": "text", "align": "right", "dx": 12, "dy": -14, "color": vega.ALARM},
+                "encoding": {"x": x, "y": y, "text": {"field": "text"}},
+            },
+        ]
+    return layers

@@ -1,0 +1,158 @@
+"""Speed-up over the size of networks, and where it turns: the picture of `NetworkSizeFinding`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpubench.core.findings import NetworkSizeFinding
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.pictures import vega
+from gpubench.render.pictures.vega import Vega
+
+
+def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
+    """The picture; None where no network's size is known, or only one's."""
+    points = list_networks(report, finding)
+    if len(points) < 2:
+        return None
+    x: Vega = {
+        "field": "gmacs",
+        "type": "quantitative",
+        "scale": {"type": "log", "nice": False, "padding": 20},
+        "axis": {
+            **vega.x_title("GMACs an image (log)"),
+            "format": "~g",
+            "values": [10.0**power for power in range(-5, 5)],
+        },
+    }
+    highest = max([finding.devices, *(point["high"] or point["ratio"] for point in points)])
+    lowest = min(0.5, *(point["low"] or point["ratio"] for point in points))
+    y: Vega = {
+        "field": "ratio",
+        "type": "quantitative",
+        "scale": {"domain": [0.9 * lowest, 1.05 * highest], "nice": False},
+        "axis": {**vega.axis_title("times as fast"), "format": "~g", "tickCount": 6},
+    }
+    layers = [
+        *shade_sides(finding, 0.9 * lowest, 1.05 * highest, y),
+        *mark_turn(points, finding, x),
+        {
+            "mark": {"type": "rule", "strokeWidth": 2},
+            "encoding": {
+                "x": x,
+                "y": {**y, "field": "low"},
+                "y2": {"field": "high"},
+                "color": vega.side_scale(),
+            },
+        },
+        {
+            "mark": {"type": "point", "shape": "circle", "size": 90, "strokeWidth": 2, "opacity": 1},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": vega.side_scale(),
+                "fill": vega.fill(vega.side_scale()),
+            },
+        },
+        *(label_networks(points[place::2], x, y, is_above=place == 0) for place in range(2)),
+    ]
+    panel = {"data": vega.values(points), "width": vega.WIDTH, "height": 320, "layer": layers}
+    return vega.frame(report, finding, [panel], margin=vega.NUMBERS)
+
+
+def label_networks(points: list[dict[str, Any]], x: Vega, y: Vega, *, is_above: bool) -> Vega:
+    """Names at the ends of intervals: every second network has its name above, the others below."""
+    end = "high" if is_above else "low"
+    return {
+        "data": vega.values([{**point, "end": point[end] or point["ratio"]} for point in points]),
+        "mark": {"type": "text", "dy": -9 if is_above else 10, "fontSize": 11, "color": "#3A3F45"},
+        "encoding": {"x": x, "y": {**y, "field": "end"}, "text": {"field": "name"}},
+    }
+
+
+def list_networks(report: Report, finding: NetworkSizeFinding) -> list[dict[str, Any]]:
+    """A point a network: its size in GMACs, how many times as fast, the 95 % interval, how sure."""
+    return [
+        {
+            "name": words.name_network(report, claim.candidate),
+            "gmacs": report.figures[claim.candidate]["gmacs_per_image"],
+            "ratio": words.measure_claim(claim),
+            "low": claim.decided.low,
+            "high": claim.decided.high,
+            "is_sure": claim.decided.word == "sure",
+            "side": "unknown" if claim.decided.word == "unknown" else claim.decided.direction,
+        }
+        for claim in finding.claims
+        if report.figures[claim.candidate]["gmacs_per_image"]
+    ]
+
+
+def shade_sides(finding: NetworkSizeFinding, lowest: float, highest: float, y: Vega) -> list[Vega]:
+    """Above 1 more devices are faster, below they are slower; the ideal is a dashed line."""
+    devices = f"{finding.devices} GPUs"
+    ideal = vega.values([{"ratio": finding.devices, "text": f"ideal: {finding.devices} times"}])
+    sides = vega.values(
+        [
+            {"ratio": 1, "end": highest, "shade": vega.FASTER},
+            {"ratio": lowest, "end": 1, "shade": vega.SLOWER},
+        ]
+    )
+    texts = vega.values(
+        [
+            {"ratio": 1, "text": f"{devices} faster ↑", "shade": vega.FASTER, "shift": -10},
+            {"ratio": 1, "text": f"{devices} slower ↓", "shade": vega.SLOWER, "shift": 12},
+        ]
+    )
+    shade = {"field": "shade", "type": "nominal", "scale": None}
+    return [
+        {
+            "data": sides,
+            "mark": {"type": "rect", "opacity": 0.07},
+            "encoding": {"y": y, "y2": {"field": "end"}, "color": shade},
+        },
+        {
+            "data": ideal,
+            "layer": [
+                {
+                    "mark": {"type": "rule", "strokeDash": [5, 3], "color": vega.CONTEXT},
+                    "encoding": {"y": y},
+                },
+                {
+                    "mark": {"type": "text", "align": "left", "x": 8, "dy": -8, "color": vega.CONTEXT},
+                    "encoding": {"y": y, "text": {"field": "text"}},
+                },
+            ],
+        },
+        {"data": vega.values([{"ratio": 1}]), "mark": {"type": "rule"}, "encoding": {"y": y}},
+        *(
+            {
+                "data": {"values": [value]},
+                "mark": {"type": "text", "align": "left", "x": 8, "dy": value["shift"], "fontSize": 11},
+                "encoding": {"y": y, "text": {"field": "text"}, "color": shade},
+            }
+            for value in texts["values"]
+        ),
+    ]
+
+
+def mark_turn(points: list[dict[str, Any]], finding: NetworkSizeFinding, x: Vega) -> list[Vega]:
+    """A grey band between the largest network that is not faster for sure and the smallest from which all are."""
+    if finding.first_faster is None or finding.gmacs is None:
+        return []
+    smaller = [point["gmacs"] for point in points if point["gmacs"] < finding.gmacs]
+    if not smaller:
+        return []
+    data = vega.values([{"gmacs": max(smaller), "end": finding.gmacs}])
+    return [
+        {
+            "data": data,
+            "mark": {"type": "rect", "color": vega.CONTEXT, "opacity": 0.25},
+            "encoding": {"x": x, "x2": {"field": "end"}},
+        },
+        {
+            "data": vega.values([{"gmacs": finding.gmacs}]),
+            "mark": {"type": "text", "align": "left", "dx": 6, "y": 312, "fontSize": 11},
+            "encoding": {"x": x, "text": {"value": "← it turns here"}},
+        },
+    ]

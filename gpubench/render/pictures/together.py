@@ -1,0 +1,111 @@
+"""What groups of jobs get done together, against one after the other: the picture of `SharingFinding`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpubench.core.findings import SharingFinding, SharingGroup
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.pictures import vega
+from gpubench.render.pictures.vega import Vega
+
+ROW_HEIGHT = 44
+
+
+def draw(report: Report, finding: SharingFinding) -> Vega | None:
+    """A row a group: its work as a dot with the bound that its word rests on, a tick at no loss at all, what was
+    predicted before as a hollow triangle above. None where no group's work is known."""
+    groups = [to_row(report, group) for group in finding.groups if group.work is not None]
+    if not groups:
+        return None
+    names = [group["name"] for group in groups]
+    most = max(max(group["jobs"], group["work"]) for group in groups)
+    least = min(1.0, *(group["work"] for group in groups))
+    y = vega.name_axis(names)
+    x: Vega = {
+        "field": "work",
+        "type": "quantitative",
+        "scale": {"domain": [0.9 * least, 1.05 * most], "nice": False},
+        "axis": {
+            **vega.x_title("work done by all jobs together (1: as much as one after the other)"),
+            "values": list(range(1, int(most) + 1)),
+            "format": "d",
+        },
+    }
+    color: Vega = {
+        "field": "gains",
+        "type": "nominal",
+        "scale": {
+            "domain": ["gain", "none", "unknown"],
+            "range": [vega.COLORS[0], vega.COLORS[1], vega.CONTEXT],
+        },
+        "legend": None,
+    }
+    predicted = [group for group in groups if group["predicted"] is not None]
+    layers: list[Vega] = [
+        {
+            "mark": {"type": "bar", "size": 12, "color": "#e6e8eb"},
+            "encoding": {"x": {**x, "field": "one"}, "x2": {"field": "jobs"}, "y": y},
+        },
+        {
+            "mark": {"type": "tick", "size": 22, "thickness": 2, "color": vega.CONTEXT},
+            "encoding": {"x": {**x, "field": "jobs"}, "y": y},
+        },
+        {"data": vega.values([{"work": 1}]), "mark": {"type": "rule"}, "encoding": {"x": x}},
+        {
+            "mark": {"type": "rule", "strokeWidth": 3},
+            "encoding": {"x": x, "x2": {"field": "bound"}, "y": y, "color": color},
+        },
+        {
+            "mark": {"type": "point", "shape": "circle", "size": 120, "strokeWidth": 2, "opacity": 1},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": color,
+                "fill": vega.fill(color),
+            },
+        },
+        {
+            "data": vega.values(predicted),
+            "mark": {
+                "type": "point",
+                "shape": "triangle-down",
+                "size": 60,
+                "yOffset": -15,
+                "color": "#3A3F45",
+                "filled": False,
+            },
+            "encoding": {"x": {**x, "field": "predicted"}, "y": y},
+        },
+        {
+            "mark": {"type": "text", "align": "left", "x": vega.NARROW + 10, "fontWeight": "bold"},
+            "encoding": {"y": y, "text": {"field": "text"}, "color": color},
+        },
+    ]
+    panel = {
+        "data": vega.values(groups),
+        "width": vega.NARROW,
+        "height": ROW_HEIGHT * len(groups),
+        "layer": layers,
+    }
+    key = "▽ predicted before it ran" if predicted else ""
+    return vega.frame(report, finding, [panel], margin=vega.NAMES, key=key)
+
+
+def to_row(report: Report, group: SharingGroup) -> dict[str, Any]:
+    bound = ""
+    if group.bound is not None:
+        bound = f" ({'≥' if group.is_lower_bound else '≤'} {words.format_ratio(group.bound)})"
+    work = group.work or 0.0
+    return {
+        "name": words.name_group(report, group),
+        "one": 1,
+        "jobs": group.jobs,
+        "work": work,
+        "bound": work if group.bound is None else group.bound,
+        "predicted": group.predicted_work,
+        "text": f"{words.format_ratio(work)} times{bound}",
+        "is_sure": group.word == "sure",
+        "gains": "unknown" if group.gains is None else "gain" if group.gains else "none",
+    }

@@ -1,0 +1,110 @@
+"""One way against another, row by row: the picture of `VersusFinding` (strategies, variants, precisions, ...)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpubench.core.findings import VersusFinding
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.pictures import vega
+from gpubench.render.pictures.vega import Vega
+
+ROW_HEIGHT = 34
+
+
+def draw(report: Report, finding: VersusFinding) -> Vega | None:
+    """A dumbbell a row: both times of an epoch (log), the ratio at the right. None where nothing is compared."""
+    rows = list_rows(report, finding)
+    if not rows:
+        return None
+    names = [row["name"] for row in rows]
+    ways = [
+        words.name_value(finding.field, finding.value),
+        words.name_value(finding.field, finding.baseline),
+    ]
+    y = vega.name_axis(names)
+    x: Vega = {
+        "field": "seconds",
+        "type": "quantitative",
+        "scale": {"type": "log", "nice": False, "padding": 16},
+        "axis": {
+            **vega.x_title("epoch time, s (log)"),
+            "grid": True,
+            "tickCount": 6,
+            "format": "~g",
+        },
+    }
+    ends = [
+        {"name": row["name"], "series": way, "seconds": row[side], "is_sure": row["is_sure"]}
+        for row in rows
+        for way, side in zip(ways, ("candidate", "baseline"), strict=True)
+    ]
+    heads = [{"series": way, "seconds": rows[0][side], "name": names[0]} for way, side in zip(
+        ways, ("candidate", "baseline"), strict=True
+    )]  # fmt: skip
+    is_left = rows[0]["candidate"] <= rows[0]["baseline"]
+    layers: list[Vega] = [
+        {
+            "data": vega.values(rows),
+            "mark": {"type": "rule", "strokeWidth": 5, "color": "#cccfd4"},
+            "encoding": {"x": {**x, "field": "candidate"}, "x2": {"field": "baseline"}, "y": y},
+        },
+        {
+            "data": vega.values(ends),
+            "mark": {"type": "point", "shape": "circle", "size": 110, "strokeWidth": 2, "opacity": 1},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": vega.color_scale(ways),
+                "fill": vega.fill(vega.color_scale(ways)),
+            },
+        },
+        *(
+            {
+                "data": vega.values([head]),
+                "mark": {
+                    "type": "text",
+                    "align": "right" if (place == 0) == is_left else "left",
+                    "dx": 8 if (place == 0) == is_left else -8,
+                    "dy": -16,
+                    "fontWeight": "bold",
+                },
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    "text": {"field": "series"},
+                    "color": vega.color_scale(ways),
+                },
+            }
+            for place, head in enumerate(heads)
+        ),
+        {
+            "data": vega.values(rows),
+            "mark": {"type": "text", "align": "left", "x": vega.NARROW + 16, "fontWeight": "bold"},
+            "encoding": {"y": y, "text": {"field": "ratio"}},
+        },
+    ]
+    panel = {"width": vega.NARROW, "height": ROW_HEIGHT * len(rows), "layer": layers}
+    return vega.frame(report, finding, [panel], margin=vega.NAMES)
+
+
+def list_rows(report: Report, finding: VersusFinding) -> list[dict[str, Any]]:
+    """A row a claim: its name without what differs, the seconds of both, the ratio of their rates in words."""
+    rows = []
+    names = words.name_apart(report, [claim.candidate for claim in finding.claims], without=(finding.field,))
+    for claim, name in zip(finding.claims, names, strict=True):
+        candidate, baseline = (
+            report.figures[row]["epoch_time_s"] for row in (claim.candidate, claim.baseline)
+        )
+        if candidate and baseline:
+            rows.append(
+                {
+                    "name": name,
+                    "candidate": candidate,
+                    "baseline": baseline,
+                    "ratio": f"{words.format_ratio(words.measure_claim(claim))} times",
+                    "is_sure": claim.decided.word == "sure",
+                }
+            )
+    return rows

@@ -1,0 +1,156 @@
+"""Pictures of findings, of the committed folders: which figures they show, and which marks carry the answer."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import vl_convert
+
+from gpubench.analyze.questions import load_reports
+from gpubench.core.findings import Finding
+from gpubench.core.report import Report
+from gpubench.render.pictures.pictures import draw_finding
+from gpubench.render.pictures.vega import ALARM, CONTEXT
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def load(folder: str, table: str, question: str) -> tuple[Report, Finding]:
+    (report,) = [report for report in load_reports(RESULTS / folder, lambda _: None) if report.name == table]
+    return report, next(finding for finding in report.findings if finding.question == question)
+
+
+def draw(folder: str, table: str, question: str) -> dict[str, Any]:
+    picture = draw_finding(*load(folder, table, question))
+    assert picture is not None
+    return picture
+
+
+def walk(part: Any) -> Iterator[dict[str, Any]]:
+    """All parts of a description that have a mark, with the data that they inherit."""
+    if isinstance(part, dict):
+        if "mark" in part:
+            yield part
+        for name in ("vconcat", "layer"):
+            for child in part.get(name, []):
+                yield from walk({"data": part.get("data"), **child})
+
+
+def find_marks(picture: dict[str, Any], kind: str, **of_mark: Any) -> list[list[dict[str, Any]]]:
+    """The data of each layer with such a mark."""
+    return [
+        layer["data"]["values"]
+        for layer in walk(picture)
+        if layer["mark"]["type"] == kind and of_mark.items() <= layer["mark"].items()
+    ]
+
+
+def test_growth_rings_the_choice_inside_the_band_of_the_best() -> None:
+    picture = draw("h200x2-2026", "mobilenet_v2-2gpu", "batch_size")
+    assert " ".join(picture["title"]["text"]).startswith("Take batch 128 on 2 GPUs (ddp): ")
+    ((ring,),) = find_marks(picture, "point", size=320)
+    assert (ring["size"], round(ring["rate"])) == ("128", 2948)
+    ((band,),) = find_marks(picture, "rect")
+    assert round(band["best"]) == 3003
+    assert band["least"] == pytest.approx(0.95 * band["best"])
+    assert band["least"] <= ring["rate"] <= band["best"]
+    points = find_marks(picture, "point", size=60)[0]
+    assert len(points) == 18
+    point = next(point for point in points if point["series"] == "1 GPU" and point["size"] == "512")
+    assert (round(point["rate"]), round(point["low"]), round(point["high"])) == (1356, 1210, 1521)
+    assert point["memory"] == pytest.approx(42.3, abs=0.05)
+    assert all(point["is_sure"] for point in points)
+
+
+def test_growth_marks_the_first_size_that_ran_out_of_memory_at_the_cap_and_ends_there() -> None:
+    picture = draw("h200x4-2026", "mobilenet_v2-4gpu", "batch_size")
+    crosses = find_marks(picture, "text", color=ALARM)
+    assert {"memory": 12.0, "text": "cap 12.0 GiB"} in crosses[0]
+    assert [layer[0]["text"] for layer in crosses[1:]] == ["512: out of memory"] * 2
+    assert [layer[0]["memory"] for layer in crosses[1:]] == [12.0, 12.0]
+    sizes = picture["vconcat"][0]["layer"][-1]["encoding"]["x"]["scale"]["domain"]
+    assert sizes == ["16", "32", "64", "128", "256", "512"]
+    assert not any(point["is_sure"] for point in find_marks(picture, "point", size=60)[0])
+
+
+def test_a_published_log_without_images_shows_epochs_an_hour() -> None:
+    picture = draw("titan-xp-2021", "mobilenet_v2-4gpu", "batch_size")
+    ((ring,),) = find_marks(picture, "point", size=320)
+    assert ring["text"] == "128: 319 epochs an hour"
+
+
+def test_networks_are_above_or_below_one_and_the_turn_lies_before_the_first_that_is_faster() -> None:
+    picture = draw("h200x2-network-size-2026", "network-size", "network_size")
+    networks = {network["name"]: network for network in find_marks(picture, "point")[0]}
+    assert len(networks) == 13
+    assert networks["resnet50"]["ratio"] == pytest.approx(1.79, abs=0.005)
+    assert (networks["resnet50"]["side"], networks["resnet50"]["is_sure"]) == ("more", True)
+    assert (networks["lenet"]["side"], networks["mobilenet_v3_large"]["side"]) == ("less", "unknown")
+    ((turn,),) = find_marks(picture, "rect", color=CONTEXT)
+    assert turn["gmacs"] == networks["mobilenet_v3_large"]["gmacs"]
+    assert turn["end"] == networks["mobilenet_v2"]["gmacs"]
+
+
+def test_jobs_together_show_work_bound_and_what_was_predicted() -> None:
+    picture = draw("h200-copies-rounds-2026", "mobilenet_v2-copies", "sharing")
+    groups = {group["name"]: group for group in find_marks(picture, "point", shape="circle")[0]}
+    three = groups["3 × batch 16"]
+    assert three["work"] == pytest.approx(2.95, abs=0.005)
+    assert three["bound"] == pytest.approx(2.48, abs=0.005)
+    assert (three["jobs"], three["gains"], three["is_sure"]) == (3, "gain", True)
+    assert groups["2 × batch 128"]["gains"] == "none"
+    predicted = {group["name"]: group["predicted"] for group in find_marks(picture, "point")[1]}
+    assert predicted["3 × batch 16"] == pytest.approx(3.0, abs=0.005)
+
+
+def test_ways_show_both_times_and_the_ratio_of_their_rates() -> None:
+    picture = draw("h200x4-2026", "resnet34-4gpu", "versus")
+    rows = find_marks(picture, "rule")[0]
+    assert [row["name"] for row in rows][:2] == ["batch 16", "batch 32"]
+    for row in rows:
+        assert row["ratio"] == f"{row['baseline'] / row['candidate']:.2f} times"
+    assert not any(row["is_sure"] for row in rows)
+
+
+def test_devices_show_speed_ups_with_intervals_and_efficiency() -> None:
+    picture = draw("h200x2-2026", "mobilenet_v2-2gpu", "devices")
+    same_batch, same_share = find_marks(picture, "point")
+    assert [row["name"] for row in same_share] == [f"batch {size}" for size in (32, 64, 128, 256, 512)]
+    row = same_batch[3]
+    assert (row["name"], row["efficiency"], row["side"]) == ("batch 128", "82 % efficiency", "more")
+    assert row["low"] < row["ratio"] < row["high"] < row["ideal"] == 2
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in RESULTS.iterdir() if any(path.glob("*.csv"))))
+def test_titles_are_answers_of_few_lines_and_pictures_are_json(folder: str) -> None:
+    drawn = 0
+    for report in load_reports(RESULTS / folder, lambda _: None):
+        for finding in report.findings:
+            picture = draw_finding(report, finding)
+            if picture is not None:
+                drawn += 1
+                assert 1 <= len(picture["title"]["text"]) <= 4
+                assert json.loads(json.dumps(picture, allow_nan=False)) == picture
+    assert drawn or folder == "h200-until-top1-2026"
+
+
+@pytest.mark.parametrize(
+    ("folder", "table", "question"),
+    [
+        ("h200x4-2026", "mobilenet_v2-4gpu", "batch_size"),
+        ("h200x2-2026", "mobilenet_v2-2gpu", "devices"),
+        ("h200x2-2026", "mobilenet_v2-2gpu", "versus"),
+        ("h200x2-network-size-2026", "network-size", "network_size"),
+        ("h200-copies-rounds-2026", "mobilenet_v2-copies", "sharing"),
+    ],
+)
+def test_vega_draws_them_and_they_are_seven_inches_wide(folder: str, table: str, question: str) -> None:
+    picture = draw(folder, table, question)
+    svg = ElementTree.fromstring(vl_convert.vegalite_to_svg(picture))
+    assert picture["title"]["text"][0] in "".join(svg.itertext())
+    assert 560 <= float(svg.attrib["width"]) <= 715
