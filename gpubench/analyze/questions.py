@@ -71,7 +71,10 @@ def answer_table(rows: TableRows) -> list[Finding]:
 def report_table(folder: Folder, table: Table, view: TableView = WHOLE) -> Report:
     """The report of one table. `view`: which columns and rows of it are shown."""
     rows = collect_rows(folder, table)
-    return build_report(table, rows, answer_table(rows), view)
+    report = build_report(table, rows, answer_table(rows), view)
+    if not any(isinstance(finding, TargetFinding) for finding in report.findings):
+        return report
+    return replace(report, training=target.trace_training(folder.records, rows.runs))
 
 
 def report_folders(folders: Sequence[Folder], view: TableView = WHOLE) -> list[Report]:

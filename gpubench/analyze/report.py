@@ -50,7 +50,8 @@ FIRST_BATCH_PCT = 10.0
 """A first batch that is more of the epoch than this decides more than chance does."""
 NAMED = (
     "images_per_s", "epoch_time_s", "epoch_time_low_s", "epoch_time_high_s", "gpu_mem_mib", "epochs_to_top1",
-    "time_to_top1_s", "energy_to_top1_j", "gmacs_per_image", "top1_pct", "cpu_s_per_epoch",
+    "time_to_top1_s", "energy_to_top1_j", "gmacs_per_image", "top1_pct", "cpu_s_per_epoch", "energy_j", "copy_ms",
+    "forward_ms", "backward_ms", "comm_ms", "optimizer_ms",
 )  # fmt: skip
 """Figures that words name and pictures show."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pandas as pd
@@ -24,12 +24,32 @@ from gpubench.analyze.table_rows import (
 )
 from gpubench.core.claims import Claim, Evidence
 from gpubench.core.findings import TargetFinding
+from gpubench.schema.record import Record
 
 TASK = ("until_top1", "data", "num_classes", "machine")
 """Rows that differ in one of these have no target in common."""
 EPOCHS_APART = 2.0
 """Epochs to a target by which two seeds of one configuration may differ."""
 TIME, ENERGY = "time_to_top1_s", "energy_to_top1_j"
+
+
+def trace_training(
+    records: Iterable[Record], runs: pd.DataFrame
+) -> dict[int, tuple[tuple[float, float], ...]]:
+    """Of each row its first process: seconds of training and top-1 in per cent after each epoch that was judged."""
+    by_process = {(record.trial_id, record.round): record for record in records}
+    first = runs.sort_values(["repeat", "round"]).drop_duplicates("row")
+    traces = {}
+    for row, trial_id, turn in zip(first["row"], first["trial_id"], first["round"], strict=True):
+        record = by_process.get((trial_id, turn))
+        seconds, points = 0.0, []
+        for epoch in record.epochs if record else ():
+            seconds += epoch.get("epoch_time_s") or math.nan
+            top1 = epoch.get("top1_pct")
+            if top1 is not None and not math.isnan(seconds):
+                points.append((seconds, float(top1)))
+        traces[int(row)] = tuple(points)
+    return traces
 
 
 def make_claims(rows: TableRows) -> list[Claim]:

@@ -127,6 +127,9 @@ class Report:
     """Row of the summary -> its varied fields, by which words name it."""
     figures: Mapping[int, Mapping[str, Any]]
     """Row of the summary -> its figures that words need (images_per_s, epoch_time_s, gpu_mem_mib, time_to_top1_s …)."""
+    training: Mapping[int, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    """Row of the summary -> seconds of training and top-1 in per cent after each epoch that was judged, of its first
+    process; where a target was asked for."""
     axis: str | None = None
     """The field that is ordered along the rows."""
     problems: tuple[str, ...] = ()

@@ -439,15 +439,64 @@ def title_finding(report: Report, finding: Finding) -> tuple[str, list[str]]:
     """What stands above a picture: the answer, and the sentences that go with it."""
     if isinstance(finding, BatchSizeFinding):
         answer, clause, sentences = _answer_batch_size(report, finding)
-        return answer, [f"{clause[:1].upper()}{clause[1:]}."] * bool(clause) + sentences
-    if isinstance(finding, NetworkSizeFinding):
+    elif isinstance(finding, NetworkSizeFinding):
         answer, clause, sentences = _answer_network_size(report, finding)
-        return answer, [f"{clause[:1].upper()}{clause[1:]}."] * bool(clause) + sentences
-    if isinstance(finding, DevicesFinding) and finding.speed_ups:
+    elif isinstance(finding, TargetFinding):
+        answer, clause, sentences = _answer_target(report, finding)
+    elif isinstance(finding, DevicesFinding) and finding.speed_ups:
         (name, (first, *others)), *further = _list_speed_ups(report, finding)
-        rest = [f"{', '.join(others)}."] if others else []
-        return f"{name}: {first}", rest + [f"{name}: {', '.join(ratios)}." for name, ratios in further]
-    return write_finding(report, finding)[0].rstrip("."), []
+        answer, clause = f"{name}: {first}", ", ".join(others)
+        sentences = [f"{name}: {', '.join(ratios)}." for name, ratios in further]
+    else:
+        answer, clause, sentences = write_finding(report, finding)[0].rstrip("."), "", []
+    return answer, [f"{clause[:1].upper()}{clause[1:]}."] * bool(clause) + sentences
+
+
+def title_energy(report: Report, rows: Sequence[int], front: Sequence[int]) -> tuple[str, list[str]]:
+    """Above a picture of energy: who needs least, what is quickest, and that no claim was tested. `front`: the rows
+    that no other beats in time and in energy, the quickest first."""
+    quickest, least = front[0], front[-1]
+    names = dict(zip(rows, name_apart(report, rows), strict=True))
+    seconds, joules = (
+        f"{format_significant(report.figures[row][name])} {unit} an epoch"
+        for row, name, unit in ((quickest, "epoch_time_s", "s"), (least, "energy_j", "J"))
+    )
+    if quickest == least:
+        return f"{names[least]} needs the least energy and the least time: {joules}, {seconds}", []
+    return f"{names[least]} needs the least energy: {joules}", [
+        f"{names[quickest]} is the quickest: {seconds}."
+    ]
+
+
+PARTS: Mapping[str, str] = {
+    "copy_ms": "copy",
+    "forward_ms": "forward",
+    "backward_ms": "backward",
+    "comm_ms": "waiting for gradients",
+    "optimizer_ms": "optimizer",
+}
+"""Columns of the parts of a step, in its order: what is exchanged behind the backward pass lies within that one."""
+
+
+def title_breakdown(report: Report, row: int) -> str:
+    """Above a picture of the parts of steps: which part is the largest in this row."""
+    figures = report.figures[row]
+    parts = {part: figures[part] for part in PARTS if figures[part] is not None}
+    largest = max(parts, key=parts.__getitem__)
+    share = format_percent(parts[largest] / sum(parts.values()))
+    (name,) = name_apart(report, [row])
+    return f"{name}: {PARTS[largest]} takes {share} of a step, {format_significant(parts[largest])} ms"
+
+
+def describe_target(report: Report, row: int) -> list[str]:
+    """A run to a target in two lines: `batch 128`, `36.1 s, 13 epochs, 11.7 kJ`."""
+    figures = report.figures[row]
+    parts = (
+        _figure(figures, "time_to_top1_s", lambda value: f"{format_significant(value)} s"),
+        _figure(figures, "epochs_to_top1", lambda value: count_things(round(value), "epoch")),
+        _figure(figures, "energy_to_top1_j", lambda value: f"{format_significant(value / 1000)} kJ"),
+    )
+    return [_name_run(report, row), ", ".join(filter(None, parts))]
 
 
 def write_footnote(report: Report, letters: int, key: str = "") -> str:
@@ -699,31 +748,36 @@ def _describe_work(report: Report, group: SharingGroup, is_first: bool) -> str:
 
 
 def _write_target(report: Report, finding: TargetFinding) -> list[str]:
+    answer, clause, sentences = _answer_target(report, finding)
+    first = f"{answer}; {clause}." if clause else f"{answer}."
+    return [" ".join([first, *sentences]), *_write_energy(report, finding)]
+
+
+def _answer_target(report: Report, finding: TargetFinding) -> tuple[str, str, list[str]]:
+    """Who reaches the target first, what the others take, and further sentences."""
     target = f"{finding.target_pct:g} % top-1"
     if not finding.order:
-        return [f"No answer: no row reached {target}."]
+        return f"No answer: no row reached {target}", "", []
     first, *later = finding.order
     figures = report.figures[first]
     name = _name_run(report, first)
     time = _figure(figures, "time_to_top1_s", lambda value: f"{format_significant(value)} s")
     epochs = _figure(figures, "epochs_to_top1", lambda value: count_things(round(value), "epoch"))
     head = {"sure": name[:1].upper() + name[1:], "likely": f"Likely {name}", "unknown": f"Not sure: {name}"}
-    text = (
-        f"{head[finding.word]} reaches {target} first: {', '.join(part for part in (time, epochs) if part)}"
-    )
+    parts = ", ".join(part for part in (time, epochs) if part)
     others = [
         f"{_short(report, row)} takes "
         + _figure(report.figures[row], "time_to_top1_s", lambda value: f"{format_significant(value)} s")
         for row in later[:4]
     ]
-    text += f"; {join_words(others)}." if others else "."
+    sentences = []
     if finding.as_fast:
-        text += f" {_shorts(report, finding.as_fast)} may be as fast with another seed."
+        sentences.append(f"{_shorts(report, finding.as_fast)} may be as fast with another seed.")
     if finding.unreached:
-        text += f" {_shorts(report, finding.unreached)} did not reach it."
+        sentences.append(f"{_shorts(report, finding.unreached)} did not reach it.")
     if finding.interrupted:
-        text += f" {_shorts(report, finding.interrupted)}: interrupted."
-    return [text, *_write_energy(report, finding)]
+        sentences.append(f"{_shorts(report, finding.interrupted)}: interrupted.")
+    return f"{head[finding.word]} reaches {target} first: {parts}", join_words(others), sentences
 
 
 def _write_energy(report: Report, finding: TargetFinding) -> list[str]:

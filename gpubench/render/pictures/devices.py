@@ -28,7 +28,7 @@ def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     ]
     if not panels:
         return None
-    return vega.frame(report, finding, panels, margin=vega.NAMES)
+    return vega.frame(report, words.title_finding(report, finding), panels, margin=vega.NAMES)
 
 
 def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def draw(report: Report, finding: BatchSizeFinding) -> Vega | None:
     panels = [draw_rates(report, points, place_sizes(sizes, is_labelled=not has_memory), finding)]
     if has_memory:
         panels.append(draw_memory(report, points, place_sizes(sizes, is_labelled=True), finding))
-    return vega.frame(report, finding, panels, margin=vega.NUMBERS)
+    return vega.frame(report, words.title_finding(report, finding), panels, margin=vega.NUMBERS)
 
 
 def list_points(report: Report) -> list[Point]:
@@ -56,8 +56,8 @@ def list_points(report: Report) -> list[Point]:
     return sorted(
         (
             make_point(report, row, endings.get(row, "ok"))
-            for row, fields in report.labels.items()
-            if fields.get("group") is None and endings.get(row, "ok") in ("ok", "oom")
+            for row in vega.list_alone(report)
+            if endings.get(row, "ok") in ("ok", "oom")
         ),
         key=lambda point: point.size,
     )

@@ -58,7 +58,7 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
         *(label_networks(points[place::2], x, y, is_above=place == 0) for place in range(2)),
     ]
     panel = {"data": vega.values(points), "width": vega.WIDTH, "height": 320, "layer": layers}
-    return vega.frame(report, finding, [panel], margin=vega.NUMBERS)
+    return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS)
 
 
 def label_networks(points: list[dict[str, Any]], x: Vega, y: Vega, *, is_above: bool) -> Vega:

@@ -11,10 +11,11 @@ from gpubench.core.findings import (
     Finding,
     NetworkSizeFinding,
     SharingFinding,
+    TargetFinding,
     VersusFinding,
 )
 from gpubench.core.report import Report
-from gpubench.render.pictures import devices, growth, networks, together, ways
+from gpubench.render.pictures import devices, growth, networks, target, together, ways
 from gpubench.render.pictures.vega import Vega
 
 PICTURES: Mapping[type[Finding], Callable[[Report, Any], Vega | None]] = {
@@ -22,6 +23,7 @@ PICTURES: Mapping[type[Finding], Callable[[Report, Any], Vega | None]] = {
     DevicesFinding: devices.draw,
     NetworkSizeFinding: networks.draw,
     SharingFinding: together.draw,
+    TargetFinding: target.draw,
     VersusFinding: ways.draw,
 }
 """Kind of finding -> the function that draws it, or None where there is too little to draw."""

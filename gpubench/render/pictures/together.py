@@ -90,7 +90,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
         "layer": layers,
     }
     key = "▽ predicted before it ran" if predicted else ""
-    return vega.frame(report, finding, [panel], margin=vega.NAMES, key=key)
+    return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NAMES, key=key)
 
 
 def to_row(report: Report, group: SharingGroup) -> dict[str, Any]:

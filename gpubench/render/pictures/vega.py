@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.core.findings import Finding
+from gpubench.core.findings import SharingFinding
 from gpubench.core.report import Report
 from gpubench.render import words
 
@@ -69,31 +69,45 @@ CONFIG: Vega = {
 }
 
 
-def frame(report: Report, finding: Finding, panels: Sequence[Vega], *, margin: int, key: str = "") -> Vega:
+def frame(
+    report: Report, title: tuple[str, Sequence[str]], panels: Sequence[Vega], *, margin: int, key: str = ""
+) -> Vega:
     """A whole picture: the answer above, panels below one another, one line of footnote, which begins with `key`.
 
-    `margin`: how wide the labels at the left are, in pixels: title and footnote begin at their left edge.
+    `title`: the answer, and the sentences below it. `margin`: how wide the labels at the left are, in pixels: title
+    and footnote begin at their left edge.
     """
-    title, subtitle = words.title_finding(report, finding)
-    footnote = words.write_footnote(report, FOOTNOTE_LETTERS, key)
+    answer, sentences = title
     note = {
         "data": {"values": [{}]},
         "mark": {"type": "text", "align": "left", "color": CONTEXT, "fontSize": 10, "x": -margin, "y": 8},
-        "encoding": {"text": {"value": footnote}},
+        "encoding": {"text": {"value": words.write_footnote(report, FOOTNOTE_LETTERS, key)}},
         "height": 12,
         "width": 20,
     }
     return {
         "$schema": SCHEMA,
         "title": {
-            "text": textwrap.wrap(title, TITLE_LETTERS),
-            "subtitle": textwrap.wrap(" ".join(subtitle), SUBTITLE_LETTERS),
+            "text": textwrap.wrap(answer, TITLE_LETTERS),
+            "subtitle": textwrap.wrap(" ".join(sentences), SUBTITLE_LETTERS),
             "dx": -margin,
         },
         "vconcat": [*panels, note],
         "spacing": 16,
         "config": CONFIG,
     }
+
+
+def list_alone(report: Report) -> list[int]:
+    """The rows of trials that had their GPUs for themselves."""
+    together = {
+        row
+        for finding in report.findings
+        if isinstance(finding, SharingFinding)
+        for group in finding.groups
+        for row in group.rows
+    }
+    return [row for row in report.labels if row not in together]
 
 
 def axis_title(text: str) -> Vega:

@@ -86,7 +86,7 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
         },
     ]
     panel = {"width": vega.NARROW, "height": ROW_HEIGHT * len(rows), "layer": layers}
-    return vega.frame(report, finding, [panel], margin=vega.NAMES)
+    return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NAMES)
 
 
 def list_rows(report: Report, finding: VersusFinding) -> list[dict[str, Any]]:

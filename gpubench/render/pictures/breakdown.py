@@ -1,0 +1,73 @@
+"""The parts of a step, one behind the other."""
+
+from __future__ import annotations
+
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.pictures import vega
+from gpubench.render.pictures.vega import Vega
+
+ROW_HEIGHT = 40
+WIDE = 0.07
+"""Share of the longest step from which a part has room for its milliseconds."""
+
+
+def draw(report: Report) -> Vega | None:
+    """A bar a row whose steps were timed in parts, with the milliseconds in it, and behind it what is waited for
+    gradients, be it ever so small. None where none was."""
+    rows = [row for row, figures in report.figures.items() if figures["forward_ms"] is not None]
+    if not rows:
+        return None
+    names = words.name_apart(report, rows)
+    totals = [sum(report.figures[row][part] or 0.0 for part in words.PARTS) for row in rows]
+    longest = max(totals)
+    bars, ends = [], []
+    for row, name, total in zip(rows, names, totals, strict=True):
+        begin = 0.0
+        for part, word in words.PARTS.items():
+            value = report.figures[row][part]
+            if value:
+                bar = {"name": name, "part": word, "begin": begin, "end": begin + value}
+                text = words.format_significant(value) if value > WIDE * longest else ""
+                bars.append({**bar, "middle": begin + value / 2, "text": text})
+                begin += value
+        waited = report.figures[row]["comm_ms"]
+        wait = "" if waited is None else f", gradients {words.format_significant(waited, 2)} ms"
+        wait += "" if waited is None else f" ({words.format_percent(waited / total)})"
+        ends.append({"name": name, "end": total, "text": f"{words.format_significant(total)} ms{wait}"})
+    y = vega.name_axis(names)
+    x: Vega = {
+        "field": "begin",
+        "type": "quantitative",
+        "scale": {"domain": [0, longest], "nice": False},
+        "axis": {**vega.x_title("time of a step, ms"), "tickCount": 6},
+    }
+    parts = [word for part, word in words.PARTS.items() if any(report.figures[row][part] for row in rows)]
+    color = {
+        "field": "part",
+        "type": "nominal",
+        "scale": {"domain": parts, "range": list(vega.COLORS[: len(parts)])},
+        "legend": {"title": None, "orient": "top", "symbolType": "square"},
+    }
+    layers: list[Vega] = [
+        {
+            "data": vega.values(bars),
+            "mark": {"type": "bar", "size": 20, "opacity": 0.85},
+            "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "color": color},
+        },
+        {
+            "data": vega.values(bars),
+            "mark": {"type": "text", "color": "white", "fontSize": 11},
+            "encoding": {"x": {**x, "field": "middle"}, "y": y, "text": {"field": "text"}},
+        },
+        {
+            "data": vega.values(ends),
+            "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
+            "encoding": {"x": {**x, "field": "end"}, "y": y, "text": {"field": "text"}},
+        },
+    ]
+    panel = {"width": vega.NARROW - 60, "height": ROW_HEIGHT * len(rows), "layer": layers}
+    slowest = rows[totals.index(longest)]
+    title: tuple[str, list[str]] = (words.title_breakdown(report, slowest), [])
+    key = "what is exchanged behind the backward pass lies within it"
+    return vega.frame(report, title, [panel], margin=vega.NAMES, key=key)

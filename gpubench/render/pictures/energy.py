@@ -1,0 +1,148 @@
+"""Energy against time of an epoch, with the rows that no other beats in both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.pictures import vega
+from gpubench.render.pictures.vega import Vega
+
+POWERS = (50, 100, 200, 300, 400, 500, 700, 1000, 1500, 2000, 3000, 4000)
+"""Watts of lines of equal power; those near the points are drawn."""
+FAR = 6.0
+"""Times the least, from which on an axis from 0 would press most points together."""
+
+
+def draw(report: Report) -> Vega | None:
+    """A point a row that ran alone, one colour a strategy; the front joined and named, lines of equal power in grey.
+    None under two rows with energy."""
+    rows = [
+        row
+        for row in vega.list_alone(report)
+        if report.figures[row]["energy_j"] and report.figures[row]["epoch_time_s"]
+    ]
+    if len(rows) < 2:
+        return None
+    front = find_front(report.figures, rows)
+    series = {row: name_strategy(report, row) for row in rows}
+    colors = list(dict.fromkeys(series.values()))
+    names = dict(zip(rows, words.name_apart(report, rows), strict=True))
+    points = [
+        {
+            "seconds": report.figures[row]["epoch_time_s"],
+            "joules": report.figures[row]["energy_j"],
+            "series": series[row],
+            "name": names[row],
+            "is_sure": row in front,
+        }
+        for row in rows
+    ]
+    best = [point for row, point in zip(rows, points, strict=True) if row in front]
+    seconds, joules = ([point[name] for point in points] for name in ("seconds", "joules"))
+    is_log = max(max(values) / min(values) for values in (seconds, joules)) > FAR
+    x = make_axis("seconds", seconds, is_log=is_log)
+    y = make_axis("joules", joules, is_log=is_log)
+    x["axis"] = {**vega.x_title(f"time of an epoch, s{' (log)' * is_log}"), "tickCount": 7, "format": "~g"}
+    y["axis"] = {
+        **vega.axis_title(f"energy of an epoch, J{' (log)' * is_log}"),
+        "tickCount": 6,
+        "format": ",d",
+        "grid": False,
+    }
+    color = vega.color_scale(colors)
+    layers: list[Vega] = [
+        *draw_powers(points, x, y),
+        {
+            "data": vega.values(sorted(best, key=lambda point: point["seconds"])),
+            "mark": {"type": "line", "color": vega.CONTEXT, "strokeDash": [4, 3]},
+            "encoding": {"x": x, "y": y},
+        },
+        {
+            "mark": {"type": "point", "shape": "circle", "size": 90, "strokeWidth": 2, "opacity": 1},
+            "encoding": {"x": x, "y": y, "color": color, "fill": vega.fill(color)},
+        },
+        *(
+            {
+                "data": vega.values([point]),
+                "mark": {"type": "text", "align": "left", "dx": 9, "dy": 12 + 14 * place},
+                "encoding": {"x": x, "y": y, "text": {"field": "name"}, "color": color},
+            }
+            for place, point in enumerate((best[0], best[-1])[: len(best)])
+        ),
+        *([label_colors(points, x, y, color)] if len(colors) > 1 else []),
+    ]
+    panel = {"data": vega.values(points), "width": vega.WIDTH, "height": 320, "layer": layers}
+    key = "filled: beaten in both by no other"
+    title = words.title_energy(report, rows, front)
+    return vega.frame(report, title, [panel], margin=vega.NUMBERS, key=key)
+
+
+def find_front(figures: Mapping[int, Mapping[str, Any]], rows: Sequence[int]) -> list[int]:
+    """The rows that no other beats, by being as good in both and better in one; the quickest first."""
+    front: list[int] = []
+    for row in sorted(rows, key=lambda row: (figures[row]["epoch_time_s"], figures[row]["energy_j"])):
+        if not front or figures[row]["energy_j"] < figures[front[-1]]["energy_j"]:
+            front.append(row)
+    return front
+
+
+def name_strategy(report: Report, row: int) -> str:
+    """Devices and strategy of a row, by which points are coloured."""
+    names = ("gpus", "ranks", "nodes", "strategy")
+    return words.name_row({name: report.labels[row].get(name) for name in names})
+
+
+def make_axis(field: str, values: Sequence[float], *, is_log: bool) -> Vega:
+    """From 0, or by a logarithm from below the least, to above the most."""
+    low = min(values) / 1.25 if is_log else 0
+    scale = {"type": "log" if is_log else "linear", "domain": [low, 1.15 * max(values)], "nice": False}
+    return {"field": field, "type": "quantitative", "scale": scale}
+
+
+def draw_powers(points: Sequence[Mapping[str, Any]], x: Vega, y: Vega) -> list[Vega]:
+    """Lines of equal power through the picture, with their watts at the upper end."""
+    watts_of_points = [point["joules"] / point["seconds"] for point in points]
+    (left, right), (low, high) = x["scale"]["domain"], y["scale"]["domain"]
+    lines: list[dict[str, Any]] = []
+    ends: list[dict[str, Any]] = []
+    for watts in POWERS:
+        if min(watts_of_points) / 1.3 < watts < 1.3 * max(watts_of_points):
+            begin, end = max(left, low / watts), min(right, high / watts)
+            lines += [{"watts": watts, "seconds": at, "joules": watts * at} for at in (begin, end)]
+            ends.append({"seconds": end, "joules": watts * end, "text": f"{watts:,} W"})
+    grey = {"color": "#d5d8dc"}
+    return [
+        {
+            "data": vega.values(lines),
+            "mark": {"type": "line", "strokeWidth": 1, **grey},
+            "encoding": {"x": x, "y": y, "detail": {"field": "watts"}},
+        },
+        {
+            "data": vega.values(ends),
+            "mark": {
+                "type": "text",
+                "align": "left",
+                "dx": 3,
+                "dy": -4,
+                "fontSize": 10,
+                "color": vega.CONTEXT,
+            },
+            "encoding": {"x": x, "y": y, "text": {"field": "text"}},
+        },
+    ]
+
+
+def label_colors(points: Sequence[Mapping[str, Any]], x: Vega, y: Vega, color: Vega) -> Vega:
+    """The name of each colour above its highest point."""
+    highest: dict[str, Mapping[str, Any]] = {}
+    for point in points:
+        if point["joules"] >= highest.get(point["series"], point)["joules"]:
+            highest[point["series"]] = point
+    return {
+        "data": vega.values(list(highest.values())),
+        "mark": {"type": "text", "align": "right", "dy": -14, "fontWeight": "bold"},
+        "encoding": {"x": x, "y": y, "text": {"field": "series"}, "color": color},
+    }

@@ -1,0 +1,118 @@
+"""Top-1 over the time of training, and who reaches the target first: the picture of `TargetFinding`."""
+
+from __future__ import annotations
+
+from gpubench.core.findings import TargetFinding
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.pictures import vega
+from gpubench.render.pictures.vega import Vega
+
+
+def draw(report: Report, finding: TargetFinding) -> Vega | None:
+    """A line a run that reached the target, with what it took at its end; runs that did not in grey. None where no
+    run was judged twice."""
+    traces = {row: trace for row, trace in report.training.items() if len(trace) > 1 and row in finding.rows}
+    if not traces:
+        return None
+    reached = [row for row in finding.order if row in traces]
+    names = [words.describe_target(report, row)[0] for row in reached]
+    x: Vega = {
+        "field": "seconds",
+        "type": "quantitative",
+        "scale": {"zero": True, "nice": False},
+        "axis": {**vega.x_title("training time, s"), "tickCount": 8, "format": ",d"},
+    }
+    highest = max(top1 for trace in traces.values() for _, top1 in trace)
+    y: Vega = {
+        "field": "top1",
+        "type": "quantitative",
+        "scale": {"domain": [0, max(finding.target_pct, highest) * 1.3], "nice": False},
+        "axis": {**vega.axis_title("top-1 on the validation images, %"), "tickCount": 5, "format": "d"},
+    }
+    color = vega.color_scale(names)
+    layers: list[Vega] = [
+        {
+            "data": vega.values(
+                [
+                    {"seconds": seconds, "top1": top1, "run": words.describe_target(report, row)[0]}
+                    for row, trace in traces.items()
+                    if row not in reached
+                    for seconds, top1 in trace
+                ]
+            ),
+            "mark": {"type": "line", "color": vega.CONTEXT, "strokeWidth": 1.5},
+            "encoding": {"x": x, "y": y, "detail": {"field": "run"}},
+        },
+        {
+            "data": vega.values([{"top1": finding.target_pct}]),
+            "mark": {"type": "rule", "strokeDash": [2, 3]},
+            "encoding": {"y": y},
+        },
+        {
+            "data": vega.values(
+                [
+                    {"seconds": seconds, "top1": top1, "series": name}
+                    for name, row in zip(names, reached, strict=True)
+                    for seconds, top1 in traces[row]
+                ]
+            ),
+            "mark": {"type": "line", "strokeWidth": 2.5},
+            "encoding": {"x": x, "y": y, "color": color},
+        },
+        *mark_ends(report, finding, reached, x, y, color),
+        *name_unreached(report, [row for row in traces if row not in reached], x, y),
+    ]
+    panel = {"width": vega.WIDTH, "height": 300, "layer": layers}
+    key = "first epoch included, evaluation not"
+    return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS, key=key)
+
+
+def mark_ends(
+    report: Report, finding: TargetFinding, reached: list[int], x: Vega, y: Vega, color: Vega
+) -> list[Vega]:
+    """A point where each run ended, filled where the order is sure, and what it took."""
+    ends = []
+    for row in reached:
+        seconds, top1 = report.training[row][-1]
+        name, cost = words.describe_target(report, row)
+        end = {"seconds": seconds, "top1": top1, "series": name, "text": [name, cost]}
+        ends.append({**end, "is_sure": finding.word == "sure"})
+    return [
+        {
+            "data": vega.values(ends),
+            "mark": {"type": "point", "shape": "circle", "size": 110, "strokeWidth": 2, "opacity": 1},
+            "encoding": {"x": x, "y": y, "color": color, "fill": vega.fill(color)},
+        },
+        *(
+            {
+                "data": vega.values([end]),
+                "mark": {
+                    "type": "text",
+                    "align": "right",
+                    "dx": 4,
+                    "dy": -30 - 28 * (place % 2),  # neighbours stand at two heights
+                    "lineHeight": 14,
+                    "fontSize": 11,
+                },
+                "encoding": {"x": x, "y": y, "text": {"field": "text"}, "color": color},
+            }
+            for place, end in enumerate(ends)
+        ),
+    ]
+
+
+def name_unreached(report: Report, rows: list[int], x: Vega, y: Vega) -> list[Vega]:
+    """The names of runs that did not reach the target, in grey behind their last point."""
+    ends = [
+        {"seconds": seconds, "top1": top1, "text": words.describe_target(report, row)[0]}
+        for row in rows
+        for seconds, top1 in report.training[row][-1:]
+    ]
+    return [
+        {
+            "data": vega.values(ends),
+            "mark": {"type": "text", "align": "left", "dx": 6, "color": vega.CONTEXT, "fontSize": 11},
+            "encoding": {"x": x, "y": y, "text": {"field": "text"}},
+        }
+    ]
