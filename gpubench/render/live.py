@@ -370,21 +370,21 @@ def lay_out_standing(standing: Standing, trial_id: str, width: int, height: int)
     report = part_pending(standing.report)
     grid = make_grid(report)
     label = standing.rows.get(trial_id)
-    here = next((n for n, row in enumerate(report.rows) if label in row.labels), None)
+    running = next((n for n, row in enumerate(report.rows) if label in row.labels), None)
     rows = [
-        replace(row, ending="" if is_pending(line) else row.ending, is_pending=is_pending(line) and n != here)
+        replace(row, ending="" if is_pending(line) else row.ending, is_pending=is_pending(line) and n != running)
         for n, (row, line) in enumerate(zip(grid.rows, report.rows, strict=True))
     ]
-    if here is not None:  # its bar needs room, whatever it holds
+    if running is not None:  # its bar needs room, whatever it holds
         first_bar = next((n for n, column in enumerate(report.columns) if column.name == "images_per_s"), 0)
         cells = [
             GridCell(cell.text, cell.bar if n != first_bar or not n else cell.bar or 0.0, cell.tone)
-            for n, cell in enumerate(rows[here].cells)
+            for n, cell in enumerate(rows[running].cells)
         ]
-        rows[here] = replace(rows[here], cells=tuple(cells))
+        rows[running] = replace(rows[running], cells=tuple(cells))
     leader = write_leader(report)
     for count in range(len(rows), min(FEWEST_ROWS, len(rows)) - 1, -1):
-        begin = min(max(0, (here or 0) - count // 2), len(rows) - count)
+        begin = min(max(0, (running or 0) - count // 2), len(rows) - count)
         shown = crop_grid(grid, rows, range(begin, begin + count))
         layout = lay_out(shown, width, True)
         block = layout.split()[0]
@@ -395,7 +395,7 @@ def lay_out_standing(standing: Standing, trial_id: str, width: int, height: int)
             continue
         lines = [line for _, line in placed]
         lines += [Text(line, "dim") for line in ends]
-        row = rows[here] if here is not None else None
+        row = rows[running] if running is not None else None
         places = [place for place, (each, _) in enumerate(placed) if each is row and row is not None]
         return StandingTable(layout, block, lines, places[-1] if places else None, row)
     return None

@@ -48,9 +48,9 @@ def _lines(label: str, work: str, clock: Callable[[], float]) -> Callable[[int, 
         if due is not None and now < due:
             return
         first, due = due is None, now + EVERY_S
-        said = f"{label}: {done:,} of {total:,}" if not first else f"{work} ({total:,} in all)" * bool(work)
-        if said:
+        line = f"{label}: {done:,} of {total:,}" if not first else f"{work} ({total:,} in all)" * bool(work)
+        if line:
             with contextlib.suppress(OSError):  # nobody may be there to read it; the work goes on
-                print(clean(said), file=sys.stderr, flush=True)
+                print(clean(line), file=sys.stderr, flush=True)
 
     return tell

@@ -98,8 +98,8 @@ def _bar(progress: LiveProgress, width: int) -> Text:
 def _epochs(progress: LiveProgress) -> str:
     if progress.epoch is None:
         return "  "
-    of = f"/{progress.epochs}" if progress.epochs else ""
-    return f"  epoch {progress.epoch}{of}  "
+    total = f"/{progress.epochs}" if progress.epochs else ""
+    return f"  epoch {progress.epoch}{total}  "
 
 
 def _steps(progress: LiveProgress) -> str:
@@ -144,16 +144,16 @@ def draw_rounds(number: int, rounds: Rounds, done: int, total: int, width: int) 
         return Text(_fit(f"{before.rstrip()}{after}", width))
     count = rounds.most if room // rounds.most > SHORTEST_PART else 1
     each = (room + 1) // count - 1
-    full = [each if one < number else 0 for one in range(1, count + 1)]
+    full = [each if place < number else 0 for place in range(1, count + 1)]
     full[number - 1 if count > 1 else 0] = each * done // total
-    parts = [part for one in full for part in (("━" * one, "green"), ("─" * (each - one), "dim"), " ")]
+    parts = [part for cells in full for part in (("━" * cells, "green"), ("─" * (each - cells), "dim"), " ")]
     return Text.assemble(before, *parts[:-1], after)
 
 
 def top1_so_far(top1_pct: float, target: float | None) -> str:
     """`top-1 61.2 of 70 %`. `target`: the accuracy asked for, if one is."""
-    of = f" of {target:g}" if target is not None else ""
-    return f"top-1 {half_up(top1_pct, 1)}{of} %"
+    aim = f" of {target:g}" if target is not None else ""
+    return f"top-1 {half_up(top1_pct, 1)}{aim} %"
 
 
 def _fit(text: str, width: int) -> str:

@@ -117,8 +117,8 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
 
 def _set_heading(report: Report, width: int, plain: Callable[[str], str]) -> list[tuple[str, str]]:
     """At most three lines: the question whole, of the facts what there is room for."""
-    asked = plain(words.ask(report))
-    question = fold(asked, width, hang="")[: HEADING_LINES - 1] if asked else []
+    text = plain(words.ask(report))
+    question = fold(text, width, hang="")[: HEADING_LINES - 1] if text else []
     parts = [plain(part).replace(" ", "\u00a0") for part in words.describe_facts(report)]
     dot = "\u00a0" + plain("· ")
     while len(parts) > 1 and len(fold(dot.join(parts), width, hang="")) > HEADING_LINES - len(question):

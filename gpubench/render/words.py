@@ -1173,9 +1173,9 @@ def describe_sides(comparison: Comparison) -> list[str]:
         values = [
             join_words(format_axis(value) for value in side) if side else "" for side in (first, second)
         ]
-        told = " against ".join(filter(None, values))
-        alone = "" if all(values) or not told else " in A alone" if values[0] else " in B alone"
-        unlike.append(f"{UNLIKE.get(column, column)} {told}{alone}".rstrip())
+        text = " against ".join(filter(None, values))
+        alone = "" if all(values) or not text else " in A alone" if values[0] else " in B alone"
+        unlike.append(f"{UNLIKE.get(column, column)} {text}{alone}".rstrip())
     if unlike:
         lines.append(f"Not alike: {'; '.join(unlike)}.")
     if comparison.is_guess:

@@ -65,9 +65,9 @@ def effective(steps: Sequence[float]) -> float:
     """
     middle = mean(steps)
     apart = [step - middle for step in steps]
-    squares = math.fsum(one * one for one in apart)
+    squares = math.fsum(distance * distance for distance in apart)
     if not squares:
         return float(len(steps))
-    together = math.fsum(one * other for one, other in itertools.pairwise(apart))
+    together = math.fsum(before * after for before, after in itertools.pairwise(apart))
     resembles = max(0.0, together / squares)
     return len(steps) * (1 - resembles) / (1 + resembles)
