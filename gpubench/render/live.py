@@ -372,7 +372,9 @@ def lay_out_standing(standing: Standing, trial_id: str, width: int, height: int)
     label = standing.rows.get(trial_id)
     running = next((n for n, row in enumerate(report.rows) if label in row.labels), None)
     rows = [
-        replace(row, ending="" if is_pending(line) else row.ending, is_pending=is_pending(line) and n != running)
+        replace(
+            row, ending="" if is_pending(line) else row.ending, is_pending=is_pending(line) and n != running
+        )
         for n, (row, line) in enumerate(zip(grid.rows, report.rows, strict=True))
     ]
     if running is not None:  # its bar needs room, whatever it holds

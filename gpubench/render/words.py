@@ -39,6 +39,7 @@ from gpubench.core.findings import (
     VersusFinding,
 )
 from gpubench.core.report import Report, ReportColumn, ReportRow, Selection, Warned
+from gpubench.core.trace import Trace
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import BY_NAME, DERIVED, REPEATS, Column
@@ -486,6 +487,22 @@ def title_breakdown(report: Report, row: int) -> str:
     share = format_percent(parts[largest] / sum(parts.values()))
     (name,) = name_apart(report, [row])
     return f"{name}: {PARTS[largest]} takes {share} of a step, {format_significant(parts[largest])} ms"
+
+
+def title_trial(report: Report, trace: Trace, row: int) -> tuple[str, list[str]]:
+    """Above a picture of one trial: how busy the GPU was while it was measured, and what else the record tells."""
+    (name,) = name_apart(report, [row])
+    busy, cpu, memory, power = (
+        trace.figures[column] for column in ("gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w")
+    )
+    parts = [
+        "" if cpu is None else f"CPU use {cpu:.0f} %",
+        "" if memory is None else f"GPU memory {format_gib(memory)} GiB",
+        "" if power is None else f"{format_significant(power)} W",
+    ]
+    answer = f"{name}: GPU busy {busy:.0f} % of the time measured" if busy is not None else name
+    rest = ", ".join(filter(None, parts))
+    return answer, [f"{rest}."] if rest else []
 
 
 def describe_target(report: Report, row: int) -> list[str]:

@@ -15,7 +15,8 @@ import vl_convert
 from gpubench.analyze.questions import load_reports
 from gpubench.core.findings import Finding
 from gpubench.core.report import Report
-from gpubench.render.pictures import breakdown, energy
+from gpubench.core.trace import Phase, Trace, TracePoint
+from gpubench.render.pictures import breakdown, energy, trial
 from gpubench.render.pictures.pictures import draw_finding
 from gpubench.render.pictures.vega import ALARM, CONTEXT
 
@@ -180,6 +181,29 @@ def test_parts_of_a_step_stand_one_behind_the_other_and_add_up() -> None:
     assert all(before["end"] == pytest.approx(after["begin"]) for before, after in itertools.pairwise(bars))
     ends = {end["name"]: end["text"] for end in find_marks(picture, "text", align="left")[0]}
     assert ends["batch 512 on 4 GPUs (ddp)"] == "32.3 ms, gradients 0.16 ms (0.5 %)"
+
+
+def test_a_trial_shades_what_was_measured_and_draws_the_mean_of_its_gpus() -> None:
+    report = load_reports(RESULTS / "h200x4-2026", lambda _: None)[0]
+    points = (
+        TracePoint(seconds=0.5, mean=50.0, low=40.0, high=60.0, piece=0),
+        TracePoint(seconds=1.5, mean=90.0, low=80.0, high=100.0, piece=0),
+    )
+    trace = Trace(
+        trial_id="t0123456789ab",
+        panels={"gpu_util_pct": points, "power_w": points},
+        phases=(
+            Phase(name="warm-up", begin=0.0, end=1.0, is_measured=False),
+            Phase(name="window", begin=1.0, end=2.0, is_measured=True),
+        ),
+        figures={"gpu_util_pct": 90.0, "cpu_util_pct": None, "gpu_mem_mib": 2048.0, "power_w": 1926.0},
+    )
+    picture = trial.draw(report, trace, 0)
+    assert picture["title"]["text"] == ["batch 16 with ddp: GPU busy 90 % of the time measured"]
+    assert picture["title"]["subtitle"] == ["GPU memory 2.0 GiB, 1,926 W."]
+    assert find_marks(picture, "rect") == [[{"seconds": 1.0, "end": 2.0, "name": "window"}]] * 2
+    assert [point["mean"] for point in find_marks(picture, "line")[0]] == [50.0, 90.0]
+    assert [name["name"] for name in find_marks(picture, "text", align="left")[0]] == ["warm-up", "window"]
 
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in RESULTS.iterdir() if any(path.glob("*.csv"))))

@@ -1,0 +1,90 @@
+"""One trial over its life: GPU and CPU use, memory and power, with its phases."""
+
+from __future__ import annotations
+
+from gpubench.core.report import Report
+from gpubench.core.trace import Trace
+from gpubench.render import words
+from gpubench.render.pictures import vega
+from gpubench.render.pictures.vega import Vega
+
+HEADINGS = {
+    "gpu_util_pct": "GPU use, %",
+    "cpu_util_pct": "CPU use, %",
+    "gpu_mem_mib": "memory of a GPU, MiB",
+    "power_w": "power of a GPU, W",
+}
+
+
+def draw(report: Report, trace: Trace, row: int) -> Vega:
+    """A panel a metric: the mean of the GPUs, a pale band from the least to the most of one, what was measured shaded
+    and named. `row`: of the report, that the trial belongs to."""
+    end = max(point.seconds for points in trace.panels.values() for point in points)
+    columns = list(trace.panels)
+    panels = [
+        draw_panel(trace, column, end, is_first=column == columns[0], is_last=column == columns[-1])
+        for column in columns
+    ]
+    title = words.title_trial(report, trace, row)
+    return vega.frame(report, title, panels, margin=vega.NUMBERS, key=f"trial {trace.trial_id}")
+
+
+def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last: bool) -> Vega:
+    points = trace.panels[column]
+    is_share = column.endswith("_pct")
+    top = 100.0 if is_share else 1.05 * max(point.high for point in points)
+    x: Vega = {
+        "field": "seconds",
+        "type": "quantitative",
+        "scale": {"domain": [0, end], "nice": False},
+        "axis": {**vega.x_title("seconds since its launch"), "format": "~g"} if is_last else None,
+    }
+    y: Vega = {
+        "field": "mean",
+        "type": "quantitative",
+        "scale": {"domain": [0, top], "nice": False},
+        "axis": {**vega.axis_title(HEADINGS[column]), "tickCount": 3, "format": ",d"},
+    }
+    shades = vega.values(
+        [
+            {"seconds": phase.begin, "end": phase.end, "name": phase.name}
+            for phase in trace.phases
+            if phase.is_measured
+        ]
+    )
+    names = vega.values([{"seconds": phase.begin, "name": phase.name} for phase in trace.phases])
+    detail = {"field": "piece"}
+    layers: list[Vega] = [
+        {
+            "data": shades,
+            "mark": {"type": "rect", "color": vega.BAND, "opacity": 0.1},
+            "encoding": {"x": x, "x2": {"field": "end"}},
+        },
+        {
+            "mark": {"type": "area", "color": vega.BAND, "opacity": 0.25},
+            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": detail},
+        },
+        {
+            "mark": {"type": "line", "color": vega.BAND, "strokeWidth": 1.5},
+            "encoding": {"x": x, "y": y, "detail": detail},
+        },
+    ]
+    if is_first:
+        layers.append(
+            {
+                "data": names,
+                "mark": {"type": "text", "align": "left", "dx": 3, "y": -5, "fontSize": 10},
+                "encoding": {"x": x, "text": {"field": "name"}},
+            }
+        )
+    data = [
+        {
+            "seconds": point.seconds,
+            "mean": point.mean,
+            "low": point.low,
+            "high": point.high,
+            "piece": point.piece,
+        }
+        for point in points
+    ]
+    return {"data": vega.values(data), "width": vega.WIDTH + 80, "height": 70, "layer": layers}
