@@ -233,7 +233,8 @@ def collect_certainty(findings: Sequence[Finding]) -> dict[tuple[str, int], Word
     for finding in findings:
         if isinstance(finding, DevicesFinding):
             for speed_up in finding.speed_ups:
-                words["speedup", speed_up.claim.candidate] = speed_up.claim.decided.word
+                if not speed_up.same_batch_a_device or ("speedup", speed_up.claim.candidate) not in words:
+                    words["speedup", speed_up.claim.candidate] = speed_up.claim.decided.word
         elif isinstance(finding, NetworkSizeFinding):
             for claim in finding.claims:
                 words["speedup", claim.candidate] = claim.decided.word

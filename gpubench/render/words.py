@@ -1128,10 +1128,15 @@ def write_remedy(finding: Finding) -> str:
     return f"{remedy.rounds} {thing} give 80 % power{cost}: {_name_option(remedy)} {remedy.rounds}."
 
 
+FIXED_BY_FILES = frozenset({"model", "batch_size", "variant", "precision", "data", "input_size"})
+"""Fields that the files of gpubench/builtin fix or vary."""
+
+
 def best_command(fields: Mapping[str, Any]) -> str:
     """The command that measures one configuration: `gpubench sweep --batch-size 128 --gpus 2 --strategy ddp`.
 
-    `fields`: those of its trial that were asked for; what is None or the default is left out.
+    `fields`: those of its trial that were asked for. What is None or the default is left out, but for fields that
+    built-in files fix: there a sweep would take theirs.
     """
     words = ["gpubench", "sweep"]
     given = [name for name in ABOUT if fields.get(name) is not None and not ABOUT[name].repeats]
@@ -1140,7 +1145,7 @@ def best_command(fields: Mapping[str, Any]) -> str:
         is_said_before = any(
             rival in given and given.index(rival) < given.index(name) for rival in about.rivals
         )
-        if is_said_before or (value == DEFAULTS[name] and name not in ("model", "batch_size")):
+        if is_said_before or (value == DEFAULTS[name] and name not in FIXED_BY_FILES):
             continue
         text = cell(value)
         if about.option is None:

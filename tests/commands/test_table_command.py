@@ -95,6 +95,15 @@ def test_why_has_every_claim_with_its_p_value(table: Table) -> None:
     )
 
 
+def test_a_speed_up_that_is_unknown_says_so_in_its_cell_beside_another_claim_of_the_row(table: Table) -> None:
+    """Of batch 32 the same batch a device is likely faster; the cell holds the same batch in all, which is unknown."""
+    text = table(str(committed.folder("h200x2-2026")), "--columns", "speedup").stdout
+    cells = {line.split()[0]: line for line in text.split("2 GPUs (ddp)\n")[1].splitlines()[:6]}
+    assert "0.94 (0.70-1.28) ?" in cells["32"]
+    assert "0.78 (0.55-1.12) ?" in cells["16"]
+    assert "?" not in cells["64"]
+
+
 def test_best_is_a_command_that_a_sweep_takes(
     table: Table, warm_command: WarmCommand, tmp_path: Path
 ) -> None:
@@ -115,6 +124,19 @@ def test_best_is_a_command_that_a_sweep_takes(
     )
     assert (planned.returncode, planned.stderr) == (0, "")
     assert "1 trial" in planned.stdout
+
+
+@pytest.mark.parametrize("name", ["h200x2-2026", "h200x4-2026", "h200-until-top1-2026"])
+def test_the_best_trial_is_planned_anew_with_its_id_whatever_a_built_in_file_fixes(
+    table: Table, warm_command: WarmCommand, tmp_path: Path, name: str
+) -> None:
+    folder = committed.folder(name)
+    for line in table(str(folder), "--best").stdout.splitlines():
+        _, *arguments = shlex.split(line)
+        planned = warm_command.run(
+            (*arguments, "-n", "--out", "x"), cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60
+        )
+        assert planned.stdout.split()[0] in (folder / "trials.csv").read_text()
 
 
 def test_where_nothing_is_recommended_it_says_so(table: Table) -> None:

@@ -495,8 +495,8 @@ def test_the_best_configuration_as_a_command():
         "variant": "crop-resize", "lr": 0.1, "breakdown": True, "data": "my images", "seed": 3, "workers": None,
     }  # fmt: skip
     assert words.best_command(fields) == (
-        "gpubench sweep --model resnet50 --data 'my images' --batch-size 128 --gpus 2 --strategy ddp --precision bf16 "
-        "--set lr=0.1 --breakdown"
+        "gpubench sweep --model resnet50 --variant crop-resize --data 'my images' --batch-size 128 --gpus 2 "
+        "--strategy ddp --precision bf16 --set lr=0.1 --breakdown"
     )
     assert words.best_command({"batch_size": 64, "window": 3.0, "steps": 100}) == (
         "gpubench sweep --batch-size 64 --steps 100"
