@@ -85,9 +85,8 @@ class AuditedTable:
     runs: Runs
     beside: Summary
     """Jobs of groups among them."""
-    alone: Summary
     comparable: Summary
-    """Those of `alone` that may be meant to be compared with each other.
+    """Those that ran alone and may be meant to be compared with each other.
 
     Where no axis varies batch sizes or devices, a trial that a job of a group is compared with is there for that job
     alone: the jobs of a group differ as they like.
@@ -97,10 +96,8 @@ class AuditedTable:
     def smaller(self) -> pd.Series[int]:
         """Of rows that were scaled the row that they are set against: with a smaller batch, else on fewer devices."""
         rows = self.comparable
-        before = rows["before"].where(np.full(len(rows), self.table.axis in SCALES))
-        smaller = (
-            before.fillna(rows["strong_baseline"]).fillna(rows["weak_baseline"]).dropna().astype("int64")
-        )
+        names = [*(["before"] if self.table.axis in SCALES else []), "strong_baseline", "weak_baseline"]
+        smaller = rows[names].bfill(axis="columns").iloc[:, 0].dropna().astype("int64")
         return smaller[smaller.isin(rows.index) & (smaller != smaller.index)]
 
     def describe(self, row: int) -> dict[str, Any]:
@@ -155,14 +152,12 @@ def read_audited(folder: Folder) -> Audited:
             continue
         mine, summary = runs[runs.index.isin(table.runs)], folder.table_frame(table)
         beside = summary[summary["repeats"] > 0]
-        alone = comparable = beside[beside["group"].isna()]
+        comparable = beside[beside["group"].isna()]
         if not SCALES & set(asked_fields(table.axes)):
-            comparable = alone[~alone["trial_id"].isin(mine["solo_id"].dropna())]
+            comparable = comparable[~comparable["trial_id"].isin(mine["solo_id"].dropna())]
         ok = mine[mine["status"] == "ok"]
         tables.append(
-            AuditedTable(
-                table=table, name=table.name, runs=ok, beside=beside, alone=alone, comparable=comparable
-            )
+            AuditedTable(table=table, name=table.name, runs=ok, beside=beside, comparable=comparable)
         )
     shown = runs[runs.index.isin({label for each in tables for label in each.table.runs})]
     first = shown.sort_values("round", kind="stable").drop_duplicates("key").index

@@ -14,6 +14,7 @@ import pandas as pd
 from gpubench.analyze.frames import Members, Runs, Summary, summarize
 from gpubench.analyze.intervals import Floats, Means, Places, Processes, Ratios, compare_rows
 from gpubench.analyze.series import DEVICES, Axes, Fields, asked_fields, combine, encode, tied_fields
+from gpubench.core.prediction import classify_overlap
 from gpubench.schema.columns import DERIVED, MEASURED
 from gpubench.schema.doubts import doubt_of
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
@@ -28,9 +29,6 @@ TIME_COLUMNS = tuple(
 )
 """Figures that a few first steps don't tell: of time, energy and use."""
 
-
-NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
-"""Of the way from no overlap of jobs to a full one: up to the first is none, from the second on full."""
 PROCESS_COLUMNS = (
     "round", "repeat", "epoch_time_s", "steady_step_s", "energy_j", "step_error_pct", "solo_epoch_time_s",
     "has_all_figures", "top1_crossing_s", "top1_crossing",
@@ -89,8 +87,8 @@ def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built
 
 def sharing_word(gain: pd.Series[Any]) -> pd.Series[Any]:
     """The plain word for an overlap gain; missing where that is."""
-    words = np.select([gain.isna(), gain <= NO_OVERLAP, gain >= FULL_OVERLAP], ["", "none", "full"], "some")
-    return pd.Series(words, index=gain.index, dtype=object).where(gain.notna(), None)
+    words = [None if np.isnan(value) else classify_overlap(value) for value in gain]
+    return pd.Series(words, index=gain.index, dtype=object)
 
 
 def keep_memory_figures(runs: Runs) -> Runs:
@@ -324,12 +322,10 @@ def _compare_with_alone(rows: Rows, members: Members, runs: Runs) -> None:
     rows.put_ends("slowdown", "", jobs, slowdowns.ends())
     units = rows.summary["unit"].to_numpy("int64", na_value=-1)
     has_id = rows.is_job & rows.summary["group_id"].notna().to_numpy()
-    together = combine(rows.size, [np.where(has_id, units, -1), encode(rows.summary["hardware"])])
-    several = np.unique(together[has_id & (rows.repeats > 1)])
-    order = np.argsort(together, kind="stable")
-    begins = np.searchsorted(together[order], [several, several + 1])
-    for begin, end in begins.T:
-        _fill_overlap_gain(rows, order[begin:end])
+    groups = combine(rows.size, [units, encode(rows.summary["hardware"])])[has_id]
+    for _, places in pd.Series(np.flatnonzero(has_id)).groupby(groups):
+        if (rows.repeats[places] > 1).any():
+            _fill_overlap_gain(rows, places.to_numpy())
     rows.columns["sharing"] = sharing_word(pd.Series(rows.figure("overlap_gain"))).to_numpy()
 
 

@@ -425,7 +425,7 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
             alike = runs.iloc[mine[(runs["kind"].iloc[mine] == kind).to_numpy()]]
             axes = planned.axes.get(name, [])
             title = clean(f"{name}, {kind}" if len(kinds) > 1 else name)
-            is_of_tries = are_tries_of(title, alike)
+            is_of_tries = are_tries(title, alike["steps"].fillna(0))
             built = build_summary(alike, axes, is_of_tries=is_of_tries)
             summary, mine_members = built.summary, built.members
             summary.index += label
@@ -445,12 +445,6 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
             summaries.append(summary)
             members.append(mine_members)
     return tables, pd.concat(summaries), pd.concat(members, ignore_index=True)
-
-
-def are_tries_of(name: str, runs: Runs) -> bool:
-    """Whether an experiment's runs are tries of the largest batch size."""
-    steps = (None if pd.isna(known) else known for known in runs["steps"].unique())
-    return are_tries(name, [Row(fields={"steps": known}) for known in steps])
 
 
 def _order_runs(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.int64]]:
@@ -530,8 +524,8 @@ def select_trials(folder: Folder) -> Runs:
 
 def _add_spread(runs: Runs) -> pd.Series[Any]:
     """The doubts of each run, that about processes far apart among them."""
-    doubts: pd.Series[Any] = runs["doubts"].where(
-        ~is_spread(runs), runs["doubts"].map(lambda codes: add_code(codes, "spread"))
+    doubts: pd.Series[Any] = runs["doubts"].mask(
+        is_spread(runs), runs["doubts"].map(lambda codes: add_code(codes, "spread"))
     )
     return doubts
 
@@ -539,17 +533,10 @@ def _add_spread(runs: Runs) -> pd.Series[Any]:
 def is_spread(runs: Runs) -> pd.Series[Any]:
     """Whether each run ended ok and is one of those whose epoch times lie far apart from process to process."""
     order = number_configurations(runs)
-    is_ok = ~order["is_bad"].to_numpy()
-    ok = runs.iloc[order["position"].to_numpy()[is_ok]]
-    number = order["row"].to_numpy()[is_ok]
-    wide = is_scattered(pd.Series(ok["epoch_time_s"].to_numpy(), index=number))
-    first_kind = (
-        runs["kind"].iloc[order["position"].to_numpy()[~order["row"].duplicated().to_numpy()]].to_numpy()
-    )
-    spread = wide.reindex(number, fill_value=False).to_numpy(dtype=bool) & (
-        first_kind[number] != "steady rate"
-    )
-    return pd.Series(spread, index=ok.index).reindex(runs.index, fill_value=False)
+    number = pd.Series(order["row"].to_numpy(), index=runs.index[order["position"]]).loc[runs.index]
+    is_timed = (runs["status"] == "ok") & (runs["kind"] != "steady rate")
+    scattered = is_scattered(runs["epoch_time_s"].where(is_timed).set_axis(pd.Index(number)))
+    return is_timed & number.isin(scattered.index[scattered])
 
 
 def epochs_csv(folder: Folder) -> str:
@@ -598,14 +585,16 @@ def list_table_columns(folders: Sequence[Folder], tables: Collection[Table] = ()
 
 def place_columns(rows: Summary) -> list[str]:
     """Columns that say where rows were measured: the models where there are several, group and job."""
-    groups = rows["group"]
-    columns = [
-        name
-        for name in ("gpu_name", "cpu_name")
-        if rows["machine"].nunique() > 1 and rows[name].nunique() > 1
-    ]
-    columns += ["group"] if groups.nunique(dropna=False) > 1 else []
-    return columns + (["job"] if groups.notna().any() else [])
+    columns = list_machine_names(rows)
+    columns += ["group"] if rows["group"].nunique(dropna=False) > 1 else []
+    return columns + (["job"] if rows["group"].notna().any() else [])
+
+
+def list_machine_names(rows: Summary) -> list[str]:
+    """The columns whose names tell several machines apart; empty for one."""
+    if rows["machine"].nunique() < 2:
+        return []
+    return [name for name in ("gpu_name", "cpu_name") if rows[name].nunique() > 1]
 
 
 def frame_csv(frame: pd.DataFrame, names: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.folder import Folder, Table
+from gpubench.analyze.folder import Folder, Table, list_machine_names
 from gpubench.analyze.series import Axes, Fields, Mask
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import Remedy
@@ -105,19 +105,12 @@ class TableRows:
         taken = self.ended.groupby(["row", "repeat"], dropna=False)["took_s"].median()
         if taken.empty or taken.isna().any():
             return None
+        keys = [self.summary[name] for name in UNIT if name in self.summary]
+        is_alone = self.summary["unit"].isna()
+        keys.append(self.summary.index.to_series().where(is_alone))
         rows, repeats = (taken.index.get_level_values(name) for name in ("row", "repeat"))
-        return float(
-            taken.groupby([self._find_first_jobs()[rows].to_numpy(), repeats], dropna=False).max().sum() / 60
-        )
-
-    def _find_first_jobs(self) -> pd.Series[int]:
-        """Of each row its label, of a job that of the first job of its group."""
-        labels = self.summary.index.to_series()
-        is_job = self.summary["unit"].notna()
-        keys = [self.summary[name][is_job] for name in UNIT if name in self.summary]
-        return (
-            labels.where(~is_job, labels[is_job].groupby(keys).transform("first")) if is_job.any() else labels
-        )
+        of_runs = [key.loc[rows].to_numpy() for key in keys]
+        return float(taken.groupby([*of_runs, repeats], dropna=False).max().sum() / 60)
 
     @cached_property
     def images(self) -> pd.Series[float]:
@@ -185,9 +178,7 @@ def collect_rows(folder: Folder, table: Table) -> TableRows:
 
 def name_machines(summary: pd.DataFrame) -> tuple[str, ...]:
     """The column whose names tell several machines apart; empty for one."""
-    if summary["machine"].nunique() < 2:
-        return ()
-    return tuple(name for name in ("gpu_name", "cpu_name") if summary[name].nunique() > 1)[:1]
+    return tuple(list_machine_names(summary)[:1])
 
 
 def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:

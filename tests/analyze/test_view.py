@@ -145,9 +145,7 @@ def test_jobs_stand_each_in_a_row_where_columns_are_asked_for() -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("growth", "did you mean gpu_mem_growth_pct, epoch_time_growth_pct?"), ("GPU MiB", "did you mean gpu_mem_mib?"),
-     ("temperature", "did you mean temperature_c?"), ("power", "power_w"), ("work", "unknown column 'work'"),
-     ("pct", "docs/columns.md"), ("zzz", "docs/columns.md"), ("foo", "docs/columns.md .* trials.csv$"),
+    [("work", "unknown column 'work'"),
      ("powr_w", "did you mean power_w?"), ("-powr_w", "did you mean power_w?"), ("power_w,", "between two commas"),
      ("-", "between two commas"), ("loss,-loss", "both added and removed"), ("-all", "unknown column 'all'")],
 )  # fmt: skip
