@@ -116,23 +116,25 @@ def collect_folders(folders: Sequence[Folder]) -> TableRows:
     processes: list[pd.DataFrame] = []
     noise: dict[int, float] = {}
     for place, folder in enumerate(folders):
+        behind = place * len(folders[0].summary)
         members, runs = folder.members, folder.runs
         first = members.drop_duplicates("row").set_index("row")["run"]
         summary = folder.summary.assign(run=first, is_b=place == 1)
         summary = summary.join(runs[["asked", "images", DEFINITION]], on="run")
         # A trial of two experiments is in the tables of both.
         summary = summary.sort_values("repeats", ascending=False, kind="stable").drop_duplicates("run")
+        summary = summary.sort_index()
+        summary.index += behind
         runs = runs.drop(columns=[name for name in OBJECTS if name != "asked"]).loc[members["run"]]
         attempts = runs[list(ATTEMPT)].astype(object)
         attempts = attempts.where(attempts.notna(), None)
         runs = runs.assign(attempt=as_objects([*attempts.itertuples(index=False, name=None)]))
-        behind = max((frame.index.max() + 1 for frame in summaries), default=0)
         runs["row"] = members["row"].to_numpy() + behind
         if len(folders) > 1:
-            runs["round"] += max((frame["round"].max() for frame in processes), default=0)
+            runs["round"] += place * folders[0].runs["round"].max()
             runs["host"] = None
         noise |= {row + behind: value for row, value in borrow_noise(folder.summary).items()}
-        summaries.append(summary.sort_index().set_index(summary.index.sort_values() + behind))
+        summaries.append(summary)
         processes.append(runs)
     return TableRows(summary=pd.concat(summaries), runs=pd.concat(processes, ignore_index=True), noise=noise)
 

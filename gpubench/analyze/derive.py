@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -36,22 +36,30 @@ PROCESS_COLUMNS = (
 """Figures of processes that rows are compared by."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Built:
-    """The rows of one table."""
+@dataclass(frozen=True, kw_only=True)
+class Arrangement:
+    """How the rows of a table stand together."""
 
-    summary: Summary
-    """In the order of reading, labelled from 0."""
-    members: Members
-    axis: str | None
-    tied: tuple[str, ...]
-    varied: tuple[str, ...]
-    fixed: Mapping[str, Any]
-    has_only_baselines: bool
+    axes: Axes = ()
+    """Those that were asked for, as far as a plan tells."""
+    axis: str | None = None
+    """The field along which rows are ordered; None where no number varies."""
+    tied: tuple[str, ...] = ()
+    """The fields that may move along it."""
+    varied: tuple[str, ...] = ()
+    """Fields that differ between rows."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that are equal in all rows, with their values."""
+    has_only_baselines: bool = False
+    """Whether all trials alone are there because jobs are compared with them."""
+    is_of_tries: bool = False
+    """Whether its rows are tries of the largest batch size, which tell of memory alone."""
 
 
-def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built:
-    """The rows of one table, with all that they say beside each other.
+def build_summary(
+    runs: Runs, axes: Axes, *, is_of_tries: bool = False
+) -> tuple[Summary, Members, Arrangement]:
+    """The rows of one table in the order of reading, labelled from 0, with all that they say beside each other.
 
     `runs`: in planned order, not empty. `is_of_tries`: a few first steps each, which tell of memory alone.
     """
@@ -75,14 +83,13 @@ def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built
         _grow(rows, axis, tied)
     _scale(rows, tied_fields(axes, "gpus", "ranks"), tied_fields(axes, "batch_size"))
     _finish(rows)
-    summary = rows.frame()
     words = _with_words_of_groups(fields)
     varied = words.varied(axes) or ("batch_size",)
-    fixed = {name: value for name, value in words.fixed().items() if name not in varied}
-    return Built(
-        summary=summary, members=members, axis=axis, tied=tied, varied=varied, fixed=fixed,
-        has_only_baselines=has_only_baselines,
+    arrangement = Arrangement(
+        axes=axes, axis=axis, tied=tied, varied=varied, has_only_baselines=has_only_baselines, is_of_tries=is_of_tries,
+        fixed={name: value for name, value in words.fixed().items() if name not in varied},
     )  # fmt: skip
+    return rows.frame(), members, arrangement
 
 
 def sharing_word(gain: pd.Series[Any]) -> pd.Series[Any]:

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gpubench.analyze.derive import LABELS, build_summary, sharing_word
+from gpubench.analyze.derive import LABELS, Arrangement, build_summary, sharing_word
 from gpubench.analyze.frames import Members, Runs, Summary, is_scattered, number_configurations, runs_of
-from gpubench.analyze.series import Axes, Fields
+from gpubench.analyze.series import Fields
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, listed
@@ -38,8 +38,8 @@ from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
+@dataclass(frozen=True, kw_only=True)
+class Table(Arrangement):
     """One experiment of a folder, of one kind of time: unlike kinds are never compared."""
 
     name: str
@@ -49,24 +49,10 @@ class Table:
     """`steady rate`, `whole epochs` or `published log` (epoch_times.Kind)."""
     question: str
     """The experiment's own, in words; empty where it asks none."""
-    axes: Axes
-    """Those that were asked for, as far as a plan tells."""
-    axis: str | None
-    """The field along which rows are ordered; None where no number varies."""
-    tied: tuple[str, ...]
-    """The fields that may move along it."""
-    varied: tuple[str, ...]
-    """Fields that differ between rows."""
-    fixed: Mapping[str, Any]
-    """Fields that are equal in all rows, with their values."""
     rows: tuple[int, ...]
     """Labels of the summary, in the order of reading: series by series along the axis, then the jobs of groups."""
     runs: tuple[int, ...]
     """Labels of the runs that these are of, in planned order."""
-    has_only_baselines: bool = False
-    """Whether all trials alone are there because jobs are compared with them."""
-    is_of_tries: bool = False
-    """Whether its rows are tries of the largest batch size, which tell of memory alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -423,11 +409,10 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
         kinds = list(dict.fromkeys(runs["kind"].iloc[mine]))
         for kind in kinds:
             alike = runs.iloc[mine[(runs["kind"].iloc[mine] == kind).to_numpy()]]
-            axes = planned.axes.get(name, [])
             title = clean(f"{name}, {kind}" if len(kinds) > 1 else name)
-            is_of_tries = are_tries(title, alike["steps"].fillna(0))
-            built = build_summary(alike, axes, is_of_tries=is_of_tries)
-            summary, mine_members = built.summary, built.members
+            summary, mine_members, arrangement = build_summary(
+                alike, planned.axes.get(name, []), is_of_tries=are_tries(title, alike["steps"].fillna(0))
+            )
             summary.index += label
             for column in LABELS:
                 summary[column] += label
@@ -435,10 +420,8 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
             summary.insert(0, "table", len(tables))
             tables.append(
                 Table(
-                    name=title, experiment=name, kind=kind, question=clean(planned.questions.get(name, "")), axes=axes,
-                    axis=built.axis, tied=built.tied, varied=built.varied, fixed=built.fixed,
-                    rows=tuple(summary.index.tolist()), runs=tuple(alike.index.tolist()),
-                    has_only_baselines=built.has_only_baselines, is_of_tries=is_of_tries,
+                    name=title, experiment=name, kind=kind, question=clean(planned.questions.get(name, "")),
+                    rows=tuple(summary.index.tolist()), runs=tuple(alike.index.tolist()), **vars(arrangement),
                 )
             )  # fmt: skip
             label += len(summary)

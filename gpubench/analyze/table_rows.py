@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 
+from gpubench.analyze.derive import Arrangement
 from gpubench.analyze.folder import Folder, Table, list_machine_names
-from gpubench.analyze.series import Axes, Fields, Mask
+from gpubench.analyze.series import Fields, Mask
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import first as first_host
@@ -38,8 +39,8 @@ LONGEST_ADVICE_MIN = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableRows:
-    """The rows of one table, as a question needs them."""
+class TableRows(Arrangement):
+    """The rows of one table, as a question needs them; `varied` begins with the column that names machines."""
 
     summary: pd.DataFrame
     """A line a row, in the table's order; index: labels."""
@@ -47,18 +48,6 @@ class TableRows:
     """A line a process; `row`: the label of its row."""
     noise: Mapping[int, float] = field(default_factory=dict)
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
-    varied: tuple[str, ...] = ()
-    """The fields that tell rows apart; before them the column of the machine's name, where there are several."""
-    axes: Axes = ()
-    """As the experiment asked for them."""
-    axis: str | None = None
-    """The field along which rows are ordered."""
-    tied: tuple[str, ...] = ()
-    """Fields that may move along it."""
-    has_only_baselines: bool = False
-    """Whether all trials alone are there because jobs are compared with them."""
-    is_of_tries: bool = False
-    """Whether its rows are tries of the largest batch size, which tell of memory alone."""
 
     @cached_property
     def ended(self) -> pd.DataFrame:
@@ -167,12 +156,8 @@ def collect_rows(folder: Folder, table: Table) -> TableRows:
         summary=summary,
         runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
         noise=borrow_noise(summary),
-        varied=(*name_machines(summary), *table.varied),
-        axes=table.axes,
-        axis=table.axis,
-        tied=table.tied,
-        is_of_tries=table.is_of_tries,
-        has_only_baselines=table.has_only_baselines,
+        **{each.name: getattr(table, each.name) for each in fields(Arrangement)}
+        | {"varied": (*name_machines(summary), *table.varied)},
     )
 
 

@@ -210,11 +210,11 @@ def parse_condition(text: str) -> Condition:
 def parse_value(word: str, column: Column, sign: str) -> Any:
     """A word as a value of its column's type. Raises UsageError where it is none."""
     form = kind(column)
+    if form in ("yes or no", "list") and sign in SIGNS_OF_ORDER:
+        raise UsageError(f"--where: {column.name} has no order; use = or !=")
     if form == "yes or no":
         if word.lower() not in YES_OR_NO:
             raise UsageError(f"--where: {column.name} is yes or no, not {shown(word)}")
-        if sign in SIGNS_OF_ORDER:
-            raise UsageError(f"--where: {column.name} is yes or no, which have no order; use = or !=")
         return YES_OR_NO[word.lower()]
     if form in ("number", "whole"):
         try:
@@ -224,6 +224,4 @@ def parse_value(word: str, column: Column, sign: str) -> Any:
         if number != number:
             raise UsageError(f"--where: {column.name} holds numbers, and {shown(word)} is none")
         return number
-    if form == "list" and sign in SIGNS_OF_ORDER:
-        raise UsageError(f"--where: {column.name} holds lists, which have no order; use = or !=")
     return word

@@ -69,15 +69,14 @@ def group(*alone: Row, **of_jobs: Any) -> list[Row]:
 def make_folder(rows: Sequence[Row], axes: Sequence[Sequence[str]] = ()) -> Folder:
     """A folder with one table, of one plan."""
     runs = runs_of(rows).assign(superseded=False, elsewhere=False, further_rounds=0)
-    built = build_summary(runs, axes)
+    summary, members, arrangement = build_summary(runs, axes)
     table = Table(
-        name="sizes", experiment="sizes", kind=runs["kind"].iloc[0], question="", axes=axes, axis=built.axis,
-        tied=built.tied, varied=built.varied, fixed=built.fixed, rows=tuple(built.summary.index),
-        runs=tuple(runs.index),
+        name="sizes", experiment="sizes", kind=runs["kind"].iloc[0], question="", rows=tuple(summary.index),
+        runs=tuple(runs.index), **vars(arrangement),
     )  # fmt: skip
     plan = SimpleNamespace(plan=SimpleNamespace(experiment=SimpleNamespace(name="sizes")), parts=())
     return Folder(
-        name="made up", path=Path("nowhere"), runs=runs, summary=built.summary, members=built.members, tables=(table,),
+        name="made up", path=Path("nowhere"), runs=runs, summary=summary, members=members, tables=(table,),
         problems=(), records=(), plans=(plan,), attempts=(),  # type: ignore[arg-type]
     )  # fmt: skip
 

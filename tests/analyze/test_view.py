@@ -175,9 +175,9 @@ def test_a_table_without_columns_is_refused(folder: Folder) -> None:
         ({"where": ["batch_size>=nan"]}, r"^--where: batch_size holds numbers, and 'nan' is none$"),
         ({"where": ["batch_size>16,32"]}, r"several values go with = and != alone$"),
         ({"where": ["top1_pct="]}, r"names no value; a figure that is empty meets no condition anyway$"),
-        ({"where": ["breakdown>yes"]}, r"^--where: breakdown is yes or no, which have no order"),
+        ({"where": ["breakdown>yes"]}, r"^--where: breakdown has no order; use = or !="),
         ({"where": ["breakdown=maybe"]}, r"^--where: breakdown is yes or no, not 'maybe'$"),
-        ({"where": ["gpu_ids>0"]}, r"^--where: gpu_ids holds lists, which have no order"),
+        ({"where": ["gpu_ids>0"]}, r"^--where: gpu_ids has no order; use = or !="),
         ({"where": ["__import__('os')=1"]}, r"^unknown column \"__import__\('os'\)\""),
     ],
 )
