@@ -93,18 +93,12 @@ def compare_values(
     summary = rows.summary.assign(is_b=is_side[1])[is_side[0] | is_side[1]]
     rows = replace(rows, summary=summary)
     free = {field}
-    if field == "variant" and set(summary["variant"]) & set(_list_variants_with_images(folder)):
+    variants = [stored.plan.experiment.variants for stored in folder.plans]
+    with_images = {name for each in variants for name, variant in each.items() if variant.data is not None}
+    if field == "variant" and set(summary["variant"]) & with_images:
         free.add("data")
     matching = match_rows(summary, free)
     return compare_sides(rows, matching, (str(folder.path),) * 2, figures, threshold, field, values)
-
-
-def _list_variants_with_images(folder: Folder) -> Iterator[str]:
-    """The variants that name images of their own."""
-    for stored in folder.plans:
-        yield from (
-            name for name, variant in stored.plan.experiment.variants.items() if variant.data is not None
-        )
 
 
 def collect_folders(folders: Sequence[Folder]) -> TableRows:

@@ -390,7 +390,7 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
         solo = rows.labels["alone"][job]
         if solo >= 0:
             alone[names[-1]] = figures["epoch_time_s"][row == solo]
-            nodes.append(_share_nodes(node[row == solo]))
+            nodes.append(share_nodes(node[row == solo]))
         else:
             solos = figures["solo_epoch_time_s"][mine]
             alone[names[-1]] = solos[~np.isnan(solos)]
@@ -402,14 +402,14 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
     if work.welch is None:
         return None
     half = find_half_width(work.welch, ALPHA / 2)
-    shares = _share_nodes([runs[0][key][1] for key in common])
+    shares = share_nodes([runs[0][key][1] for key in common])
     if any(each != shares for each in nodes):
         half = math.inf
     gain, low, high = ((math.exp(work.center + end) - 1) / (len(jobs) - 1) for end in (0.0, -half, half))
     return gain, low, high
 
 
-def _share_nodes(nodes: Collection[str]) -> dict[str, float]:
+def share_nodes(nodes: Collection[str]) -> dict[str, float]:
     """The share of processes on each node."""
     return {node: count / len(nodes) for node, count in Counter(nodes).items()}
 

@@ -180,11 +180,7 @@ def build_groups(
                     warnings=tuple(filter(is_touching, split_codes(row.get("doubts")))),
                 )
             )
-        head = (
-            dict(zip(heads, map(plain, key if isinstance(key, tuple) else (key,)), strict=True))
-            if heads
-            else {}
-        )
+        head = dict(zip(heads, map(plain, key), strict=True))
         groups.append(RowGroup(head=head, rows=tuple(lines)))
     return tuple(groups)
 

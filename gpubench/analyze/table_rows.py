@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.derive import Arrangement
+from gpubench.analyze.derive import Arrangement, share_nodes
 from gpubench.analyze.folder import Folder, Table, list_machine_names
 from gpubench.analyze.series import Fields, Mask
 from gpubench.core.claims import Claim, Evidence, Word
@@ -142,10 +142,9 @@ class TableRows(Arrangement):
         nodes differ by.
         """
         over, under = figures[candidate], figures[baseline]
+        nodes, others = (share_nodes([place[2] for place in samples]) for samples in (over, under))
         evidence = compare_rounds(over, under, noise=self.find_noise(candidate, baseline))
-        return (
-            evidence if _list_nodes(over) == _list_nodes(under) else replace(evidence, welch=None, noise=None)
-        )
+        return evidence if nodes == others else replace(evidence, welch=None, noise=None)
 
 
 def collect_rows(folder: Folder, table: Table) -> TableRows:
@@ -274,9 +273,3 @@ def list_unsettled(claims: Iterable[Claim]) -> list[Claim]:
 def list_rows(claims: Sequence[Claim]) -> tuple[int, ...]:
     """The rows that claims are about, each once."""
     return tuple(dict.fromkeys(row for claim in claims for row in (claim.candidate, claim.baseline)))
-
-
-def _list_nodes(samples: Samples) -> dict[Any, float]:
-    """The share of processes on each node."""
-    nodes = Counter(key[2] for key in samples)
-    return {node: count / len(samples) for node, count in nodes.items()}
