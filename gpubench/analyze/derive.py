@@ -141,8 +141,7 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
         len(jobs), [group, ids, np.where(has_id, encode(jobs["allowance"]), -1), np.where(has_id, -1, again)]
     )
     order = np.lexsort((unit, group))
-    numbers = np.empty(len(jobs), dtype=np.int64)
-    numbers[order] = encode(unit[order])
+    numbers = encode(unit[order])[np.argsort(order)]
     return pd.Series(numbers, index=jobs.index, dtype="Int64").reindex(summary.index)
 
 
@@ -157,13 +156,12 @@ def _order_rows(summary: Summary, fields: Fields, axis: str | None, tied: tuple[
         values = summary[axis].iloc[alone].to_numpy("float64", na_value=np.inf)
         alone = alone[np.lexsort((np.arange(len(alone)), begin, values, first))]
     numbers = jobs["job"].str.extract(r"^(\d+) of \d+$")[0].fillna("0").astype("int64")
-    by_unit = jobs.index[np.lexsort((np.arange(len(jobs)), numbers, jobs["unit"]))]
-    return np.concatenate([alone, by_unit.to_numpy()])
+    by_unit = jobs.assign(number=numbers).sort_values(["unit", "number"], kind="stable")
+    return np.concatenate([alone, by_unit.index])
 
 
 def _reorder(summary: Summary, members: Members, order: Any) -> tuple[Summary, Members]:
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    place = np.argsort(order)
     members = members.assign(row=place[members["row"].to_numpy()]).sort_values("row", kind="stable")
     return summary.iloc[order].reset_index(drop=True), members.reset_index(drop=True)
 
