@@ -8,7 +8,7 @@ undecidable, which outweighs one that it is kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -85,25 +85,20 @@ class AuditedTable:
     runs: Runs
     beside: Summary
     """Jobs of groups among them."""
-    alone: Summary
     comparable: Summary
-    """Those of `alone` that may be meant to be compared with each other.
+    """Those that ran alone and may be meant to be compared with each other.
 
     Where no axis varies batch sizes or devices, a trial that a job of a group is compared with is there for that job
     alone: the jobs of a group differ as they like.
     """
 
     @cached_property
-    def comparisons(self) -> pd.DataFrame:
-        """Rows on several devices (`row`) with what they are set against (`baseline`), `strong` or `weak` (`kind`)."""
-        names = {"strong_baseline": "strong", "weak_baseline": "weak"}
-        pairs = self.comparable[[*names]].rename(columns=names).rename_axis("row").reset_index()
-        pairs = pairs.melt("row", var_name="kind", value_name="baseline").dropna().astype({"baseline": int})
-        return pairs[pairs["baseline"].isin(self.comparable.index)]
-
-    def tied(self, *fields: str) -> set[str]:
-        """The fields that are on one axis with any of `fields`."""
-        return tied_fields(self.table.axes, *fields)
+    def smaller(self) -> pd.Series[int]:
+        """Of rows that were scaled the row that they are set against: with a smaller batch, else on fewer devices."""
+        rows = self.comparable
+        names = [*(["before"] if self.table.axis in SCALES else []), "strong_baseline", "weak_baseline"]
+        smaller = rows[names].bfill(axis="columns").iloc[:, 0].dropna().astype("int64")
+        return smaller[smaller.isin(rows.index) & (smaller != smaller.index)]
 
     def describe(self, row: int) -> dict[str, Any]:
         """A row's name: its job, and the fields that differ between rows."""
@@ -157,14 +152,12 @@ def read_audited(folder: Folder) -> Audited:
             continue
         mine, summary = runs[runs.index.isin(table.runs)], folder.table_frame(table)
         beside = summary[summary["repeats"] > 0]
-        alone = comparable = beside[beside["group"].isna()]
+        comparable = beside[beside["group"].isna()]
         if not SCALES & set(asked_fields(table.axes)):
-            comparable = alone[~alone["trial_id"].isin(mine["solo_id"].dropna())]
+            comparable = comparable[~comparable["trial_id"].isin(mine["solo_id"].dropna())]
         ok = mine[mine["status"] == "ok"]
         tables.append(
-            AuditedTable(
-                table=table, name=table.name, runs=ok, beside=beside, alone=alone, comparable=comparable
-            )
+            AuditedTable(table=table, name=table.name, runs=ok, beside=beside, comparable=comparable)
         )
     shown = runs[runs.index.isin({label for each in tables for label in each.table.runs})]
     first = shown.sort_values("round", kind="stable").drop_duplicates("key").index
@@ -213,7 +206,7 @@ def _varies_devices(rows: pd.DataFrame) -> bool:
 
 
 class ScaledStep(NamedTuple):
-    """A row beside the next smaller one, and the top-1 of the seeds of both, in per cent; empty where not known."""
+    """A row beside a smaller one, and the top-1 of the seeds of both, in per cent; empty where not known."""
 
     table: AuditedTable
     row: int
@@ -221,9 +214,29 @@ class ScaledStep(NamedTuple):
     larger: Sequence[float]
     smaller: Sequence[float]
 
+    @property
+    def sides(self) -> pd.DataFrame:
+        """Both rows."""
+        return self.table.comparable.loc[[self.row, self.before]]
+
+    @property
+    def is_aimed(self) -> bool:
+        """Whether both trained until they reached one and the same top-1."""
+        return bool(self.sides["time_to_top1_s"].notna().all() and self.sides["until_top1"].nunique() == 1)
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether top-1 of either lies above chance, as far as that can be told."""
+        classes, images, top1 = (
+            self.sides[name].astype("float64") for name in ("num_classes", "val_images", "top1_pct")
+        )
+        chance = 1 / classes
+        bound = 100 * (chance + 2 * np.sqrt(chance * (1 - chance) / images))
+        return not (top1 <= bound).all()
+
     def claim(self, design: Design) -> Claim:
         """That it holds its top-1 but for MARGIN (`above`), or that both differ (`paired`)."""
-        images = plain(self.table.beside.loc[[self.row, self.before], "val_images"].min())
+        images = plain(self.sides["val_images"].min())
         limit = -MARGIN if design == "above" else 0.0
         return Claim(
             metric="top1_pct", candidate=self.row, baseline=self.before, design=design, limit=limit,
@@ -234,13 +247,13 @@ class ScaledStep(NamedTuple):
 def check_accuracy_while_scaling(audited: Audited) -> Observations:
     """Rule 1: a larger batch or more devices cost no top-1, by tests that know how far seeds differ.
 
-    Each row is compared with the next smaller one. Kept where each falls by less than MARGIN: an equivalence test
-    towards one side, for more top-1 is no loss; all must pass, so it needs no correction. Broken where the mean top-1
-    differs and is lower (corrected by Holm for all rows), but for a fall that was shown to be less than MARGIN.
+    Each row is compared with the one that its table sets it against. Kept where each falls by less than MARGIN: an
+    equivalence test towards one side, for more top-1 is no loss; all must pass, so it needs no correction. Broken where
+    the mean top-1 differs and is lower (corrected by Holm for all rows), but for a fall that was shown to be less than
+    MARGIN.
     """
-    steps, aimed, is_unlearned = list_steps(audited)
-    compared = len(steps) + aimed
-    if not compared:
+    steps = list_steps(audited)
+    if not steps:
         sizes = [
             set(zip(t.comparable["batch_size"].fillna(0), _devices(t.comparable), strict=True))
             for t in audited.tables
@@ -248,7 +261,8 @@ def check_accuracy_while_scaling(audited: Audited) -> Observations:
         is_scaled = any(len(each) > 1 for each in sizes)
         yield _unclear("scaled-with-others") if is_scaled else _kept("nothing-scaled")
         return
-    known = [step for step in steps if step.larger and step.smaller]
+    trained = [step for step in steps if not step.is_aimed]
+    known = [step for step in trained if step.larger and step.smaller]
     tested = [step for step in known if min(len(step.larger), len(step.smaller)) >= FEWEST_SEEDS]
     holds, differs = (decide([step.claim(design) for step in tested]) for design in ("above", "paired"))
     losing = [
@@ -260,76 +274,31 @@ def check_accuracy_while_scaling(audited: Audited) -> Observations:
     if lost:
         fall, step, verdict = max(lost, key=lambda each: each[0])
         yield _broken(
-            "top1-falls", rows=RowShare(len(lost), compared), fall=fall, low=-(verdict.high or 0),
+            "top1-falls", rows=RowShare(len(lost), len(steps)), fall=fall, low=-(verdict.high or 0),
             high=-(verdict.low or 0), before_pct=mean(step.smaller), after_pct=mean(step.larger),
             before=step.table.describe(step.before), after=step.table.describe(step.row),
         )  # fmt: skip
     open_steps = {
-        "no-top1-to-compare": len(steps) - len(known),
+        "no-top1-to-compare": len(trained) - len(known),
         "few-seeds": len(known) - len(tested),
         "seeds-differ": len(losing) - len(lost),
     }
     for code, count in open_steps.items():
         if count:
-            yield _unclear(code, rows=RowShare(count, compared), seeds=FEWEST_SEEDS, margin=MARGIN)
-    if known and is_unlearned:
+            yield _unclear(code, rows=RowShare(count, len(steps)), seeds=FEWEST_SEEDS, margin=MARGIN)
+    if any(not step.has_learned for step in known):
         yield _unclear("unlearned")
-    yield _kept("top1-holds", rows=RowShare(compared, compared), margin=MARGIN)
+    yield _kept("top1-holds", rows=RowShare(len(steps), len(steps)), margin=MARGIN)
 
 
-def list_steps(audited: Audited) -> tuple[list[ScaledStep], int, bool]:
-    """Rows to compare in top-1; how many others aimed at one; whether of some series no row has learned anything."""
-    steps: list[ScaledStep] = []
-    aimed, is_unlearned = 0, False
-    for table in audited.tables:
-        rows = table.comparable[table.comparable["batch_size"].fillna(0) > 0]
-        if len(rows) < 2:
-            continue
-        seeds = find_seeds(collect_rows(audited.folder, table.table))
-        fields = Fields.of(rows)
-        named, _ = fields.series("batch_size", {*DEVICES, *table.tied("batch_size", "gpus", "ranks")})
-        target = np.where(rows["time_to_top1_s"].notna(), encode(rows["until_top1"]), -1)
-        learned = has_learned(rows)
-        for places in (np.flatnonzero(named == series) for series in np.unique(named)):
-            is_aimed = target[places].min() >= 0 and len(np.unique(target[places])) == 1
-            is_unlearned |= bool(len(places) > 1 and not is_aimed and not learned[places].any())
-            for place, before in find_next_smaller(fields.take(places)).items():
-                after, smaller = places[place], places[before]
-                if target[after] == target[smaller] >= 0:
-                    aimed += 1
-                else:
-                    pair = int(rows.index[after]), int(rows.index[smaller])
-                    steps.append(ScaledStep(table, *pair, *(seeds.get(row, ()) for row in pair)))
-    return steps, aimed, is_unlearned
-
-
-def find_next_smaller(fields: Fields) -> dict[int, int]:
-    """Place of a row -> place of the one it was scaled from: of those, the one with most devices, then largest batch.
-
-    A row is scaled from one of its own strategy, or `single`, with no more devices and no larger batch, not both the
-    same. One baseline that its size alone chooses: the best of several noisy figures would flatter the baseline.
-    """
-    devices, batch, way = fields.devices, fields.frame["batch_size"].to_numpy("float64"), fields.strategy
-    is_single = (fields.frame["strategy"] == "single").to_numpy()
-    next_smaller = {}
-    for place in range(len(fields)):
-        is_smaller = (devices <= devices[place]) & (batch <= batch[place])
-        is_smaller &= (devices < devices[place]) | (batch < batch[place])
-        smaller = np.flatnonzero(is_smaller & (is_single | (way == way[place])))
-        if len(smaller):
-            order = np.lexsort((-smaller, way[smaller] == way[place], batch[smaller], devices[smaller]))
-            next_smaller[place] = int(smaller[order[-1]])
-    return next_smaller
-
-
-def has_learned(rows: Summary) -> Mask:
-    """Whether top-1 lies above chance; True where that can't be told, which is another rule's business."""
-    classes, images, top1 = (
-        rows[name].astype("float64") for name in ("num_classes", "val_images", "top1_pct")
-    )
-    chance = 1 / classes
-    bound = 100 * (chance + 2 * np.sqrt(chance * (1 - chance) / images))
-    return ~(top1 <= bound).to_numpy()
+def list_steps(audited: Audited) -> list[ScaledStep]:
+    """The rows that were scaled, each beside the row that it is set against."""
+    return [
+        ScaledStep(table, row, before, seeds.get(row, []), seeds.get(before, []))
+        for table in audited.tables
+        for seeds in [find_seeds(collect_rows(audited.folder, table.table))]
+        for row, before in zip(table.smaller.index.tolist(), table.smaller, strict=True)
+    ]
 
 
 def check_accuracy_reported(audited: Audited) -> Observations:
@@ -426,10 +395,12 @@ def check_strong_or_weak(audited: Audited) -> Observations:
     """Rule 11: where the number of devices varies, rows share their global batch or their batch a device."""
     yield _kept("devices-compared")
     for table in audited.tables:
-        if table.comparisons.empty and _varies_devices(table.comparable):
-            yield _broken("neither-strong-nor-weak", table=table.name)
-        elif kinds := _values(table.comparisons["kind"]):
+        rows = table.comparable
+        kinds = tuple(kind for kind in ("strong", "weak") if rows[f"{kind}_baseline"].isin(rows.index).any())
+        if kinds:
             yield _kept("strong-or-weak", table=table.name, kinds=kinds)
+        elif _varies_devices(rows):
+            yield _broken("neither-strong-nor-weak", table=table.name)
 
 
 def check_nothing_flattered(audited: Audited) -> Observations:
@@ -467,55 +438,46 @@ def _check_breakdowns(table: AuditedTable) -> Observations:
     work = combine(len(rows), [codes[name] for name in (*CANDIDATES, "machine") if name != "breakdown"])
     if set(work[is_timed]) - set(work[~is_timed]) and set(work[~is_timed]) - set(work[is_timed]):
         yield from _observe("broken", "unlike-breakdowns", rows, is_timed, table=table.name)
-    pairs = table.comparisons.query("row != baseline")
+    baselines = pd.concat([rows["strong_baseline"], rows["weak_baseline"]]).dropna()
+    baselines = baselines[baselines.isin(rows.index)]
     cost = rows["breakdown_cost_pct"].astype("float64")
-    apart = np.abs(cost.loc[pairs["row"]].to_numpy() - cost.loc[pairs["baseline"]].to_numpy())
+    apart = np.abs(cost[baselines.index].to_numpy() - cost[baselines].to_numpy())
     if (apart > UNLIKE_COST_PCT).any():
-        row, baseline = (int(pairs[side].iloc[np.nanargmax(apart)]) for side in ("row", "baseline"))
+        place = int(np.nanargmax(apart))
+        row, baseline = int(baselines.index[place]), int(baselines.iloc[place])
         yield _broken(
             "unlike-costs", table=table.name, cost=cost[row], baseline_cost=cost[baseline],
             row=table.describe(row), baseline=table.describe(baseline),
         )  # fmt: skip
-    if (rows.index.isin([*pairs["row"], *pairs["baseline"]]) & is_timed & cost.isna()).any():
-        yield _unclear("unknown-costs", table=table.name)
 
 
 def _check_dp(alone: Runs) -> Observations:
-    """Models of which some workload ran on several GPUs under DataParallel and nothing else."""
+    """Models that ran on several GPUs under DataParallel and under nothing else."""
     several = alone[(_devices(alone) > 1) & (alone["device"] != "cpu").to_numpy()]
-    is_dp = (several["strategy"] == "dp").to_numpy()
-    alike = find_likeness(several)
-    models = tuple(several["model"][is_dp & ~np.isin(alike, alike[~is_dp])].unique())
+    is_dp = several["strategy"] == "dp"
+    models = tuple(sorted(set(several["model"][is_dp]) - set(several["model"][~is_dp])))
     if models:
-        is_guess = is_inferred(alone[alone["strategy"] == "dp"], "strategy").all()
+        is_guess = is_inferred(several[is_dp], "strategy").all()
         yield _unclear("dp-inferred", models=models) if is_guess else _broken("dp-alone", models=models)
 
 
 def _check_single(table: AuditedTable, alone: Runs) -> Observations:
-    """Rows on several devices whose work no row on one device does.
+    """Rows on several devices whose work no row of one machine does on one device.
 
-    Only a table that varies the devices claims what several of them bring.
+    Only a table that varies the devices claims what several of them bring. Batch size and devices may differ, and what
+    may move along them where the experiment put it on one axis with them; without axes the learning rate and the length
+    of training move with the batch size, and GPU ids, strategy and loaders left to the machine with the devices.
     """
     several = table.comparable[_devices(table.comparable) > 1]
-    single = alone[_devices(alone) == 1]
-    both = pd.concat([several[LIKENESS], single[LIKENESS]], ignore_index=True)
-    alike = find_likeness(both, table.tied(*SCALED))
+    both = pd.concat([several[LIKENESS], alone.loc[_devices(alone) == 1, LIKENESS]], ignore_index=True)
+    fields = Fields.of(both)
+    may_move = {*tied_fields(table.table.axes, *SCALED), *MAY_MOVE_ALONG["batch_size"], *DEVICES}
+    free = set(SCALED).union(*(movable(axis, may_move) for axis in SCALED))
+    compared = [fields.encode_workload(name, free) for name in CANDIDATES if name not in free]
+    alike = combine(len(both), [*compared, fields.codes["machine"]])
     is_bare = ~np.isin(alike[: len(several)], alike[len(several) :])
     verdict: RuleVerdict = "broken" if _varies_devices(table.comparable) else "not decidable"
     yield from _observe(verdict, "no-single", several, is_bare, table=table.name)
-
-
-def find_likeness(rows: pd.DataFrame, tied: Collection[str] = ()) -> Codes:
-    """Equal in rows of one machine that differ in nothing but SCALED and what may move along these.
-
-    `tied`: the fields that the experiment put on one axis with those; without, only the learning rate and the length of
-    training move with the batch size, and GPU ids, strategy and loaders left to the machine with the devices.
-    """
-    fields = Fields.of(rows)
-    may_move = {*tied, *MAY_MOVE_ALONG["batch_size"], *DEVICES}
-    free = set(SCALED).union(*(movable(axis, may_move) for axis in SCALED))
-    compared = [fields.encode_workload(name, free) for name in CANDIDATES if name not in free]
-    return combine(len(rows), [*compared, fields.codes["machine"]])
 
 
 def is_inferred(runs: Runs, field: str) -> Mask:
@@ -525,20 +487,20 @@ def is_inferred(runs: Runs, field: str) -> Mask:
 
 def _check_doubts(audited: Audited) -> Observations:
     """Doubts about rows that stand beside others, whatever varies between them: the worst, and where."""
+    tables = [table for table in audited.tables if len(table.beside) > 1]
     doubts = [
-        (rank(code), code, place, int(label))
-        for place, table in enumerate(audited.tables)
-        if len(table.beside) > 1
-        for label, codes in zip(table.beside.index, table.beside["doubts"], strict=True)
+        (code, table, row)
+        for table in tables
+        for row, codes in zip(table.beside.index.tolist(), table.beside["doubts"], strict=True)
         for code in split_codes(codes)
         if doubt_of(code).serious
     ]
     if doubts:
-        _, worst, place, row = min(doubts, key=lambda doubt: doubt[:2])
-        table = audited.tables[place]
-        compared = pd.concat([each.beside for each in audited.tables if len(each.beside) > 1])
-        doubtful = compared.index.isin([label for *_, label in doubts])
-        rows = RowShare(len(set(number_trials(compared)[doubtful])), len(set(number_trials(compared))))
+        worst, table, row = min(doubts, key=lambda doubt: rank(doubt[0]))
+        compared = pd.concat([each.beside for each in tables])
+        trials = number_trials(compared)
+        doubtful = trials[compared.index.isin([row for *_, row in doubts])]
+        rows = RowShare(len(set(doubtful)), len(set(trials)))
         yield _unclear("doubts", rows=rows, worst=worst, table=table.name, row=table.describe(row))
 
 

@@ -48,6 +48,12 @@ HARDWARE = ("gpu_name", "gpu_count", "cpu_name", "cpu_count")
 SOFTWARE = ("driver", "cuda", "torch", "gpubench")
 LAST_DIGIT = 1e-9
 """Of logarithms of exact figures."""
+SOURCES: Mapping[FigureName, str] = {
+    "energy": "energy_source",
+    "memory": "gpu_mem_source",
+    "top1": "val_images",
+}
+"""Figure -> the column that says of what it is: rows that differ there are not compared."""
 ATTEMPT = ("trial_id", "round", "started_at", "host", "epoch_time_s")
 """By which an attempt is known again in another folder."""
 
@@ -87,18 +93,12 @@ def compare_values(
     summary = rows.summary.assign(is_b=is_side[1])[is_side[0] | is_side[1]]
     rows = replace(rows, summary=summary)
     free = {field}
-    if field == "variant" and set(summary["variant"]) & set(_list_variants_with_images(folder)):
+    variants = [stored.plan.experiment.variants for stored in folder.plans]
+    with_images = {name for each in variants for name, variant in each.items() if variant.data is not None}
+    if field == "variant" and set(summary["variant"]) & with_images:
         free.add("data")
     matching = match_rows(summary, free)
     return compare_sides(rows, matching, (str(folder.path),) * 2, figures, threshold, field, values)
-
-
-def _list_variants_with_images(folder: Folder) -> Iterator[str]:
-    """The variants that name images of their own."""
-    for stored in folder.plans:
-        yield from (
-            name for name, variant in stored.plan.experiment.variants.items() if variant.data is not None
-        )
 
 
 def collect_folders(folders: Sequence[Folder]) -> TableRows:
@@ -110,23 +110,25 @@ def collect_folders(folders: Sequence[Folder]) -> TableRows:
     processes: list[pd.DataFrame] = []
     noise: dict[int, float] = {}
     for place, folder in enumerate(folders):
+        behind = place * len(folders[0].summary)
         members, runs = folder.members, folder.runs
         first = members.drop_duplicates("row").set_index("row")["run"]
         summary = folder.summary.assign(run=first, is_b=place == 1)
         summary = summary.join(runs[["asked", "images", DEFINITION]], on="run")
         # A trial of two experiments is in the tables of both.
         summary = summary.sort_values("repeats", ascending=False, kind="stable").drop_duplicates("run")
+        summary = summary.sort_index()
+        summary.index += behind
         runs = runs.drop(columns=[name for name in OBJECTS if name != "asked"]).loc[members["run"]]
         attempts = runs[list(ATTEMPT)].astype(object)
         attempts = attempts.where(attempts.notna(), None)
         runs = runs.assign(attempt=as_objects([*attempts.itertuples(index=False, name=None)]))
-        behind = max((frame.index.max() + 1 for frame in summaries), default=0)
         runs["row"] = members["row"].to_numpy() + behind
         if len(folders) > 1:
-            runs["round"] += max((frame["round"].max() for frame in processes), default=0)
+            runs["round"] += place * folders[0].runs["round"].max()
             runs["host"] = None
         noise |= {row + behind: value for row, value in borrow_noise(folder.summary).items()}
-        summaries.append(summary.sort_index().set_index(summary.index.sort_values() + behind))
+        summaries.append(summary)
         processes.append(runs)
     return TableRows(summary=pd.concat(summaries), runs=pd.concat(processes, ignore_index=True), noise=noise)
 
@@ -135,27 +137,42 @@ def collect_folders(folders: Sequence[Folder]) -> TableRows:
 
 
 def _collect_figures(rows: TableRows) -> dict[FigureName, Figures]:
-    """Figures of processes, of an image; of an epoch where its images are not known."""
-    ended = rows.ended
+    """Figures of processes: of an image, or of an epoch where images are not known; memory of rows, top-1 of seeds."""
+    ended, summary = rows.ended, rows.summary
     images = ended["images_per_epoch"].astype("float64").fillna(1.0)
     seconds, cpu, energy = (
         ended[name].astype("float64") / images for name in ("epoch_time_s", "cpu_s_per_epoch", "energy_j")
     )
+    memory = summary.loc[summary["gpu_mem_mib"] > 0, "gpu_mem_mib"].astype("float64")
+    aimless = set(summary.index[summary["until_top1"].isna()])
     return {
         "time": rows.collect(seconds),
         "cpu": rows.collect(cpu),
         "energy": rows.collect(energy.where(ended["has_all_figures"])),
+        "memory": {row: {(0, 0, "", 0): mib} for row, mib in zip(memory.index, memory, strict=True)},
+        "top1": {
+            row: {(0, seed, "", 0): top1 for seed, top1 in enumerate(values)}
+            for row, values in find_seeds(rows).items()
+            if row in aimless
+        },
     }
 
 
-def _measure_memory(rows: TableRows, candidate: int, baseline: int) -> Evidence:
-    """Memory is taken for exact."""
-    more, less = (float(rows.get(row, "gpu_mem_mib")) for row in (candidate, baseline))
-    center = _round(math.log(more / less))
-    processes = tuple(int(rows.get(row, "repeats")) for row in (candidate, baseline))
-    return Evidence(
-        center=center, processes=processes, pairs=StudentEstimate(center=center, error=0.0, degrees=1.0)
-    )
+def _measure(
+    name: FigureName, rows: TableRows, figures: Figures, candidate: int, baseline: int
+) -> tuple[float, float, Evidence]:
+    """The figures of baseline and candidate, and what both tell of their ratio; of top-1, of their difference."""
+    less, more = (list(figures[row].values()) for row in (baseline, candidate))
+    if name == "top1":
+        images = plain(rows.get(baseline, "val_images"))
+        return mean(less), mean(more), compare_percentages(more, less, images=images)
+    a, b = (math.exp(mean([math.log(value) for value in values])) for values in (less, more))
+    if name != "memory":
+        return a, b, rows.compare(figures, candidate, baseline)
+    center = _round(math.log(b / a))
+    processes = int(rows.get(candidate, "repeats")), int(rows.get(baseline, "repeats"))
+    exact = StudentEstimate(center=center, error=0.0, degrees=1.0)
+    return a, b, Evidence(center=center, processes=processes, pairs=exact)
 
 
 def _round(logarithm: float) -> float:
@@ -200,56 +217,32 @@ def _make_claims(
 
 
 def _measure_changes(
-    rows: TableRows, pair: tuple[int, int], figures: Mapping[FigureName, Figures], seeds: Mapping[int, list[float]],
-    wanted: Collection[FigureName],
-) -> Iterator[tuple[Change, Evidence | None]]:  # fmt: skip
+    rows: TableRows, pair: tuple[int, int], figures: Mapping[FigureName, Figures]
+) -> Iterator[tuple[Change, Evidence | None]]:
     """The figures that both rows of a trial have, each with its evidence: None where they are of unlike things."""
     a, b = pair
-
-    def is_unlike(column: str) -> bool:
-        first, second = (rows.get(row, column) for row in pair)
-        return bool(pd.isna(first) != pd.isna(second) or (pd.notna(first) and first != second))
-
-    is_per_epoch = [pd.isna(rows.get(row, "images_per_epoch")) for row in pair]
-    for name in (name for name in figures if name in wanted):
-        sides = [figures[name].get(row) for row in pair]
-        if not all(sides):
+    knows_images = [pd.notna(rows.get(row, "images_per_epoch")) for row in pair]
+    for name, by_row in figures.items():
+        if a not in by_row or b not in by_row:
             continue
-        values = [math.exp(mean([math.log(value) for value in side.values()])) for side in sides if side]
-        change = Change(figure=name, a=values[0], b=values[1], is_per_epoch=all(is_per_epoch))
-        if any(is_per_epoch) and not all(is_per_epoch):
+        first, second, evidence = _measure(name, rows, by_row, b, a)
+        is_of_work = name in ("time", "cpu", "energy")
+        change = Change(figure=name, a=first, b=second, is_per_epoch=is_of_work and not any(knows_images))
+        source = SOURCES.get(name)
+        if is_of_work and any(knows_images) != all(knows_images):
             yield replace(change, reason="unlike-images"), None
-        elif name == "energy" and is_unlike("energy_source"):
-            yield replace(change, reason="unlike-sources"), None
+        elif source and plain(rows.get(a, source)) != plain(rows.get(b, source)):
+            yield replace(change, reason="unlike-images" if name == "top1" else "unlike-sources"), None
         else:
-            yield change, rows.compare(figures[name], b, a)
-    memory = [rows.get(row, "gpu_mem_mib") for row in pair]
-    if "memory" in wanted and all(pd.notna(value) and value > 0 for value in memory):
-        change = Change(figure="memory", a=float(memory[0]), b=float(memory[1]))
-        if is_unlike("gpu_mem_source"):
-            yield replace(change, reason="unlike-sources"), None
-        else:
-            yield change, _measure_memory(rows, b, a)
-    if (
-        "top1" in wanted
-        and a in seeds
-        and b in seeds
-        and all(pd.isna(rows.get(row, "until_top1")) for row in pair)
-    ):
-        change = Change(figure="top1", a=mean(seeds[a]), b=mean(seeds[b]))
-        images = [value for value in (rows.get(row, "val_images") for row in pair) if pd.notna(value)]
-        if len(set(images)) > 1:
-            yield replace(change, reason="unlike-images"), None
-        else:
-            yield change, compare_percentages(seeds[b], seeds[a], images=int(images[0]) if images else None)
+            yield change, evidence
 
 
 def compare_trials(
     rows: TableRows, pairs: Sequence[tuple[int, int]], wanted: Collection[FigureName], threshold: float | None
 ) -> tuple[ComparedTrial, ...]:
     """Trials whose rows, A's and B's, both ended ok, with all claims decided together."""
-    figures, seeds = _collect_figures(rows), find_seeds(rows)
-    measured = {pair: list(_measure_changes(rows, pair, figures, seeds, wanted)) for pair in pairs}
+    figures = {name: by_row for name, by_row in _collect_figures(rows).items() if name in wanted}
+    measured = {pair: list(_measure_changes(rows, pair, figures)) for pair in pairs}
     claims = [
         claim
         for (a, b), changes in measured.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import pandas as pd
 from gpubench.analyze.frames import Members, Runs, Summary, summarize
 from gpubench.analyze.intervals import Floats, Means, Places, Processes, Ratios, compare_rows
 from gpubench.analyze.series import DEVICES, Axes, Fields, asked_fields, combine, encode, tied_fields
+from gpubench.core.prediction import classify_overlap
 from gpubench.schema.columns import DERIVED, MEASURED
 from gpubench.schema.doubts import doubt_of
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
@@ -28,9 +29,6 @@ TIME_COLUMNS = tuple(
 )
 """Figures that a few first steps don't tell: of time, energy and use."""
 
-
-NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
-"""Of the way from no overlap of jobs to a full one: up to the first is none, from the second on full."""
 PROCESS_COLUMNS = (
     "round", "repeat", "epoch_time_s", "steady_step_s", "energy_j", "step_error_pct", "solo_epoch_time_s",
     "has_all_figures", "top1_crossing_s", "top1_crossing",
@@ -38,22 +36,30 @@ PROCESS_COLUMNS = (
 """Figures of processes that rows are compared by."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Built:
-    """The rows of one table."""
+@dataclass(frozen=True, kw_only=True)
+class Arrangement:
+    """How the rows of a table stand together."""
 
-    summary: Summary
-    """In the order of reading, labelled from 0."""
-    members: Members
-    axis: str | None
-    tied: tuple[str, ...]
-    varied: tuple[str, ...]
-    fixed: Mapping[str, Any]
-    has_only_baselines: bool
+    axes: Axes = ()
+    """Those that were asked for, as far as a plan tells."""
+    axis: str | None = None
+    """The field along which rows are ordered; None where no number varies."""
+    tied: tuple[str, ...] = ()
+    """The fields that may move along it."""
+    varied: tuple[str, ...] = ()
+    """Fields that differ between rows."""
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that are equal in all rows, with their values."""
+    has_only_baselines: bool = False
+    """Whether all trials alone are there because jobs are compared with them."""
+    is_of_tries: bool = False
+    """Whether its rows are tries of the largest batch size, which tell of memory alone."""
 
 
-def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built:
-    """The rows of one table, with all that they say beside each other.
+def build_summary(
+    runs: Runs, axes: Axes, *, is_of_tries: bool = False
+) -> tuple[Summary, Members, Arrangement]:
+    """The rows of one table in the order of reading, labelled from 0, with all that they say beside each other.
 
     `runs`: in planned order, not empty. `is_of_tries`: a few first steps each, which tell of memory alone.
     """
@@ -77,20 +83,19 @@ def build_summary(runs: Runs, axes: Axes, *, is_of_tries: bool = False) -> Built
         _grow(rows, axis, tied)
     _scale(rows, tied_fields(axes, "gpus", "ranks"), tied_fields(axes, "batch_size"))
     _finish(rows)
-    summary = rows.frame()
     words = _with_words_of_groups(fields)
     varied = words.varied(axes) or ("batch_size",)
-    fixed = {name: value for name, value in words.fixed().items() if name not in varied}
-    return Built(
-        summary=summary, members=members, axis=axis, tied=tied, varied=varied, fixed=fixed,
-        has_only_baselines=has_only_baselines,
+    arrangement = Arrangement(
+        axes=axes, axis=axis, tied=tied, varied=varied, has_only_baselines=has_only_baselines, is_of_tries=is_of_tries,
+        fixed={name: value for name, value in words.fixed().items() if name not in varied},
     )  # fmt: skip
+    return rows.frame(), members, arrangement
 
 
 def sharing_word(gain: pd.Series[Any]) -> pd.Series[Any]:
     """The plain word for an overlap gain; missing where that is."""
-    words = np.select([gain.isna(), gain <= NO_OVERLAP, gain >= FULL_OVERLAP], ["", "none", "full"], "some")
-    return pd.Series(words, index=gain.index, dtype=object).where(gain.notna(), None)
+    words = [None if np.isnan(value) else classify_overlap(value) for value in gain]
+    return pd.Series(words, index=gain.index, dtype=object)
 
 
 def keep_memory_figures(runs: Runs) -> Runs:
@@ -136,8 +141,7 @@ def _number_units(summary: Summary) -> pd.Series[Any]:
         len(jobs), [group, ids, np.where(has_id, encode(jobs["allowance"]), -1), np.where(has_id, -1, again)]
     )
     order = np.lexsort((unit, group))
-    numbers = np.empty(len(jobs), dtype=np.int64)
-    numbers[order] = encode(unit[order])
+    numbers = encode(unit[order])[np.argsort(order)]
     return pd.Series(numbers, index=jobs.index, dtype="Int64").reindex(summary.index)
 
 
@@ -152,13 +156,12 @@ def _order_rows(summary: Summary, fields: Fields, axis: str | None, tied: tuple[
         values = summary[axis].iloc[alone].to_numpy("float64", na_value=np.inf)
         alone = alone[np.lexsort((np.arange(len(alone)), begin, values, first))]
     numbers = jobs["job"].str.extract(r"^(\d+) of \d+$")[0].fillna("0").astype("int64")
-    by_unit = jobs.index[np.lexsort((np.arange(len(jobs)), numbers, jobs["unit"]))]
-    return np.concatenate([alone, by_unit.to_numpy()])
+    by_unit = jobs.assign(number=numbers).sort_values(["unit", "number"], kind="stable")
+    return np.concatenate([alone, by_unit.index])
 
 
 def _reorder(summary: Summary, members: Members, order: Any) -> tuple[Summary, Members]:
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
+    place = np.argsort(order)
     members = members.assign(row=place[members["row"].to_numpy()]).sort_values("row", kind="stable")
     return summary.iloc[order].reset_index(drop=True), members.reset_index(drop=True)
 
@@ -324,12 +327,10 @@ def _compare_with_alone(rows: Rows, members: Members, runs: Runs) -> None:
     rows.put_ends("slowdown", "", jobs, slowdowns.ends())
     units = rows.summary["unit"].to_numpy("int64", na_value=-1)
     has_id = rows.is_job & rows.summary["group_id"].notna().to_numpy()
-    together = combine(rows.size, [np.where(has_id, units, -1), encode(rows.summary["hardware"])])
-    several = np.unique(together[has_id & (rows.repeats > 1)])
-    order = np.argsort(together, kind="stable")
-    begins = np.searchsorted(together[order], [several, several + 1])
-    for begin, end in begins.T:
-        _fill_overlap_gain(rows, order[begin:end])
+    groups = combine(rows.size, [units, encode(rows.summary["hardware"])])[has_id]
+    for _, places in pd.Series(np.flatnonzero(has_id)).groupby(groups):
+        if (rows.repeats[places] > 1).any():
+            _fill_overlap_gain(rows, places.to_numpy())
     rows.columns["sharing"] = sharing_word(pd.Series(rows.figure("overlap_gain"))).to_numpy()
 
 
@@ -387,7 +388,7 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
         solo = rows.labels["alone"][job]
         if solo >= 0:
             alone[names[-1]] = figures["epoch_time_s"][row == solo]
-            nodes.append(_share_nodes(node[row == solo]))
+            nodes.append(share_nodes(node[row == solo]))
         else:
             solos = figures["solo_epoch_time_s"][mine]
             alone[names[-1]] = solos[~np.isnan(solos)]
@@ -399,14 +400,14 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
     if work.welch is None:
         return None
     half = find_half_width(work.welch, ALPHA / 2)
-    shares = _share_nodes([runs[0][key][1] for key in common])
+    shares = share_nodes([runs[0][key][1] for key in common])
     if any(each != shares for each in nodes):
         half = math.inf
     gain, low, high = ((math.exp(work.center + end) - 1) / (len(jobs) - 1) for end in (0.0, -half, half))
     return gain, low, high
 
 
-def _share_nodes(nodes: Collection[str]) -> dict[str, float]:
+def share_nodes(nodes: Collection[str]) -> dict[str, float]:
     """The share of processes on each node."""
     return {node: count / len(nodes) for node, count in Counter(nodes).items()}
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from gpubench.analyze.derive import LABELS, build_summary, sharing_word
+from gpubench.analyze.derive import LABELS, Arrangement, build_summary, sharing_word
 from gpubench.analyze.frames import Members, Runs, Summary, is_scattered, number_configurations, runs_of
-from gpubench.analyze.series import Axes, Fields
+from gpubench.analyze.series import Fields
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, listed
@@ -38,8 +38,8 @@ from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Table:
+@dataclass(frozen=True, kw_only=True)
+class Table(Arrangement):
     """One experiment of a folder, of one kind of time: unlike kinds are never compared."""
 
     name: str
@@ -49,24 +49,10 @@ class Table:
     """`steady rate`, `whole epochs` or `published log` (epoch_times.Kind)."""
     question: str
     """The experiment's own, in words; empty where it asks none."""
-    axes: Axes
-    """Those that were asked for, as far as a plan tells."""
-    axis: str | None
-    """The field along which rows are ordered; None where no number varies."""
-    tied: tuple[str, ...]
-    """The fields that may move along it."""
-    varied: tuple[str, ...]
-    """Fields that differ between rows."""
-    fixed: Mapping[str, Any]
-    """Fields that are equal in all rows, with their values."""
     rows: tuple[int, ...]
     """Labels of the summary, in the order of reading: series by series along the axis, then the jobs of groups."""
     runs: tuple[int, ...]
     """Labels of the runs that these are of, in planned order."""
-    has_only_baselines: bool = False
-    """Whether all trials alone are there because jobs are compared with them."""
-    is_of_tries: bool = False
-    """Whether its rows are tries of the largest batch size, which tell of memory alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -423,11 +409,10 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
         kinds = list(dict.fromkeys(runs["kind"].iloc[mine]))
         for kind in kinds:
             alike = runs.iloc[mine[(runs["kind"].iloc[mine] == kind).to_numpy()]]
-            axes = planned.axes.get(name, [])
             title = clean(f"{name}, {kind}" if len(kinds) > 1 else name)
-            is_of_tries = are_tries_of(title, alike)
-            built = build_summary(alike, axes, is_of_tries=is_of_tries)
-            summary, mine_members = built.summary, built.members
+            summary, mine_members, arrangement = build_summary(
+                alike, planned.axes.get(name, []), is_of_tries=are_tries(title, alike["steps"].fillna(0))
+            )
             summary.index += label
             for column in LABELS:
                 summary[column] += label
@@ -435,22 +420,14 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
             summary.insert(0, "table", len(tables))
             tables.append(
                 Table(
-                    name=title, experiment=name, kind=kind, question=clean(planned.questions.get(name, "")), axes=axes,
-                    axis=built.axis, tied=built.tied, varied=built.varied, fixed=built.fixed,
-                    rows=tuple(summary.index.tolist()), runs=tuple(alike.index.tolist()),
-                    has_only_baselines=built.has_only_baselines, is_of_tries=is_of_tries,
+                    name=title, experiment=name, kind=kind, question=clean(planned.questions.get(name, "")),
+                    rows=tuple(summary.index.tolist()), runs=tuple(alike.index.tolist()), **vars(arrangement),
                 )
             )  # fmt: skip
             label += len(summary)
             summaries.append(summary)
             members.append(mine_members)
     return tables, pd.concat(summaries), pd.concat(members, ignore_index=True)
-
-
-def are_tries_of(name: str, runs: Runs) -> bool:
-    """Whether an experiment's runs are tries of the largest batch size."""
-    steps = (None if pd.isna(known) else known for known in runs["steps"].unique())
-    return are_tries(name, [Row(fields={"steps": known}) for known in steps])
 
 
 def _order_runs(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.int64]]:
@@ -530,8 +507,8 @@ def select_trials(folder: Folder) -> Runs:
 
 def _add_spread(runs: Runs) -> pd.Series[Any]:
     """The doubts of each run, that about processes far apart among them."""
-    doubts: pd.Series[Any] = runs["doubts"].where(
-        ~is_spread(runs), runs["doubts"].map(lambda codes: add_code(codes, "spread"))
+    doubts: pd.Series[Any] = runs["doubts"].mask(
+        is_spread(runs), runs["doubts"].map(lambda codes: add_code(codes, "spread"))
     )
     return doubts
 
@@ -539,17 +516,10 @@ def _add_spread(runs: Runs) -> pd.Series[Any]:
 def is_spread(runs: Runs) -> pd.Series[Any]:
     """Whether each run ended ok and is one of those whose epoch times lie far apart from process to process."""
     order = number_configurations(runs)
-    is_ok = ~order["is_bad"].to_numpy()
-    ok = runs.iloc[order["position"].to_numpy()[is_ok]]
-    number = order["row"].to_numpy()[is_ok]
-    wide = is_scattered(pd.Series(ok["epoch_time_s"].to_numpy(), index=number))
-    first_kind = (
-        runs["kind"].iloc[order["position"].to_numpy()[~order["row"].duplicated().to_numpy()]].to_numpy()
-    )
-    spread = wide.reindex(number, fill_value=False).to_numpy(dtype=bool) & (
-        first_kind[number] != "steady rate"
-    )
-    return pd.Series(spread, index=ok.index).reindex(runs.index, fill_value=False)
+    number = pd.Series(order["row"].to_numpy(), index=runs.index[order["position"]]).loc[runs.index]
+    is_timed = (runs["status"] == "ok") & (runs["kind"] != "steady rate")
+    scattered = is_scattered(runs["epoch_time_s"].where(is_timed).set_axis(pd.Index(number)))
+    return is_timed & number.isin(scattered.index[scattered])
 
 
 def epochs_csv(folder: Folder) -> str:
@@ -598,14 +568,16 @@ def list_table_columns(folders: Sequence[Folder], tables: Collection[Table] = ()
 
 def place_columns(rows: Summary) -> list[str]:
     """Columns that say where rows were measured: the models where there are several, group and job."""
-    groups = rows["group"]
-    columns = [
-        name
-        for name in ("gpu_name", "cpu_name")
-        if rows["machine"].nunique() > 1 and rows[name].nunique() > 1
-    ]
-    columns += ["group"] if groups.nunique(dropna=False) > 1 else []
-    return columns + (["job"] if groups.notna().any() else [])
+    columns = list_machine_names(rows)
+    columns += ["group"] if rows["group"].nunique(dropna=False) > 1 else []
+    return columns + (["job"] if rows["group"].notna().any() else [])
+
+
+def list_machine_names(rows: Summary) -> list[str]:
+    """The columns whose names tell several machines apart; empty for one."""
+    if rows["machine"].nunique() < 2:
+        return []
+    return [name for name in ("gpu_name", "cpu_name") if rows[name].nunique() > 1]
 
 
 def frame_csv(frame: pd.DataFrame, names: Sequence[str]) -> str:

@@ -217,13 +217,12 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
 def _endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     """How the runs of each row ended: `ok`, or `2 ok, 1 failed`."""
     counts = statuses.groupby([number, statuses.to_numpy()], sort=False).size()
-    kinds = counts.groupby(level=0, sort=False).size()
-    words = pd.Series(counts.index.get_level_values(1), index=counts.index.get_level_values(0), dtype=object)
-    several = (kinds > 1).reindex(words.index).to_numpy()
-    words[several] = counts.astype(str).to_numpy()[several] + " " + words[several]
-    joined: pd.Series[Any] = words[several].groupby(level=0).agg(", ".join)
-    endings: pd.Series[Any] = pd.concat([words[~several], joined]).sort_index()
-    return endings
+    is_only = ~counts.index.get_level_values(0).duplicated(keep=False)
+    endings: dict[Any, str] = {}
+    for (row, status), count, only in zip(counts.index, counts, is_only, strict=True):
+        word = status if only else f"{count} {status}"
+        endings[row] = f"{endings[row]}, {word}" if row in endings else word
+    return pd.Series(endings, dtype=object).sort_index()
 
 
 def _put_together(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:

@@ -161,13 +161,11 @@ def build_groups(
             reason = row.get("reason")
             if layout.axis and lines and joins_line_before(lines[-1], row):
                 last = lines[-1]
-                lines[-1] = ReportRow(
+                lines[-1] = replace(
+                    last,
                     labels=(*last.labels, label),
-                    cells=last.cells,
-                    status=last.status,
-                    reason=last.reason,
                     skipped=(*last.skipped, row[layout.axis]),
-                    warnings=last.warnings,
+                    is_answer=False,
                 )
                 continue
             cells = [Cell(value=plain(row.get(field))) for field in layout.labels]
@@ -182,11 +180,7 @@ def build_groups(
                     warnings=tuple(filter(is_touching, split_codes(row.get("doubts")))),
                 )
             )
-        head = (
-            dict(zip(heads, map(plain, key if isinstance(key, tuple) else (key,)), strict=True))
-            if heads
-            else {}
-        )
+        head = dict(zip(heads, map(plain, key), strict=True))
         groups.append(RowGroup(head=head, rows=tuple(lines)))
     return tuple(groups)
 

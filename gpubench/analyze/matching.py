@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gpubench.analyze.grid import list_rows
 from gpubench.analyze.series import AUTO, CANDIDATES, FOLLOWS, OLD_DEFAULTS, Codes, combine, encode
 from gpubench.analyze.versus import DERIVED_FIELDS
 from gpubench.schema import catalog
@@ -59,10 +60,9 @@ def match_rows(rows: pd.DataFrame, free: Collection[str] = ()) -> Matching:
     exact = pair_rows(rows, number_trials(rows, identity))
     if exact.pairs or exact.several:
         return exact
-    first, second = identity[~rows["is_b"]], identity[rows["is_b"]]
-    apart = tuple(
-        str(name) for name in identity if not {*map(_hashable, first[name])} & {*map(_hashable, second[name])}
-    )
+    is_b = rows["is_b"].to_numpy(dtype=bool)
+    codes = {str(name): encode(identity[name]) for name in identity}
+    apart = tuple(name for name, values in codes.items() if not np.isin(values[is_b], values[~is_b]).any())
     # Of two networks nobody would guess that they are meant to be one; a user's own may be two versions of one.
     if "model" in apart and not all(map(catalog.is_user_model, map(str, identity["model"]))):
         return replace(exact, apart=apart)
@@ -130,15 +130,11 @@ def is_free(rows: pd.DataFrame, field: str, free: Collection[str]) -> pd.Series[
         return pd.Series(False, index=rows.index)
     if field not in (*DERIVED_FIELDS, "strategy"):
         return is_left(rows, field)
-    names = FOLLOWERS[field]
-    given = zip(*(fill_missing(rows[name]) for name in names), strict=True)
-    usual = [
-        getattr(
-            make({name: value for name, value in zip(names, values, strict=True) if value is not None}), field
-        )
-        for values in given
+    is_usual = [
+        row.pop(field)
+        == getattr(make({name: value for name, value in row.items() if value is not None}), field)
+        for _, row in list_rows(rows[[field, *FOLLOWERS[field]]])
     ]
-    is_usual = [value == expected for value, expected in zip(fill_missing(rows[field]), usual, strict=True)]
     return is_left(rows, field) | np.array(is_usual, dtype=bool)
 
 
@@ -180,7 +176,3 @@ def _write_definition(definition: Mapping[str, Any] | None) -> str | None:
     """What a variant does as one text, without the images that it names."""
     does = {name: value for name, value in (definition or {}).items() if name != "data"}
     return json.dumps(does, sort_keys=True, default=str) if does else None
-
-
-def _hashable(value: Any) -> Any:
-    return None if not isinstance(value, tuple) and pd.isna(value) else value

@@ -49,8 +49,6 @@ SAME_KERNELS = tuple(
     if name not in ("batch_size", "gpus", "ranks", "strategy", *catalog.OWN_FIELDS)
 )
 """What rows have in common whose GPUs do the same for an image."""
-MOST_DIFFERENCES = 2
-"""Differences up to which the nearest row is worth mentioning."""
 NO_JOBS = "there are no jobs to predict; give --job once for each, or --copies 2"
 KINDS = ("steady rate", "whole epochs", "published log")
 """Kinds of time; what this version measures goes first."""
@@ -157,23 +155,19 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
     if job.variant.files == "none":
         wanted.pop("images_fingerprint")
     compared = [name for name in (*PACE, "variant_definition", "images_fingerprint") if name in wanted]
-    differs = pd.DataFrame(
-        {name: (rows[name].notna() & (rows[name] != wanted[name])).fillna(False) for name in compared},
-        index=rows.index,
-    )
+    is_other: pd.Series[bool] = pd.Series(False, index=rows.index)
+    for name in compared:
+        is_other |= (rows[name].notna() & (rows[name] != wanted[name])).fillna(False)
     is_same = rows["config_id"] == job.membership.solo.config_id
-    is_ok = rows["status"] == "ok"
     like = rows.assign(
         agree=sum((rows[name] == wanted[name]).fillna(False).astype(int) for name in ALLOTTED),
         is_same=is_same,
         is_there=rows["gpu_ids"].map(cell) == cell(wanted["gpu_ids"]),
         start=rows["started_at"].fillna(""),
-        is_ok=is_ok,
-    )[is_same | ~differs.any(axis=1)]
+        is_ok=rows["status"] == "ok",
+    )[is_same | ~is_other]
     if not len(like):
-        is_near = is_ok & (rows["model"] == wanted["model"])
-        is_near &= (rows["batch_size"] == wanted["batch_size"]).fillna(False)
-        return _describe_nearest(rows[is_near], differs[is_near], job.trial.data)
+        return Note("not-measured")
     best = like.sort_values(["is_ok", "agree", "is_same", "is_there", "start"], kind="stable").iloc[-1]
     row = {str(name): plain(value) for name, value in best.items()}
     if not row["is_ok"]:
@@ -192,24 +186,6 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
         row["cpu_s_per_epoch"] = load / 100 * time * (row["cpus"] or place.cpus)
         notes.append(Note("cpu-load"))
     return row, notes
-
-
-def _describe_nearest(rows: Summary, differs: pd.DataFrame, data: str) -> Note:
-    """In what the most similar row of that model and batch differs; in too much to be told, nothing is said of it.
-
-    `data`: the name of the job's images.
-    """
-    count = differs.sum(axis=1)
-    if not len(count) or count.min() > MOST_DIFFERENCES:
-        return Note("not-measured")
-    row = count.idxmin()
-    fields = {str(name): plain(rows.at[row, name]) for name in differs if differs.at[row, name]}
-    if "images_fingerprint" in fields:
-        fields.pop("train_images", None)  # comes with them
-        if rows.at[row, "data"] != data:
-            fields["data"] = rows.at[row, "data"]
-            del fields["images_fingerprint"]
-    return Note("nearest", {"fields": fields})
 
 
 # ---- answers ----

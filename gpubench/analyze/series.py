@@ -90,6 +90,11 @@ def movable(axis: str, tied: Collection[str]) -> frozenset[str]:
     return (may & set(tied)) - {axis}
 
 
+def _count_values(field: str, codes: Codes) -> int:
+    """How many values a field has; those that the machine has yet to settle are none."""
+    return len(np.unique(codes[codes >= 0] if field in AUTO else codes))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fields:
     """The trial fields of rows as codes."""
@@ -134,12 +139,8 @@ class Fields:
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """How many values each field has; those that the machine has yet to settle are none."""
-        return {
-            name: len(np.unique(codes[codes >= 0] if name in AUTO else codes))
-            for name, codes in self.codes.items()
-            if name in CANDIDATES
-        }
+        """How many values each field has."""
+        return {name: _count_values(name, self.codes[name]) for name in CANDIDATES}
 
     @cached_property
     def devices(self) -> npt.NDArray[np.float64]:
@@ -176,18 +177,11 @@ class Fields:
 
     def list_differing(self, free: Collection[str]) -> list[str]:
         """The fields, but for `free` ones, that differ between rows: those that follow others, too."""
-        differing = []
-        for field in CANDIDATES:
-            if field in free:
-                continue
-            if field in AUTO_ALIKE:
-                codes = self.encode_workload(field, free)
-                count = len(np.unique(codes[codes >= 0]))
-            else:
-                count = self.counts[field]
-            if count > 1:
-                differing.append(field)
-        return differing
+        return [
+            field
+            for field in CANDIDATES
+            if field not in free and _count_values(field, self.encode_workload(field, free)) > 1
+        ]
 
     def is_determined(self, field: str, by: Collection[str]) -> bool:
         """Whether rows that are equal in all of `by` never differ in `field`."""

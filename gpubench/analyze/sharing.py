@@ -17,10 +17,10 @@ from typing import Any
 
 import pandas as pd
 
-from gpubench.analyze.derive import FULL_OVERLAP, NO_OVERLAP
 from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, group_by, join_certainty
 from gpubench.core.claims import Claim, Design
 from gpubench.core.findings import SharingFinding, SharingGroup
+from gpubench.core.prediction import FULL_OVERLAP, NO_OVERLAP
 from gpubench.stats.estimates import add_work
 
 NONE, SOME, FULL = "none", "some", "full"

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.folder import Folder, Table
-from gpubench.analyze.series import Axes, Fields, Mask
+from gpubench.analyze.derive import Arrangement, share_nodes
+from gpubench.analyze.folder import Folder, Table, list_machine_names
+from gpubench.analyze.series import Fields, Mask
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import first as first_host
@@ -38,8 +39,8 @@ LONGEST_ADVICE_MIN = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableRows:
-    """The rows of one table, as a question needs them."""
+class TableRows(Arrangement):
+    """The rows of one table, as a question needs them; `varied` begins with the column that names machines."""
 
     summary: pd.DataFrame
     """A line a row, in the table's order; index: labels."""
@@ -47,18 +48,6 @@ class TableRows:
     """A line a process; `row`: the label of its row."""
     noise: Mapping[int, float] = field(default_factory=dict)
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
-    varied: tuple[str, ...] = ()
-    """The fields that tell rows apart; before them the column of the machine's name, where there are several."""
-    axes: Axes = ()
-    """As the experiment asked for them."""
-    axis: str | None = None
-    """The field along which rows are ordered."""
-    tied: tuple[str, ...] = ()
-    """Fields that may move along it."""
-    has_only_baselines: bool = False
-    """Whether all trials alone are there because jobs are compared with them."""
-    is_of_tries: bool = False
-    """Whether its rows are tries of the largest batch size, which tell of memory alone."""
 
     @cached_property
     def ended(self) -> pd.DataFrame:
@@ -105,19 +94,12 @@ class TableRows:
         taken = self.ended.groupby(["row", "repeat"], dropna=False)["took_s"].median()
         if taken.empty or taken.isna().any():
             return None
+        keys = [self.summary[name] for name in UNIT if name in self.summary]
+        is_alone = self.summary["unit"].isna()
+        keys.append(self.summary.index.to_series().where(is_alone))
         rows, repeats = (taken.index.get_level_values(name) for name in ("row", "repeat"))
-        return float(
-            taken.groupby([self._find_first_jobs()[rows].to_numpy(), repeats], dropna=False).max().sum() / 60
-        )
-
-    def _find_first_jobs(self) -> pd.Series[int]:
-        """Of each row its label, of a job that of the first job of its group."""
-        labels = self.summary.index.to_series()
-        is_job = self.summary["unit"].notna()
-        keys = [self.summary[name][is_job] for name in UNIT if name in self.summary]
-        return (
-            labels.where(~is_job, labels[is_job].groupby(keys).transform("first")) if is_job.any() else labels
-        )
+        of_runs = [key.loc[rows].to_numpy() for key in keys]
+        return float(taken.groupby([*of_runs, repeats], dropna=False).max().sum() / 60)
 
     @cached_property
     def images(self) -> pd.Series[float]:
@@ -160,10 +142,9 @@ class TableRows:
         nodes differ by.
         """
         over, under = figures[candidate], figures[baseline]
+        nodes, others = (share_nodes([place[2] for place in samples]) for samples in (over, under))
         evidence = compare_rounds(over, under, noise=self.find_noise(candidate, baseline))
-        return (
-            evidence if _list_nodes(over) == _list_nodes(under) else replace(evidence, welch=None, noise=None)
-        )
+        return evidence if nodes == others else replace(evidence, welch=None, noise=None)
 
 
 def collect_rows(folder: Folder, table: Table) -> TableRows:
@@ -174,20 +155,14 @@ def collect_rows(folder: Folder, table: Table) -> TableRows:
         summary=summary,
         runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
         noise=borrow_noise(summary),
-        varied=(*name_machines(summary), *table.varied),
-        axes=table.axes,
-        axis=table.axis,
-        tied=table.tied,
-        is_of_tries=table.is_of_tries,
-        has_only_baselines=table.has_only_baselines,
+        **{each.name: getattr(table, each.name) for each in fields(Arrangement)}
+        | {"varied": (*name_machines(summary), *table.varied)},
     )
 
 
 def name_machines(summary: pd.DataFrame) -> tuple[str, ...]:
     """The column whose names tell several machines apart; empty for one."""
-    if summary["machine"].nunique() < 2:
-        return ()
-    return tuple(name for name in ("gpu_name", "cpu_name") if summary[name].nunique() > 1)[:1]
+    return tuple(list_machine_names(summary)[:1])
 
 
 def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
@@ -298,9 +273,3 @@ def list_unsettled(claims: Iterable[Claim]) -> list[Claim]:
 def list_rows(claims: Sequence[Claim]) -> tuple[int, ...]:
     """The rows that claims are about, each once."""
     return tuple(dict.fromkeys(row for claim in claims for row in (claim.candidate, claim.baseline)))
-
-
-def _list_nodes(samples: Samples) -> dict[Any, float]:
-    """The share of processes on each node."""
-    nodes = Counter(key[2] for key in samples)
-    return {node: count / len(samples) for node, count in nodes.items()}

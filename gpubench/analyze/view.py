@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpubench.basics.errors import UsageError, nearest, unknown
+from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
 from gpubench.basics.words import clean
 from gpubench.core.report import Selection
@@ -41,9 +41,6 @@ SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
 """Sign of a condition -> what it asks. Those of two letters first: they are looked for in this order."""
 SIGNS_OF_ORDER = ("<", "<=", ">", ">=")
 YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
-LISTED = "docs/columns.md lists them all, and so does the first line of a folder's trials.csv"
-MOST_HINTS = 6
-"""Names that a hint may list; more are no hint."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -174,25 +171,8 @@ def find_column(option: str, name: str) -> Column:
     if not name:
         raise UsageError(f"{option}: the name of a column is missing; see docs/columns.md")
     if name not in COLUMNS:
-        raise unknown("column", name, COLUMNS, hint_columns(name))
+        raise unknown("column", name, COLUMNS)
     return COLUMNS[name]
-
-
-def hint_columns(word: str) -> str:
-    """What may have been meant: the heading that it is, a name that is nearly it, a name or heading that holds it."""
-
-    def simplify(name: str) -> str:  # `GPU MiB`, `gpu_mib` and `gpu-mib` are one
-        return " ".join(name.lower().replace("_", " ").replace("-", " ").replace("%", " ").split())
-
-    wanted = simplify(word)
-    headings = {name: simplify(column.heading) for name, column in COLUMNS.items()}
-    near = nearest(word, COLUMNS)
-    holding = [name for name, heading in headings.items() if wanted in simplify(name) or wanted in heading]
-    meant = [name for name, heading in headings.items() if heading == wanted]
-    meant = meant or ([near] if near else holding)
-    if 0 < len(meant) <= MOST_HINTS and wanted:
-        return f"did you mean {', '.join(meant)}? {LISTED}"
-    return LISTED
 
 
 def parse_order(text: str) -> tuple[tuple[str, bool], ...]:
@@ -230,11 +210,11 @@ def parse_condition(text: str) -> Condition:
 def parse_value(word: str, column: Column, sign: str) -> Any:
     """A word as a value of its column's type. Raises UsageError where it is none."""
     form = kind(column)
+    if form in ("yes or no", "list") and sign in SIGNS_OF_ORDER:
+        raise UsageError(f"--where: {column.name} has no order; use = or !=")
     if form == "yes or no":
         if word.lower() not in YES_OR_NO:
             raise UsageError(f"--where: {column.name} is yes or no, not {shown(word)}")
-        if sign in SIGNS_OF_ORDER:
-            raise UsageError(f"--where: {column.name} is yes or no, which have no order; use = or !=")
         return YES_OR_NO[word.lower()]
     if form in ("number", "whole"):
         try:
@@ -244,6 +224,4 @@ def parse_value(word: str, column: Column, sign: str) -> Any:
         if number != number:
             raise UsageError(f"--where: {column.name} holds numbers, and {shown(word)} is none")
         return number
-    if form == "list" and sign in SIGNS_OF_ORDER:
-        raise UsageError(f"--where: {column.name} holds lists, which have no order; use = or !=")
     return word

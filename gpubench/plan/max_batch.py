@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from gpubench.schema.row import Row
-
 STEPS = 3
 TRY = {
     "steps": STEPS,
@@ -31,9 +29,9 @@ def experiment_of(name: str, number: int | None) -> str:
     return f"{name}{_NAME}{'' if number is None else f'-{number}'}"
 
 
-def are_tries(experiment: str, rows: Iterable[Row]) -> bool:
-    """Whether an experiment's rows are tries: figures of three first steps, which tell of memory alone."""
-    return bool(_OF_TRIES.search(experiment)) and all(row.steps == STEPS for row in rows)
+def are_tries(experiment: str, steps: Iterable[int | None]) -> bool:
+    """Whether an experiment's rows, of so many steps, are tries: three first steps, which tell of memory alone."""
+    return bool(_OF_TRIES.search(experiment)) and all(known == STEPS for known in steps)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

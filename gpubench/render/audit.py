@@ -102,7 +102,6 @@ SENTENCES: Mapping[str, str] = {
     "unlike-breakdowns": "{table}: the cost of --breakdown in {rows} only",
     "unlike-costs": "{table}: --breakdown costs one side of an efficiency more: {cost} % ({row}) against "
     "{baseline_cost} % ({baseline})",
-    "unknown-costs": "{table}: what --breakdown costs each side of an efficiency is not on record",
     "dp-alone": "{models} on several GPUs ran under dp alone, which ddp should beat",
     "dp-inferred": "{models} on several GPUs ran under dp alone, as far as the log tells",
     "no-single": "{table}: on several devices, none of the same work on one device for {rows} (--gpus 1,… or --ranks "

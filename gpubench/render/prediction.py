@@ -12,7 +12,6 @@ from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.markdown import escape, write_tables
 from gpubench.render.terminal import TO_ASCII, WIDTH, fold, set_grid
 from gpubench.render.words import STATUSES, UNKNOWN, count_things, format_number, join_words
-from gpubench.schema.cell import cell
 
 HEADINGS = ("job", "alone s", "predicted s", "slowdown", "measured", "error %")
 """The last two stand only where a group has run."""
@@ -22,17 +21,12 @@ OVERLAPS: Mapping[str, str] = {"none": "No overlap", "some": "Some overlap", "fu
 UPPER_BOUND = (
     "It may be less: ranks keep a GPU busy while they wait for each other (--breakdown measures it)."
 )
-OTHERS: Mapping[str, str] = {
-    "images_fingerprint": "other images of that name",
-    "variant_definition": "another variant of that name",
-}
 NOTES: Mapping[str, str] = {
     "another-allowance": "would have {wanted} {field}, had {value} alone",
     "model-file": "whether the model's file has changed is not known",
     "doubts": "the row alone has warnings ({codes})",
     "cpu-load": "CPU seconds are worked out from the load of all CPUs",
     "not-measured": "{job} was not measured alone",
-    "nearest": "{job} was not measured alone; the nearest row has {fields}",
     "ended": "{job} alone ended as {status}",
     "no-time": "a time alone is not known",
     "unknown-needs": "how much the jobs need of {resources} is not known",
@@ -167,8 +161,6 @@ def name_resource(resource: str) -> str:
 def _format(value: object) -> str:
     if value is None:
         return "an unknown number"
-    if isinstance(value, Mapping):
-        return join_words(OTHERS.get(name) or f"{name}={cell(known)}" for name, known in value.items())
     if isinstance(value, tuple):
         return join_words(RESOURCES.get(name, name.replace("_", " ")) for name in value)
     return STATUSES.get(text := clean(str(value), 200), text)

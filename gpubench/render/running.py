@@ -176,7 +176,7 @@ def finished_line(number: int, total: int, label: str, row: Row) -> str:
     status = str(row.status)
     parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
     if status == "ok":
-        if row.epoch_time_s is not None and not are_tries(row.experiment or "", [row]):
+        if row.epoch_time_s is not None and not are_tries(row.experiment or "", [row.steps]):
             parts.append(f"epoch {half_up(row.epoch_time_s, 2)} s")
         parts += [f"{half_up(row.gpu_mem_mib):,} MiB"] if row.gpu_mem_mib is not None else []
         if row.until_top1 is not None and row.top1_pct is not None:

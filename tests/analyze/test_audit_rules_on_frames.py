@@ -11,15 +11,12 @@ from typing import Any
 import committed
 import made_up_rows
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from whole_rows import changed, row_with
 
 from gpubench.analyze import audit
 from gpubench.analyze.derive import build_summary
 from gpubench.analyze.folder import Folder, Table, read_folder
 from gpubench.analyze.frames import runs_of
-from gpubench.analyze.series import Fields
 from gpubench.core.audit import Observation, RuleFinding
 from gpubench.schema.row import Row
 
@@ -72,15 +69,14 @@ def group(*alone: Row, **of_jobs: Any) -> list[Row]:
 def make_folder(rows: Sequence[Row], axes: Sequence[Sequence[str]] = ()) -> Folder:
     """A folder with one table, of one plan."""
     runs = runs_of(rows).assign(superseded=False, elsewhere=False, further_rounds=0)
-    built = build_summary(runs, axes)
+    summary, members, arrangement = build_summary(runs, axes)
     table = Table(
-        name="sizes", experiment="sizes", kind=runs["kind"].iloc[0], question="", axes=axes, axis=built.axis,
-        tied=built.tied, varied=built.varied, fixed=built.fixed, rows=tuple(built.summary.index),
-        runs=tuple(runs.index),
+        name="sizes", experiment="sizes", kind=runs["kind"].iloc[0], question="", rows=tuple(summary.index),
+        runs=tuple(runs.index), **vars(arrangement),
     )  # fmt: skip
     plan = SimpleNamespace(plan=SimpleNamespace(experiment=SimpleNamespace(name="sizes")), parts=())
     return Folder(
-        name="made up", path=Path("nowhere"), runs=runs, summary=built.summary, members=built.members, tables=(table,),
+        name="made up", path=Path("nowhere"), runs=runs, summary=summary, members=members, tables=(table,),
         problems=(), records=(), plans=(plan,), attempts=(),  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -184,7 +180,6 @@ CASES: list[tuple[int, str, list[Row], str]] = [
     (12, K, [row(32), row(64), row(64, breakdown=True)], "all-shown"),
     (12, B, [timed(1, 7.1), timed(2, 6.9), timed(4, 3.0)], "unlike-costs"),
     (12, K, [timed(1, 5.0), timed(2, 7.0), timed(4, 3.0)], "all-shown"),
-    (12, N, [timed(1, None), timed(2, 5.7)], "unknown-costs"),
     (12, B, [row(64, input_size=32), row(64, 2), row(64, 4)], "no-single"),
     (12, K, [row(64, workers=4, lr=0.1, asked={"workers": None}),
              row(128, 2, workers=8, lr=0.2, asked={"workers": None})], "all-shown"),
@@ -265,26 +260,6 @@ def test_rates_over_the_tools_own_images_have_no_epoch_that_could_be_short() -> 
     rate = {"epoch_time_source": "steady", "input_size": 96}
     assert judge(9, [row(64, **SMALL, **rate)]).verdict == "kept"
     assert judge(9, [row(64, **SMALL | {"data": "mine"}, **rate)]).verdict == "broken"
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 4), st.integers(1, 4), st.sampled_from(["single", "dp", "ddp"])),
-        min_size=1,
-        max_size=10,
-    )
-)
-@settings(max_examples=60, deadline=None)
-def test_the_next_smaller_row_is_that_of_the_definition(sizes: list[tuple[int, int, str]]) -> None:
-    rows = [row(batch, gpus, strategy=strategy) for gpus, batch, strategy in sizes]
-    next_smaller = audit.find_next_smaller(Fields.of(runs_of(rows)))
-    for place, (gpus, batch, strategy) in enumerate(sizes):
-        before = [
-            (g, b, s == strategy, -other)
-            for other, (g, b, s) in enumerate(sizes)
-            if s in (strategy, "single") and (g, b) != (gpus, batch) and g <= gpus and b <= batch
-        ]
-        assert next_smaller.get(place) == (-max(before)[-1] if before else None)
 
 
 # ---- attempts ----

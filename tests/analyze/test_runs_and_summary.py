@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from gpubench.analyze.derive import Built, build_summary, sharing_word
+from gpubench.analyze.derive import build_summary, sharing_word
 from gpubench.analyze.folder import read_folder, table_csv
 from gpubench.analyze.frames import interquartile_ranges, is_scattered, runs_of, summarize
 from gpubench.analyze.series import Fields
@@ -43,8 +43,8 @@ def make_rounds(times: list[float], **values: Any) -> list[Row]:
     return [make_row(time, round=number, **values) for number, time in enumerate(times, 1)]
 
 
-def build(*rows: Row, axes: Any = ()) -> Built:
-    return build_summary(runs_of(rows), axes)
+def build(*rows: Row, axes: Any = ()) -> pd.DataFrame:
+    return build_summary(runs_of(rows), axes)[0]
 
 
 # ---- processes of one configuration ----
@@ -145,15 +145,14 @@ def test_growth_is_against_the_row_before_and_bridges_no_gap() -> None:
         )
         for size, time, memory in reversed(steps)
     ]  # fmt: skip
-    built = build(*rows)
-    summary = built.summary
-    assert (built.axis, built.varied) == ("batch_size", ("batch_size",))
+    summary, _, arrangement = build_summary(runs_of(rows), ())
+    assert (arrangement.axis, arrangement.varied) == ("batch_size", ("batch_size",))
     assert summary["batch_size"].tolist() == [16, 32, 64, 128]
     assert summary["before"].tolist()[1:] == [0, 1, 2]
     assert summary["epoch_time_growth_pct"].tolist()[1] == pytest.approx(-25.0)
     assert summary["gpu_mem_growth_pct"].tolist()[1] == pytest.approx(50.0)
     assert summary["epoch_time_growth_pct"].isna().tolist() == [True, False, True, True]
-    assert built.fixed["model"] == "mobilenet_v2"
+    assert arrangement.fixed["model"] == "mobilenet_v2"
 
 
 def test_growth_is_of_the_time_of_an_image_and_of_one_source_of_memory() -> None:
@@ -168,7 +167,7 @@ def test_growth_is_of_the_time_of_an_image_and_of_one_source_of_memory() -> None
             gpu_mem_source="torch-reserved",
         ),
     ]
-    summary = build(*rows).summary
+    summary = build(*rows)
     assert summary["epoch_time_growth_pct"][1] == pytest.approx(100.0)
     assert pd.isna(summary["gpu_mem_growth_pct"][1])
 
@@ -198,12 +197,12 @@ def test_speedups_are_against_one_device_and_strong_where_a_row_has_both() -> No
         make_row(6.0, batch_size=128, config_id="b"),
         make_row(4.0, batch_size=128, config_id="c", **two),
     ]
-    summary = build(*rows, axes=[["batch_size"], ["gpus"]]).summary.set_index("config_id")
+    summary = build(*rows, axes=[["batch_size"], ["gpus"]]).set_index("config_id")
     row = summary.loc["c"]
     assert row["speedup"] == pytest.approx(1.5)
     assert row["strong_efficiency_pct"] == pytest.approx(75.0)
     assert row["weak_efficiency_pct"] == pytest.approx(100.0)
-    labels = build(*rows, axes=[["batch_size"], ["gpus"]]).summary
+    labels = build(*rows, axes=[["batch_size"], ["gpus"]])
     assert labels["config_id"][row["strong_baseline"]] == "b"
     assert labels["config_id"][row["weak_baseline"]] == "a"
     assert summary.loc["a", "speedup"] == 1.0
@@ -212,9 +211,9 @@ def test_speedups_are_against_one_device_and_strong_where_a_row_has_both() -> No
 def test_two_rows_at_one_place_are_neighbours_and_baselines_of_none() -> None:
     two = {"gpus": 2, "gpu_ids": [0, 1], "strategy": "ddp"}
     twins = [make_row(8.0, batch_size=64, config_id=name) for name in "ab"]
-    summary = build(*twins, make_row(4.0, batch_size=128, config_id="c")).summary
+    summary = build(*twins, make_row(4.0, batch_size=128, config_id="c"))
     assert summary["before"].isna().all()
-    summary = build(*twins, make_row(4.0, batch_size=64, config_id="c", **two)).summary
+    summary = build(*twins, make_row(4.0, batch_size=64, config_id="c", **two))
     assert summary["speedup"].isna().all()
 
 
@@ -223,7 +222,7 @@ def test_without_one_device_a_strategy_is_compared_with_itself() -> None:
         make_row(time, config_id=f"{strategy}{gpus}", gpus=gpus, gpu_ids=list(range(gpus)), strategy=strategy)
         for strategy, gpus, time in (("ddp", 2, 4.0), ("dp", 2, 8.0), ("ddp", 4, 2.5), ("dp", 4, 8.0))
     ]
-    summary = build(*rows, axes=[["gpus"], ["strategy"]]).summary.set_index("config_id")
+    summary = build(*rows, axes=[["gpus"], ["strategy"]]).set_index("config_id")
     assert summary["speedup"].to_dict() == {"ddp2": 1.0, "dp2": 1.0, "ddp4": 1.6, "dp4": 1.0}
     assert summary["strong_efficiency_pct"].to_dict() == {"ddp2": 100, "dp2": 100, "ddp4": 80, "dp4": 50}
 
@@ -249,7 +248,7 @@ def test_what_follows_an_axis_moves_with_it_where_axes_are_known() -> None:
 
 def compare(first: list[Row], second: list[Row]) -> pd.Series:  # type: ignore[type-arg]
     """The second row of a table of two batch sizes, against the first."""
-    return build(*first, *second).summary.iloc[1]
+    return build(*first, *second).iloc[1]
 
 
 def test_rows_with_three_rounds_in_common_are_compared_round_by_round() -> None:
@@ -317,7 +316,7 @@ def test_groups_are_compared_with_the_same_trials_alone() -> None:
             slowdown=9.0, overlap_gain=0.0,
         )
     ]  # fmt: skip
-    summary = build(*jobs, *alone).summary
+    summary = build(*jobs, *alone)
     assert summary["job"].tolist()[1:] == ["1 of 2", "2 of 2"]
     assert summary["alone"].tolist()[1:] == [0, 0]
     assert summary["slowdown"].tolist()[1:] == [1.25, 1.25]
@@ -337,17 +336,17 @@ def test_a_group_that_lacks_a_job_keeps_the_gain_of_its_runs() -> None:
             solo_epoch_time_s=2.0,
         )
     ]  # fmt: skip
-    assert build(*jobs).summary["overlap_gain"].tolist() == [0.3, 0.3]
+    assert build(*jobs)["overlap_gain"].tolist() == [0.3, 0.3]
 
 
 def test_what_lies_between_processes_is_told_where_each_tells_its_own_error() -> None:
     times = [1.0, 1.1, 1.2]
     rows = [make_row(time, round=number, step_error_pct=1.0) for number, time in enumerate(times)]
-    row = build(*rows).summary.iloc[0]
+    row = build(*rows).iloc[0]
     assert row["within_pct"] == pytest.approx(1.0)
     variance = np.log(times).var(ddof=1)
     assert row["between_pct"] == pytest.approx(100 * math.sqrt(variance - 0.0001))
-    row = build(*rows[:2], replace(rows[2], step_error_pct=None)).summary.iloc[0]
+    row = build(*rows[:2], replace(rows[2], step_error_pct=None)).iloc[0]
     assert row["within_pct"] == pytest.approx(1.0)
     assert pd.isna(row["between_pct"])
 
@@ -360,7 +359,7 @@ def test_words_of_sharing_change_at_their_borders() -> None:
 def test_energy_and_its_interval_belong_to_the_images() -> None:
     row = build(
         *(make_row(2.0, energy_j=joules, round=number) for number, joules in enumerate([100.0, 200.0, 400.0]))
-    ).summary.iloc[0]
+    ).iloc[0]
     logs = np.log([100.0, 200.0, 400.0])
     half = stats.t.ppf(0.975, 2) * logs.std(ddof=1) / math.sqrt(3)
     assert row["images_per_joule"] == pytest.approx(5.0)
@@ -374,9 +373,9 @@ def test_a_top1_was_crossed_where_every_seed_did() -> None:
         make_row(1.0, top1_crossing_s=time, top1_crossing=word, trial_id=str(time))
         for time, word in ((1.0, "confirmed"), (4.0, "unconfirmed"))
     ]
-    row = build(*seeds).summary.iloc[0]
+    row = build(*seeds).iloc[0]
     assert (row["top1_crossing_s"], row["top1_crossing"]) == (pytest.approx(2.0), "unconfirmed")
-    row = build(seeds[0], replace(seeds[1], top1_crossing_s=None)).summary.iloc[0]
+    row = build(seeds[0], replace(seeds[1], top1_crossing_s=None)).iloc[0]
     assert pd.isna(row["top1_crossing_s"])
     assert row["top1_crossing"] is None
 
