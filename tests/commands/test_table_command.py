@@ -97,11 +97,11 @@ def test_why_has_every_claim_with_its_p_value(table: Table) -> None:
 
 def test_a_speed_up_that_is_unknown_says_so_in_its_cell_beside_another_claim_of_the_row(table: Table) -> None:
     """Of batch 32 the same batch a device is likely faster; the cell holds the same batch in all, which is unknown."""
-    text = table(str(committed.folder("h200x2-2026")), "--columns", "speedup").stdout
-    cells = {line.split()[0]: line for line in text.split("2 GPUs (ddp)\n")[1].splitlines()[:6]}
-    assert "0.94 (0.70-1.28) ?" in cells["32"]
-    assert "0.78 (0.55-1.12) ?" in cells["16"]
-    assert "?" not in cells["64"]
+    (report,) = read_json(table, str(committed.folder("h200x2-2026")), "--columns", "speedup")["reports"]
+    (ddp,) = [group for group in report["table"] if group["head"].get("strategy") == "ddp"]
+    cells = [cell for row in ddp["rows"] for cell in row["cells"] if cell["column"] == "speedup"]
+    assert [cell["word"] for cell in cells] == ["unknown", "unknown", "sure", "sure", "sure", "sure"]
+    assert round(cells[1]["value"], 2) == 0.94
 
 
 def test_best_is_a_command_that_a_sweep_takes(
