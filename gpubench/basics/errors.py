@@ -62,6 +62,13 @@ ELSEWHERE: Mapping[str, str] = {
 """What PyTorch, timm and others call a name, in small letters and digits alone -> the name here."""
 
 
+LISTS: Mapping[str, str] = {
+    "model": "gpubench data list shows them all",
+    "column": "docs/columns.md lists them all, and so does the first line of a folder's trials.csv",
+}
+"""Kinds of names of which there are too many for a message, and where all stand."""
+
+
 def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> UsageError:
     """A UsageError for a name that isn't one of `valid`: names the nearest, or lists them all."""
     names = sorted(valid)
@@ -72,8 +79,8 @@ def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> Usage
         tail = "valid: " + ", ".join(name[:LONGEST_SHOWN] for name in names)
     else:
         tail = f"{len(names)} are known, for example " + ", ".join(names[:5])
-    if kind == "model":
-        tail += f"{'' if near else ';'} gpubench data list shows them all"
+    if kind in LISTS:
+        tail += f"{'' if near else ';'} {LISTS[kind]}"
     return UsageError(f"unknown {kind} {shown(name)}: {hint or tail}")
 
 

@@ -121,7 +121,11 @@ def _set_heading(report: Report, width: int, plain: Callable[[str], str]) -> lis
     question = fold(text, width, hang="")[: HEADING_LINES - 1] if text else []
     parts = [plain(part).replace(" ", "\u00a0") for part in words.describe_facts(report)]
     dot = "\u00a0" + plain("· ")
-    while len(parts) > 1 and len(fold(dot.join(parts), width, hang="")) > HEADING_LINES - len(question):
+    room = HEADING_LINES - len(question)
+    if room == 1 and len(fold(dot.join(parts), width, hang="")) > room:
+        # What was measured on what goes before the name of the experiment and the number of processes.
+        parts = [plain(part).replace(" ", "\u00a0") for part in words.describe_facts(report, is_short=True)]
+    while len(parts) > 1 and len(fold(dot.join(parts), width, hang="")) > room:
         parts.pop()
     facts = fold(dot.join(parts), width, hang="")
     return [*((line, "dim") for line in facts), *((line, "bold") for line in question)]

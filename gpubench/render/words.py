@@ -377,14 +377,16 @@ def format_axis(value: Any) -> str:
 # Headings of a report.
 
 
-def describe_facts(report: Report) -> list[str]:
-    """What stands above a table, the most important first: name, machines, processes, what all rows have."""
+def describe_facts(report: Report, *, is_short: bool = False) -> list[str]:
+    """What stands above a table, the most important first: name, machines, processes, what all rows have. `is_short`:
+    without the number of processes, which stands below a table as well, and without the experiment's name, where no
+    folder stands before it."""
     facts = report.facts
-    parts = [
-        clean(report.name, 80),
-        *(clean(machine.replace("NVIDIA ", ""), 80) for machine in facts.machines),
-    ]
-    if facts.is_published:
+    parts = [] if is_short and ": " not in report.name else [clean(report.name, 80)]
+    parts += [clean(machine.replace("NVIDIA ", ""), 80) for machine in facts.machines]
+    if is_short:
+        pass
+    elif facts.is_published:
         parts.append("from a published log")
     else:
         few, many = facts.processes
@@ -656,7 +658,11 @@ def _write_versus(report: Report, finding: VersusFinding) -> list[str]:
     )
     if not finding.claims:
         return [f"No answer: no rows of {candidate} and {baseline} to compare."]
-    text = f"{candidate} is {', '.join(_list_ratios(report, finding.claims, than=f' as {baseline}'))}"
+    if all(claim.decided.word == "unknown" for claim in finding.claims):
+        ratios = format_span(map(measure_claim, finding.claims), format_ratio)
+        text = f"Unknown whether {candidate} is faster than {baseline}: {ratios} times as fast"
+    else:
+        text = f"{candidate} is {', '.join(_list_ratios(report, finding.claims, than=f' as {baseline}'))}"
     if finding.cpu_claims:
         shares = [1 - measure_claim(claim) for claim in finding.cpu_claims]
         word = max((claim.decided.word for claim in finding.cpu_claims), key=WORDS.index)
@@ -975,6 +981,8 @@ def write_legend(report: Report) -> str:
         parts.append(f"±, ( ): 95 % interval over {over} processes")
     if any(cell.word == "unknown" for cell in cells):
         parts.append("?: unknown")
+    if any(row.warnings for row in report.rows):
+        parts.append("!: warned of, --why")
     if any(column.name == "work" for column in report.columns):
         parts.append("work done: 1 = one job after the other")
     if report.selection is not None:
@@ -1313,8 +1321,8 @@ def write_comparison(comparison: Comparison) -> list[Sentence]:
         change.claim for _, change in comparison.changes if change.claim and change.claim.decided.p is None
     ]
     if few:
-        lines.append(Sentence("warning", "Figures of one process on a side (top-1: under three seeds) are never sure: "
-                                     "--rounds 3 on both sides."))  # fmt: skip
+        lines.append(Sentence("warning", "Times and energy of one process on a side (top-1: under three seeds) are "
+                                     "never sure: --rounds 3 on both sides."))  # fmt: skip
     if comparison.remedy:
         lines.append(
             Sentence("note", f"{_advise(comparison.remedy).strip(' .')} more of times, on both sides.")

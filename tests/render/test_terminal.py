@@ -64,6 +64,7 @@ def test_the_whole_of_one_report_on_a_terminal():
         "  128     1,739  ████▋             4.3\n"
         "  256     3,108  ████████▏         7.0\n"
         "  512  × out of memory: the cap is 12 GiB; 1,024 and 2,048 skipped\n"
+        "!: warned of, --why\n"
         "\n"
         "Take batch 128 with ddp: 6,097 images/s, 4.3 GiB. 256 may be as fast. 512 ran\n"
         "  out of memory.\n"
@@ -224,3 +225,12 @@ def test_lines_are_folded_as_they_are_written(length):
     report = reports.batch_sizes()
     report = replace(report, question=f"{'x' * length} ± … ≥ what of it?", name=f"{'n' * (length - 40)} ≤ …")
     assert max(map(len, terminal.write([report]).splitlines())) <= 80
+
+
+def test_a_long_question_leaves_one_line_of_facts_which_names_what_was_measured_on_what():
+    """The experiment's name and the number of processes go first; where folders are read together, the name stays."""
+    question = "On one GPU and on two, where does a larger batch stop paying, and which is faster?"
+    report = replace(reports.batch_sizes(), question=question)
+    facts = show(report).splitlines()[0]
+    assert facts == "2 x H200, 32 CPUs - mobilenet_v2 - 224 px - crop-resize - fp32 - 5,120 images"
+    assert show(replace(report, name="folder: sizes")).startswith("folder: sizes - ")
