@@ -44,8 +44,9 @@ HEADLINE: Mapping[str, tuple[Any, ...]] = {
 }  # fmt: skip
 """Fields that a heading tells where they are equal in all rows, and values of them that go without saying. All others
 are for `--columns` and trials.csv."""
-SHOWN_OTHERWISE = frozenset({"spread", "faster-together"})
-"""Warnings of single processes that intervals, or the finding on sharing, tell of all of them."""
+SHOWN_OTHERWISE = frozenset({"spread", "faster-together", "beyond-turns"})
+"""Warnings of single processes that intervals, or the finding on sharing, tell of all of them: what one round claims
+would stand there as if it were sure."""
 FIRST_BATCH_PCT = 10.0
 """A first batch that is more of the epoch than this decides more than chance does."""
 NAMED = (

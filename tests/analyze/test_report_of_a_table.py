@@ -21,11 +21,12 @@ from gpubench.analyze.grid import (
     find_status,
 )
 from gpubench.analyze.questions import load_reports
-from gpubench.analyze.report import add_warnings, warn_of_evidence
+from gpubench.analyze.report import add_warnings, collect_warnings, warn_of_evidence
 from gpubench.analyze.sharing import make_claims, make_findings
 from gpubench.core.findings import DevicesFinding, SharingFinding, SharingGroup
 from gpubench.core.report import Warned
 from gpubench.render import words
+from gpubench.stats.decisions import decide
 
 SEED = {"until_top1": 60.0, "epoch_time_s": [1.0, 1.1, 1.2]}
 
@@ -104,6 +105,26 @@ def test_a_finding_has_the_warnings_that_touch_its_rows() -> None:
     assert [add_warnings(finding, warnings).warnings for finding in findings] == [
         ("throttled",), ("throttled", "gaps"), (),
     ]  # fmt: skip
+
+
+def test_what_single_rounds_claim_of_jobs_is_not_told_beside_a_finding_that_knows_less() -> None:
+    rows = [
+        {"trial_id": "a", "epoch_time_s": [0.4, 1.0, 1.1]},
+        *(
+            {
+                "group": "g", "unit": 0, "jobs_of_group": 2, "solo_id": "a", "trial_id": name,
+                "epoch_time_s": [2.6, 0.9, 0.5], "doubts": "beyond-turns+throttled",
+            }
+            for name in ("first", "second")
+        ),
+    ]  # fmt: skip
+    table = make_table(rows)
+    (finding,) = make_findings(table, decide(make_claims(table)))
+    assert (finding.word, finding.groups[0].overlaps) == ("unknown", ("none", "some", "full"))
+    codes = [
+        warned.code for warned in collect_warnings(describe_table(), table, ("epoch_time_s", "slowdown"))
+    ]
+    assert codes == ["throttled"]
 
 
 def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows() -> None:
