@@ -1021,8 +1021,9 @@ def name_claim(report: Report, claim: Claim) -> str:
         return name_group(report, together)
     if together is not None and claim.metric == "slowdown":
         label = report.labels.get(claim.candidate, {})
-        job = name_row(label, without=("group", "job", "copies", "gpu_ids", *together.label))
-        return f"{job or 'each'} in {name_group(report, together)}"
+        job = name_row(label, without=("group", "job", "copies", "gpu_ids", *together.label)) or "job"
+        place = f"{together.rows.index(claim.candidate) + 1} of {together.jobs}"
+        return f"{job} ({place}) in {name_group(report, together)}"
     labels = report.labels
     return name_change(labels.get(claim.candidate, {}), labels.get(claim.baseline, {}))
 
