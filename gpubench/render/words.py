@@ -1187,9 +1187,11 @@ def measure_change(change: Change) -> float:
 
 
 def format_size(value: float) -> str:
-    """A change with as many digits as tell: `+0.3`, `−120`, `>+10,000`."""
+    """A change with as many digits as tell: `+0.3`, `+120`, `>+10,000`, `<−99.9`."""
     if value > 10_000:
         return ">+10,000"
+    if value <= -99.95:  # what is left would read as nothing
+        return f"<{MINUS}99.9"
     text = format_number(value, 1 if abs(value) < 99.95 else 0)
     return text if text.startswith(MINUS) or not float(text.replace(",", "")) else f"+{text}"
 
@@ -1208,7 +1210,7 @@ def write_change(change: Change) -> tuple[str, ...]:
     ):
         ends = (verdict.low, verdict.high)
         sizes = [format_size(end if change.figure == "top1" else 100 * (end - 1)) for end in ends]
-        size += f" ({' to '.join(sizes)})"
+        size += f" ({' to '.join(sizes)})" if sizes[0] != sizes[1] else ""
     word = REASONS[change.reason] if change.reason else name_direction(change)
     word += ", likely" if verdict is not None and verdict.word == "likely" else ""
     word += ", regression" if change.is_regression else ""
