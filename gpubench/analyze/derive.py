@@ -330,7 +330,6 @@ def _compare_with_alone(rows: Rows, members: Members, runs: Runs) -> None:
     begins = np.searchsorted(together[order], [several, several + 1])
     for begin, end in begins.T:
         _fill_overlap_gain(rows, order[begin:end])
-    rows.columns["sharing"] = sharing_word(pd.Series(rows.figure("overlap_gain"))).to_numpy()
 
 
 def _find_alone(rows: Rows, members: Members, runs: Runs) -> None:

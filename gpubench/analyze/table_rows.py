@@ -12,7 +12,6 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.folder import Folder, Table
 from gpubench.analyze.series import Axes, Fields, Mask
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import Remedy
@@ -164,23 +163,6 @@ class TableRows:
         return (
             evidence if _list_nodes(over) == _list_nodes(under) else replace(evidence, welch=None, noise=None)
         )
-
-
-def collect_rows(folder: Folder, table: Table) -> TableRows:
-    """The rows of a table of a folder."""
-    summary = folder.table_frame(table)
-    members = folder.members[folder.members["row"].isin(table.rows)]
-    return TableRows(
-        summary=summary,
-        runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
-        noise=borrow_noise(summary),
-        varied=(*name_machines(summary), *table.varied),
-        axes=table.axes,
-        axis=table.axis,
-        tied=table.tied,
-        is_of_tries=table.is_of_tries,
-        has_only_baselines=table.has_only_baselines,
-    )
 
 
 def name_machines(summary: pd.DataFrame) -> tuple[str, ...]:

@@ -277,11 +277,6 @@ def name_value(field: str, value: Any) -> str:
     return f"{about.heading or field} {text}"
 
 
-def name_overlap(overlaps: Sequence[str]) -> str:
-    """What is not excluded, of none, some and full overlap: `some or full`; all three: `unknown`."""
-    return " or ".join(overlaps) if len(overlaps) in (1, 2) else "unknown"
-
-
 def name_row(fields: Mapping[str, Any], without: Collection[str] = ()) -> str:
     """A row by its fields: `mobilenet_v2 batch 128 on 2 GPUs (ddp), pre-resized`. Empty without any."""
     left = {
