@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.folder import Folder, Table
+from gpubench.analyze.folder import Folder, Table, collect_rows
 from gpubench.analyze.frames import Runs, Summary
 from gpubench.analyze.grid import plain, split_codes
 from gpubench.analyze.series import (
@@ -32,7 +32,6 @@ from gpubench.analyze.series import (
     movable,
     tied_fields,
 )
-from gpubench.analyze.table_rows import collect_rows
 from gpubench.analyze.top1 import MARGIN, find_seeds
 from gpubench.core.audit import Observation, RowShare, RuleFinding, RuleVerdict
 from gpubench.core.claims import Claim, Design

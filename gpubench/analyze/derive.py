@@ -323,7 +323,7 @@ def _compare_with_alone(rows: Rows, members: Members, runs: Runs) -> None:
     times = rows.figure("epoch_time_s")
     rows.figure("solo_epoch_time_s")[jobs] = times[alone]
     rows.figure("slowdown")[jobs] = times[jobs] / times[alone]
-    slowdowns = compare_rows(rows.processes, rows.machine, jobs, alone, "epoch_time_s", whole_rounds=True)
+    slowdowns = compare_rows(rows.processes, rows.machine, jobs, alone, "epoch_time_s", by_processes=True)
     rows.put_ends("slowdown", "", jobs, slowdowns.ends())
     units = rows.summary["unit"].to_numpy("int64", na_value=-1)
     has_id = rows.is_job & rows.summary["group_id"].notna().to_numpy()
@@ -331,7 +331,6 @@ def _compare_with_alone(rows: Rows, members: Members, runs: Runs) -> None:
     for _, places in pd.Series(np.flatnonzero(has_id)).groupby(groups):
         if (rows.repeats[places] > 1).any():
             _fill_overlap_gain(rows, places.to_numpy())
-    rows.columns["sharing"] = sharing_word(pd.Series(rows.figure("overlap_gain"))).to_numpy()
 
 
 def _find_alone(rows: Rows, members: Members, runs: Runs) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from dataclasses import replace as replace_folder
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from gpubench.analyze import sharing
 from gpubench.analyze.derive import LABELS, Arrangement, build_summary, sharing_word
 from gpubench.analyze.frames import Members, Runs, Summary, is_scattered, number_configurations, runs_of
 from gpubench.analyze.series import Fields
+from gpubench.analyze.table_rows import TableRows, borrow_noise, list_machine_names, name_machines
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, listed
+from gpubench.core.findings import join_overlaps
 from gpubench.plan.max_batch import are_tries
 from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import Room
@@ -36,6 +39,7 @@ from gpubench.schema.doubts import SLOW_CPU_PCT
 from gpubench.schema.group_facts import GroupFacts
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
+from gpubench.stats.decisions import decide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +270,7 @@ def build_folder(
     _add_cpu_speed(runs, attempts)
     _add_group_facts(runs)
     tables, summary, members = _build_tables(runs, planned)
-    return Folder(
+    folder = Folder(
         name=clean(path.resolve().name),
         path=path,
         runs=runs,
@@ -278,6 +282,8 @@ def build_folder(
         plans=plans,
         attempts=attempts,
     )
+    has_jobs = bool(summary["group"].notna().any())
+    return replace_folder(folder, summary=judge_sharing(folder)) if has_jobs else folder
 
 
 def _read_plans(
@@ -464,6 +470,35 @@ def _sort_key(value: Any) -> tuple[int, Any]:
     return (1, value) if isinstance(value, (int, float, np.number, np.bool_)) else (2, cell(value))
 
 
+def collect_rows(folder: Folder, table: Table) -> TableRows:
+    """The rows of a table of a folder."""
+    summary = folder.table_frame(table)
+    members = folder.members[folder.members["row"].isin(table.rows)]
+    return TableRows(
+        summary=summary,
+        runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
+        noise=borrow_noise(summary),
+        **{each.name: getattr(table, each.name) for each in fields(Arrangement)}
+        | {"varied": (*name_machines(summary), *table.varied)},
+    )
+
+
+def judge_sharing(folder: Folder) -> Summary:
+    """The summary with `sharing` as the question of sharing answers it: what it doesn't exclude for a job's group."""
+    gain = folder.summary["overlap_gain"]
+    words: dict[int, str] = {}
+    for table in folder.tables:
+        rows = collect_rows(folder, table)
+        for finding in sharing.make_findings(rows, decide(sharing.make_claims(rows))):
+            words |= {
+                row: join_overlaps(group.overlaps)
+                for group in finding.groups
+                for row in group.rows
+                if group.work is not None or pd.notna(gain[row])
+            }
+    return folder.summary.assign(sharing=pd.Series(words, index=gain.index, dtype=object))
+
+
 # ---- CSVs ----
 
 ALWAYS = (
@@ -571,13 +606,6 @@ def place_columns(rows: Summary) -> list[str]:
     columns = list_machine_names(rows)
     columns += ["group"] if rows["group"].nunique(dropna=False) > 1 else []
     return columns + (["job"] if rows["group"].notna().any() else [])
-
-
-def list_machine_names(rows: Summary) -> list[str]:
-    """The columns whose names tell several machines apart; empty for one."""
-    if rows["machine"].nunique() < 2:
-        return []
-    return [name for name in ("gpu_name", "cpu_name") if rows[name].nunique() > 1]
 
 
 def frame_csv(frame: pd.DataFrame, names: Sequence[str]) -> str:

@@ -165,15 +165,15 @@ def compare_rows(
     under: Places,
     figure: str,
     *,
-    whole_rounds: bool = False,
+    by_processes: bool = False,
 ) -> Ratios:
     """The ratio of the geometric means of a figure over the processes of two rows, for each pair.
 
     `machine`: a code for each row of the summary. `over`, `under`: its rows. Rows that were measured in FEWEST_ROUNDS
     or more in common, each on the same node, are compared round by round, others by all their processes with Welch's
     standard error, never narrower than either side alone would leave it. A trial over several nodes is set beside one
-    over fewer by its first node. `whole_rounds`: round by round only where both have the same rounds, by the nodes as
-    they are.
+    over fewer by its first node. `by_processes`: all by their processes, with the fewest degrees of freedom, which is
+    how jobs are tested against their trials alone.
     """
     logs = processes.logs(figure)
     size = processes.size
@@ -183,7 +183,7 @@ def compare_rows(
     known = is_known[over] & is_known[under]
     width = np.zeros(size, dtype=np.int64)
     np.maximum.at(width, processes.row, processes.width)
-    is_first = np.zeros(len(over), dtype=bool) if whole_rounds else known & (width[over] != width[under])
+    is_first = np.zeros(len(over), dtype=bool) if by_processes else known & (width[over] != width[under])
 
     log, variance, common = (np.full(len(over), np.nan) for _ in range(3))
     apart = np.zeros(len(over), dtype=bool)
@@ -201,16 +201,19 @@ def compare_rows(
         nodes = processes.first_node if by_first else processes.node
         apart[mine] = _has_other_nodes(processes.row, nodes, size, over[mine], under[mine])
     apart &= machine[over] == machine[under]
-    by_rounds = known & (common >= FEWEST_ROUNDS) & (is_same_rounds | (not whole_rounds))
+    by_rounds = known & (common >= FEWEST_ROUNDS) & (not by_processes)
 
     parts = [sides.variance[side] / sides.count[side] for side in (over, under)]
     degrees = [sides.count[side] - 1 for side in (over, under)]
     total = parts[0] + parts[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = total**2 / (parts[0] ** 2 / degrees[0] + parts[1] ** 2 / degrees[1])
-    welch = _half_width(total, freedom)
-    for part, free in zip(parts, degrees, strict=True):
-        welch = np.fmax(welch, _half_width(part, free))
+    if by_processes:
+        welch = _half_width(total, np.minimum(*degrees))
+    else:
+        welch = _half_width(total, freedom)
+        for part, free in zip(parts, degrees, strict=True):
+            welch = np.fmax(welch, _half_width(part, free))
     welch = np.where(apart, np.inf, welch)
     return Ratios(
         log=np.where(by_rounds, log, sides.mean[over] - sides.mean[under]),

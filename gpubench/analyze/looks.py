@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gpubench.analyze import batch_size, devices, network_size, sharing, versus
-from gpubench.analyze.folder import Folder
-from gpubench.analyze.table_rows import TableRows, collect_rows
+from gpubench.analyze.folder import Folder, collect_rows
+from gpubench.analyze.table_rows import TableRows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.stats.choice import FIRM, bound_gain

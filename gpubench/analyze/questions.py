@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.analyze import batch_size, devices, network_size, sharing, target, top1, versus
-from gpubench.analyze.folder import Folder, Table, read_folder
+from gpubench.analyze.folder import Folder, Table, collect_rows, read_folder
 from gpubench.analyze.report import build_report
-from gpubench.analyze.table_rows import TableRows, collect_rows
+from gpubench.analyze.table_rows import TableRows
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.core.claims import Claim
 from gpubench.core.findings import (

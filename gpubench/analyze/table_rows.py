@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.derive import Arrangement, share_nodes
-from gpubench.analyze.folder import Folder, Table, list_machine_names
 from gpubench.analyze.series import Fields, Mask
 from gpubench.core.claims import Claim, Evidence, Word
 from gpubench.core.findings import Remedy
@@ -147,17 +146,11 @@ class TableRows(Arrangement):
         return evidence if nodes == others else replace(evidence, welch=None, noise=None)
 
 
-def collect_rows(folder: Folder, table: Table) -> TableRows:
-    """The rows of a table of a folder."""
-    summary = folder.table_frame(table)
-    members = folder.members[folder.members["row"].isin(table.rows)]
-    return TableRows(
-        summary=summary,
-        runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
-        noise=borrow_noise(summary),
-        **{each.name: getattr(table, each.name) for each in fields(Arrangement)}
-        | {"varied": (*name_machines(summary), *table.varied)},
-    )
+def list_machine_names(rows: pd.DataFrame) -> list[str]:
+    """The columns whose names tell several machines apart; empty for one."""
+    if rows["machine"].nunique() < 2:
+        return []
+    return [name for name in ("gpu_name", "cpu_name") if rows[name].nunique() > 1]
 
 
 def name_machines(summary: pd.DataFrame) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from gpubench.analyze.folder import read_folder
 from gpubench.basics.encodable import encodable
 from gpubench.commands.opened import warn
 from gpubench.render import audit as render
+from gpubench.render.terminal import WIDTH
 from gpubench.results.home import newest_results
 
 
@@ -28,6 +29,6 @@ def audit(path: Path | None, *, form: str = "text") -> int:
     elif form == "markdown":
         text = render.write_markdown(str(path), findings)
     else:
-        text = render.write(str(path), findings, console.width if console.is_terminal else None)
+        text = render.write(str(path), findings, console.width if console.is_terminal else WIDTH)
     sys.stdout.write(encodable(text, console.encoding))
     return 0

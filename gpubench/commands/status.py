@@ -14,6 +14,7 @@ from gpubench.basics.errors import ResumableError, UnusableError
 from gpubench.basics.words import listed
 from gpubench.commands.opened import warn
 from gpubench.render import status as render
+from gpubench.render.terminal import WIDTH
 from gpubench.results.home import newest_results, no_results_folder, results_in
 from gpubench.results.status import FolderStatus, State, status_of
 from gpubench.results.store import Results
@@ -32,7 +33,7 @@ CODES: dict[State, int] = {
 def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
     """`gpubench status`. A folder that can't be read is named, and the others are told; then it ends in 4."""
     console = Console(highlight=False)
-    width = console.width if console.is_terminal else None
+    width = console.width if console.is_terminal else WIDTH
     states: list[State] = []
     code = 0
     for folder in dict.fromkeys(folders or [newest_results()]):

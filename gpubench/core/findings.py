@@ -5,7 +5,7 @@ Rows are labels of the summary frame. Ratios are of rates: above 1 the candidate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -171,6 +171,11 @@ class SharingGroup:
     """A job that was faster together than alone, so that its time alone is not reliable."""
     predicted_work: float | None = None
     """The work that was predicted before the group ran; None where there was no prediction."""
+
+
+def join_overlaps(overlaps: Collection[str]) -> str:
+    """What is not excluded, of none, some and full overlap: `some or full`; all three: `unknown`."""
+    return " or ".join(overlaps) if len(overlaps) in (1, 2) else "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)

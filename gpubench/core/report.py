@@ -37,7 +37,7 @@ class Cell:
     """One value of a table."""
 
     value: Any
-    """None: empty, with a reason in the row's `missing`."""
+    """None: empty, for the reason in `Report.missing`, where one is known."""
     low: float | None = None
     high: float | None = None
     bar: float | None = None
@@ -130,6 +130,9 @@ class Report:
     training: Mapping[int, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     """Row of the summary -> seconds of training and top-1 in per cent after each epoch that was judged, of its first
     process; where a target was asked for."""
+    missing: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """Row of the summary -> its figures and shown columns that are empty, with the reason that its records hold. Of one
+    that did not end ok its line tells why."""
     axis: str | None = None
     """The field that is ordered along the rows."""
     problems: tuple[str, ...] = ()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from gpubench.basics.folding import folded
 from gpubench.basics.quoted import clean
 from gpubench.core.audit import VERDICTS, Observation, RowShare, RuleFinding
 from gpubench.render.markdown import escape
+from gpubench.render.terminal import WIDTH
 from gpubench.render.words import UNKNOWN, format_number, join_words, name_row
 
 MOST_NAMES = 3
@@ -118,15 +119,14 @@ SENTENCES: Mapping[str, str] = {
 """Code of an observation -> what is said. `{rows}` is a share: `3 of 24 rows`."""
 
 
-def write(name: str, findings: Sequence[RuleFinding], width: int | None = None) -> str:
-    """A line a rule, then the summary, ending in a newline. Wrapped to `width` columns where there is one."""
+def write(name: str, findings: Sequence[RuleFinding], width: int = WIDTH) -> str:
+    """A paragraph a rule, then the summary, ending in a newline, of at most so many columns: paths stay whole."""
     lines = []
     for finding in findings:
         place = f"{finding.number:>2}  {finding.verdict:<{max(map(len, VERDICTS))}}  "
         line = f"{place}{RULES[finding.number][0]}: {describe_finding(finding)}"
-        room = max(40, width - 1) if width else len(line) + 1
-        lines += textwrap.wrap(line, room, subsequent_indent=" " * len(place), break_on_hyphens=False)
-    return "\n".join((*lines, "", summarize(name, findings))) + "\n"
+        lines += folded(line, max(40, width), hang=" " * len(place))
+    return "\n".join((*lines, "", *folded(summarize(name, findings), width))) + "\n"
 
 
 def write_markdown(name: str, findings: Sequence[RuleFinding]) -> str:

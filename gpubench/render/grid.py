@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from gpubench.basics.quoted import clean
-from gpubench.core.findings import SharingFinding
+from gpubench.core.findings import SharingFinding, join_overlaps
 from gpubench.core.report import Cell, Report, ReportColumn, ReportRow
 from gpubench.render import words
 from gpubench.schema.cell import cell as cell_text
@@ -126,7 +126,7 @@ def make_cell(column: ReportColumn, cell: Cell) -> GridCell:
 def format_value(column: ReportColumn, value: Any) -> str:
     """A value by its column: `1,234`, `4.90`, `+62 %`, `0.78 / 1.41`, `1.87–1.99`."""
     if column.name == "overlap":
-        return words.name_overlap([value] if isinstance(value, str) else value)
+        return join_overlaps([value] if isinstance(value, str) else value)
     if isinstance(value, (tuple, list)):
         return _format_values(column, value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):

@@ -22,8 +22,8 @@ STATES = {
 }
 
 
-def write(status: FolderStatus, width: int | None = None) -> str:
-    """One folder, the answer in its first line; ends in a newline. `width`: of the terminal, if there is one."""
+def write(status: FolderStatus, width: int) -> str:
+    """One folder, the answer in its first line, of at most so many columns: paths stay whole. Ends in a newline."""
     lines = folded(clean(f"{status.folder}: {_describe_state(status)}{_describe_rest(status)}"), width)
     for detail in _list_details(status):
         lines += folded(clean(detail), width, indent=INDENT)

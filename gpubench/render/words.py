@@ -278,11 +278,6 @@ def name_value(field: str, value: Any) -> str:
     return f"{about.heading or field} {text}"
 
 
-def name_overlap(overlaps: Sequence[str]) -> str:
-    """What is not excluded, of none, some and full overlap: `some or full`; all three: `unknown`."""
-    return " or ".join(overlaps) if len(overlaps) in (1, 2) else "unknown"
-
-
 def name_row(fields: Mapping[str, Any], without: Collection[str] = ()) -> str:
     """A row by its fields: `mobilenet_v2 batch 128 on 2 GPUs (ddp), pre-resized`. Empty without any."""
     left = {
@@ -1100,8 +1095,9 @@ def name_claim(report: Report, claim: Claim) -> str:
         return name_group(report, together)
     if together is not None and claim.metric == "slowdown":
         label = report.labels.get(claim.candidate, {})
-        job = name_row(label, without=("group", "job", "copies", "gpu_ids", *together.label))
-        return f"{job or 'each'} in {name_group(report, together)}"
+        job = name_row(label, without=("group", "job", "copies", "gpu_ids", *together.label)) or "job"
+        place = f"{together.rows.index(claim.candidate) + 1} of {together.jobs}"
+        return f"{job} ({place}) in {name_group(report, together)}"
     labels = report.labels
     return name_change(labels.get(claim.candidate, {}), labels.get(claim.baseline, {}))
 
@@ -1270,9 +1266,11 @@ def measure_change(change: Change) -> float:
 
 
 def format_size(value: float) -> str:
-    """A change with as many digits as tell: `+0.3`, `−120`, `>+10,000`."""
+    """A change with as many digits as tell: `+0.3`, `+120`, `>+10,000`, `<−99.9`."""
     if value > 10_000:
         return ">+10,000"
+    if value <= -99.95:  # what is left would read as nothing
+        return f"<{MINUS}99.9"
     text = format_number(value, 1 if abs(value) < 99.95 else 0)
     return text if text.startswith(MINUS) or not float(text.replace(",", "")) else f"+{text}"
 
@@ -1291,7 +1289,7 @@ def write_change(change: Change) -> tuple[str, ...]:
     ):
         ends = (verdict.low, verdict.high)
         sizes = [format_size(end if change.figure == "top1" else 100 * (end - 1)) for end in ends]
-        size += f" ({' to '.join(sizes)})"
+        size += f" ({' to '.join(sizes)})" if sizes[0] != sizes[1] else ""
     word = REASONS[change.reason] if change.reason else name_direction(change)
     word += ", likely" if verdict is not None and verdict.word == "likely" else ""
     word += ", regression" if change.is_regression else ""

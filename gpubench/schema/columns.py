@@ -293,7 +293,8 @@ class GroupColumns:
     )
     sharing: Text | None = column(
         "",
-        "none, some or full: the overlap that overlap_gain tells of, whatever its scatter",
+        "none, some or full: the overlap that overlap_gain tells of; in `table.csv` unknown, or what is not excluded "
+        "(some or full)",
         "sharing",
     )
     full_together: Text | None = column(

@@ -62,8 +62,6 @@ class Doubt:
     much."""
     any_ending: bool = False
     """Whether it is told of a trial that did not end `ok`, too: it may be why."""
-    told_first: bool = False
-    """Whether it is told before all others."""
     raised_by: Literal["rule", "processes", "folder", "log", "earlier"] = "rule"
     """`rule`: a function in `record/doubts.py`; `processes`: what a row's processes tell together, where they become
     one row; `folder`: what the rows of a folder tell together; `log`: it came with a published log; `earlier`: versions
@@ -172,7 +170,6 @@ DOUBTS: tuple[Doubt, ...] = (
         says=f"A job of a group took more than {BEYOND_TURNS:g} times as long as all its jobs would take one after the "
         "other: they hinder each other.",
         about=("comparison",),
-        told_first=True,  # that jobs should not run together matters more than what moved a figure
     ),
     Doubt(
         code="retries",

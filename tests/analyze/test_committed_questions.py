@@ -10,9 +10,9 @@ from typing import TypeVar
 import pytest
 from committed import HOME
 
-from gpubench.analyze.folder import Folder, read_folder
+from gpubench.analyze.folder import Folder, collect_rows, read_folder
 from gpubench.analyze.questions import answer_table
-from gpubench.analyze.table_rows import TableRows, collect_rows
+from gpubench.analyze.table_rows import TableRows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import (
     DevicesFinding,
@@ -103,6 +103,37 @@ def test_copies_in_rounds_gain_much_or_nothing() -> None:
     assert [group.work for group in finding.groups] == pytest.approx([1.900, 1.001, 2.949, 1.001], abs=1e-3)
     assert [group.bound for group in finding.groups] == pytest.approx([1.602, 1.083, 2.482, 1.083], abs=1e-3)
     assert {group.word for group in finding.groups} == {"sure"}
+
+
+@pytest.mark.parametrize(
+    ("folder", "table", "words"),
+    [
+        ("h200-copies-rounds-2026", "mobilenet_v2-copies", ["some or full", "none", "some or full", "none"]),
+        ("h200-pairs-2026", "batch-size", ["unknown", "unknown", "none or some"]),
+        ("h200-pairs-rounds-2026", "batch-size", ["unknown", "unknown", "none or some"]),
+    ],
+)
+def test_the_column_says_no_more_of_sharing_than_the_finding(
+    folder: str, table: str, words: list[str]
+) -> None:
+    rows, (finding,) = find(SharingFinding, folder, table)
+    for group, word in zip(finding.groups, words, strict=True):
+        assert rows.summary.loc[list(group.rows), "sharing"].tolist() == [word] * group.jobs
+    assert rows.summary["sharing"].count() == rows.is_job.sum()
+
+
+@pytest.mark.parametrize(
+    ("folder", "table"),
+    [("h200-copies-rounds-2026", "mobilenet_v2-copies"), ("h200-pairs-rounds-2026", "batch-size")],
+)
+def test_a_slowdown_has_one_interval_that_of_its_test(folder: str, table: str) -> None:
+    rows, (finding,) = find(SharingFinding, folder, table)
+    claims = [claim for claim in finding.claims if claim.metric == "slowdown"]
+    assert len(claims) == rows.is_job.sum()
+    for claim in claims:
+        shown = rows.summary.loc[claim.candidate, ["slowdown", "slowdown_low", "slowdown_high"]].tolist()
+        tested = (math.exp(claim.evidence.center), claim.decided.low, claim.decided.high)
+        assert shown == pytest.approx(tested, rel=1e-9)
 
 
 def test_pairs_in_rounds_of_which_a_time_alone_is_spoilt() -> None:

@@ -21,11 +21,13 @@ from gpubench.analyze.grid import (
     find_status,
 )
 from gpubench.analyze.questions import load_reports
-from gpubench.analyze.report import add_warnings, warn_of_evidence
+from gpubench.analyze.report import add_warnings, collect_warnings, warn_of_evidence
 from gpubench.analyze.sharing import make_claims, make_findings
 from gpubench.core.findings import DevicesFinding, SharingFinding, SharingGroup
 from gpubench.core.report import Warned
 from gpubench.render import words
+from gpubench.render.json import to_data
+from gpubench.stats.decisions import decide
 
 SEED = {"until_top1": 60.0, "epoch_time_s": [1.0, 1.1, 1.2]}
 
@@ -106,11 +108,47 @@ def test_a_finding_has_the_warnings_that_touch_its_rows() -> None:
     ]  # fmt: skip
 
 
+def test_what_single_rounds_claim_of_jobs_is_not_told_beside_a_finding_that_knows_less() -> None:
+    rows = [
+        {"trial_id": "a", "epoch_time_s": [0.4, 1.0, 1.1]},
+        *(
+            {
+                "group": "g", "unit": 0, "jobs_of_group": 2, "solo_id": "a", "trial_id": name,
+                "epoch_time_s": [2.6, 0.9, 0.5], "doubts": "beyond-turns+throttled",
+            }
+            for name in ("first", "second")
+        ),
+    ]  # fmt: skip
+    table = make_table(rows)
+    (finding,) = make_findings(table, decide(make_claims(table)))
+    assert (finding.word, finding.groups[0].overlaps) == ("unknown", ("none", "some", "full"))
+    codes = [
+        warned.code for warned in collect_warnings(describe_table(), table, ("epoch_time_s", "slowdown"))
+    ]
+    assert codes == ["throttled"]
+
+
 def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows() -> None:
     for report in load_reports(committed.folder("h200x4-2026"), pytest.fail):
         for finding in report.findings:
             touching = {w.code for w in report.warnings if set(w.rows) & set(finding.rows)}
             assert set(finding.warnings) == touching != set()
+
+
+def test_an_empty_figure_has_the_reason_that_its_records_hold() -> None:
+    empty, reasons = [], {}
+    for report in load_reports(committed.folder("titan-xp-2021"), pytest.fail):
+        ended = {row for line in report.rows if line.status == "ok" for row in line.labels}
+        empty += [
+            row for row in report.figures if report.figures[row]["gpu_mem_mib"] is None and row in ended
+        ]
+        reasons |= {row: why["gpu_mem_mib"] for row, why in report.missing.items() if "gpu_mem_mib" in why}
+    assert sorted(reasons) == sorted(empty) != []
+    assert set(reasons.values()) == {"the log does not state it"}
+    (report,) = load_reports(committed.folder("h200x2-2026"), pytest.fail)
+    data = to_data(report)["rows"]
+    assert {row["missing"]["time_to_top1_s"] for row in data} == {"no accuracy was asked for (--until-top1)"}
+    assert not any("images_per_s" in row["missing"] for row in data)
 
 
 @pytest.mark.parametrize(

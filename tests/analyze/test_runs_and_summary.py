@@ -322,7 +322,6 @@ def test_groups_are_compared_with_the_same_trials_alone() -> None:
     assert summary["slowdown"].tolist()[1:] == [1.25, 1.25]
     assert summary["overlap_gain"].tolist()[1:] == pytest.approx([0.6, 0.6])
     assert summary["overlap_gain_low"].tolist()[1:] == pytest.approx([0.6, 0.6])
-    assert summary["sharing"].tolist()[1:] == ["some", "some"]
     assert summary["unit"].tolist()[1:] == [0, 0]
 
 

@@ -24,7 +24,7 @@ FINDINGS = [
 
 
 def test_a_line_a_rule_and_a_summary() -> None:
-    first, second, third, blank, summary = audit.write("results/x", FINDINGS).splitlines()
+    first, second, third, blank, summary = audit.write("results/x", FINDINGS, width=1000).splitlines()
     assert first == (
         " 1  broken         accuracy holds while scaling: with a larger batch or more devices top-1 falls in 1 of 2 "
         "rows, most from 60.3 % (batch 64) to 57.9 % (batch 128 on 2 GPUs (ddp)), by 2.4 points (95 %: 1.0 to 3.8), so "
@@ -37,11 +37,18 @@ def test_a_line_a_rule_and_a_summary() -> None:
     assert summary == "results/x: of 3 rules 1 kept, 1 broken, 1 not decidable. The rules: docs/honesty.md"
 
 
-def test_on_a_terminal_lines_wrap_under_their_words() -> None:
-    lines = audit.write("x", FINDINGS, width=50).splitlines()
-    assert max(map(len, lines[:-1])) < 50
+@pytest.mark.parametrize("width", [50, 80])
+def test_lines_wrap_under_their_words(width: int) -> None:
+    lines = audit.write("x", FINDINGS, width).splitlines()
+    assert width - 12 < max(map(len, lines)) <= width
     assert lines[1].startswith(" " * 19)
-    assert " ".join(" ".join(lines).split()) == " ".join(audit.write("x", FINDINGS).split())
+    assert " ".join(" ".join(lines).split()) == " ".join(audit.write("x", FINDINGS, 1000).split())
+
+
+def test_a_path_stays_whole() -> None:
+    path = "/home/" + "long/" * 20
+    assert f"{path}: of 3 rules 1 kept, 1 broken," in audit.write(path, FINDINGS).replace("\n  ", " ")
+    assert any(line.startswith(f"{path}:") for line in audit.write(path, FINDINGS).splitlines())
 
 
 def test_markdown_escapes_and_json_is_data() -> None:

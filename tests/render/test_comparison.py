@@ -78,6 +78,21 @@ def test_each_figure_has_a_line_that_counts_its_answers() -> None:
     ]
 
 
+def test_a_figure_of_which_next_to_nothing_is_left_has_not_lost_all_of_it() -> None:
+    comparison = compare(
+        [row(EVEN), row([1.0, 1.1], batch_size=32)],
+        [row([0.0003 * time for time in EVEN]), row([1.0, 0.9], batch_size=32)],
+    )
+    left = lay_out_changes(comparison).groups[0].rows[0]
+    assert [cell.text for cell in left.cells][3:] == ["faster", "<−99.9 %"]
+    assert texts(comparison)[0].startswith("Time per image of B: faster in 1 of 2 trials (<−99.9 %, sure)")
+    assert [words.format_size(percent) for percent in (-99.94, -99.96, -100.0)] == [
+        "−99.9",
+        "<−99.9",
+        "<−99.9",
+    ]
+
+
 def test_with_a_threshold_the_first_line_says_whether_b_regressed() -> None:
     comparison = three(0.05)
     assert (

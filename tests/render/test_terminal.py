@@ -232,5 +232,5 @@ def test_a_long_question_leaves_one_line_of_facts_which_names_what_was_measured_
     question = "On one GPU and on two, where does a larger batch stop paying, and which is faster?"
     report = replace(reports.batch_sizes(), question=question)
     facts = show(report).splitlines()[0]
-    assert facts == "2 x H200, 32 CPUs - mobilenet_v2 - 224 px - crop-resize - fp32 - 5,120 images"
-    assert show(replace(report, name="folder: sizes")).startswith("folder: sizes - ")
+    assert facts == "2 × H200, 32 CPUs · mobilenet_v2 · 224 px · crop-resize · fp32 · 5,120 images"
+    assert show(replace(report, name="folder: sizes")).startswith("folder: sizes · ")

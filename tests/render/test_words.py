@@ -473,8 +473,10 @@ def test_a_claim_as_a_row():
 
 def test_claims_on_jobs_name_their_group_and_a_target_is_filled_in():
     report = reports.sharing()
-    slowdown = make_claim(1, 1, 1.05, metric="slowdown")
-    assert words.write_claim(report, slowdown)[:2] == ("batch 16 in 2 × batch 16", "slowdown")
+    slowdown = make_claim(0, 0, 1.05, metric="slowdown")
+    assert words.write_claim(report, slowdown)[:2] == ("batch 16 (1 of 2) in 2 × batch 16", "slowdown")
+    second = replace(slowdown, candidate=1)
+    assert words.write_claim(report, second)[0] == "batch 16 (2 of 2) in 2 × batch 16"
     work = make_claim(1, 1, 1.9, metric="work", design="above")
     assert words.write_claim(report, work)[0] == "2 × batch 16"
     seconds = make_claim(2, 1, 0.8, metric="time_to_top1_s")
