@@ -153,7 +153,8 @@ def test_one_process_likely_answers_and_missing_figures_are_told() -> None:
     assert texts(single) == [
         "Time per image of B: slower in 1 of 1 trial (+400 %, likely).",
         "Energy per image: no trial has it on both sides.",
-        "Times and energy of one process on a side (top-1: under three seeds) are never sure: --rounds 3 on both sides.",
+        "Times and energy of one process on a side (top-1: under three seeds) are never sure: --rounds 3 on both "
+        "sides.",
     ]
     assert lay_out_changes(single).rows[0].cells[3].text == "slower, likely"
     seeds = {"top1_pct": 50.0, "repeat": [0, 1, 2]}
