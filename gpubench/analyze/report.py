@@ -75,6 +75,7 @@ def build_report(
         warnings=warnings,
         labels={label: {field: row[field] for field in rows.varied} for label, row in lines},
         figures={label: {name: row[name] for name in NAMED} for label, row in lines},
+        missing=collect_reasons(rows, (*NAMED, *shown)),
         axis=table.axis,
         selection=view.describe(
             sum(len(row.labels) for group in groups for row in group.rows), len(rows.summary)
@@ -127,6 +128,25 @@ def collect_facts(table: Table, rows: TableRows) -> Facts:
         time_kind=table.kind,
         target_pct=float(targets[0]) if len(targets) == 1 else None,
     )
+
+
+def collect_reasons(rows: TableRows, names: Sequence[str]) -> dict[int, dict[str, str]]:
+    """Row -> which of these columns are empty in it, each with the first reason that a record of it holds.
+
+    Of rows without a process that ended ok their lines tell why.
+    """
+    sources = {name: source for name in names if (source := SOURCES.get(name, name)) in rows.summary}
+    is_empty = rows.summary[list(dict.fromkeys(sources.values()))].isna().to_dict()
+    reasons: dict[int, dict[str, str]] = {}
+    for row, missing in zip(rows.ended["row"], rows.ended["missing"], strict=True):
+        empty = {
+            name: missing[source]
+            for name, source in sources.items()
+            if missing and source in missing and is_empty[source][row]
+        }
+        if empty:
+            reasons[int(row)] = {**empty, **reasons.get(int(row), {})}
+    return reasons
 
 
 def select_fixed(fixed: Mapping[str, Any], varied: Collection[str]) -> dict[str, Any]:

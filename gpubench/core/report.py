@@ -37,7 +37,7 @@ class Cell:
     """One value of a table."""
 
     value: Any
-    """None: empty, with a reason in the row's `missing`."""
+    """None: empty, for the reason in `Report.missing`, where one is known."""
     low: float | None = None
     high: float | None = None
     bar: float | None = None
@@ -127,6 +127,9 @@ class Report:
     """Row of the summary -> its varied fields, by which words name it."""
     figures: Mapping[int, Mapping[str, Any]]
     """Row of the summary -> its figures that words need (images_per_s, epoch_time_s, gpu_mem_mib, time_to_top1_s …)."""
+    missing: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
+    """Row of the summary -> its figures and shown columns that are empty, with the reason that its records hold. Of one
+    that did not end ok its line tells why."""
     axis: str | None = None
     """The field that is ordered along the rows."""
     problems: tuple[str, ...] = ()

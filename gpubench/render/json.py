@@ -43,7 +43,12 @@ def to_data(report: Report) -> dict[str, Any]:
         "selection": convert(report.selection),
         "problems": list(report.problems),
         "rows": [
-            {"row": row, "fields": convert(label), "figures": convert(report.figures.get(row, {}))}
+            {
+                "row": row,
+                "fields": convert(label),
+                "figures": convert(report.figures.get(row, {})),
+                "missing": dict(report.missing.get(row, {})),
+            }
             for row, label in report.labels.items()
         ],
     }
