@@ -148,6 +148,7 @@ def test_json_has_choice_verdict_effect_and_claims():
         "row": 13,
         "fields": {"batch_size": 128, "gpus": 2, "strategy": "ddp"},
         "figures": {"epoch_time_s": 1.74, "images_per_s": 2948.0, "gpu_mem_mib": pytest.approx(7137.28)},
+        "missing": {},
     }
 
 
