@@ -162,11 +162,14 @@ def dropped_lines(plan: Plan) -> list[str]:
 
 
 def training_line(plan: Plan) -> str:
-    """`training: a window of 4 s; sgd with lr 0.05`: what is asked of all trials, also by default."""
+    """`training: resnet34, synthetic, bf16; a window of 4 s; sgd with lr 0.05`: what is asked of all trials, also by
+    default and by a built-in file."""
     trials = [job.trial for job in plan.jobs]
+    works = [{str(getattr(t, field)) for t in trials} for field in ("model", "variant", "precision")]
+    work = ", ".join(value for values in works if len(values) == 1 for value in values)
     lengths = _some(_length(t, device_of(t, plan.device)) for t in trials)
     steps = _some(f"{t.optimizer} with lr {t.lr:g}" for t in trials)
-    return f"training: {lengths}; {steps}"
+    return f"training: {'; '.join(filter(None, (work, lengths, steps)))}"
 
 
 def _length(t: Trial, device: str) -> str:

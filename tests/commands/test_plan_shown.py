@@ -15,7 +15,7 @@ def test_the_plan_without_running_it(place: Place) -> None:
     assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=8   roughly \d+ s", first), "no wider than it must be"
     assert re.fullmatch(r"t[0-9a-f]{12}  batch_size=16  roughly \d+ s", second)
     assert dropped == "1 combination dropped: 1 × a batch of 128 is larger than the epoch of 64 images"
-    assert training == "training: 2 epochs, 1 of them to warm up; sgd with lr 0.05"
+    assert training == "training: lenet, crop-resize, fp32; 2 epochs, 1 of them to warm up; sgd with lr 0.05"
     assert re.fullmatch(rf"2 trials to run; \d+ s{LOAD}; results in results/batch-size", total)
     assert place.files() == set()
 
@@ -33,7 +33,7 @@ def test_the_plan_says_how_long_each_process_measures(
     place: Place, asked: tuple[str, ...], long: str
 ) -> None:
     ended = place.run("sweep", "-n", "--device", "cpu", "--model", "lenet", "--batch-size", "8", *asked)
-    assert f"training: {long}; sgd with lr 0.05\n" in ended.stdout
+    assert f"training: lenet, crop-resize, fp32; {long}; sgd with lr 0.05\n" in ended.stdout
 
 
 def test_unasked_a_sweep_goes_over_its_plan_three_times(place: Place) -> None:

@@ -29,7 +29,13 @@ from gpubench.sweep.announcing import named, training_line
 )  # fmt: skip
 def test_learning_rate_and_length_are_told_whether_given_or_not(text: str, line: str) -> None:
     plan = expand(parse(f'name = "t"\n{text}\n', "t"), device="cpu", sources=Disk())
-    assert training_line(plan) == f"training: {line}"
+    assert training_line(plan) == f"training: mobilenet_v2, crop-resize, fp32; {line}"
+
+
+def test_what_varies_is_told_by_the_lines_of_trials_alone() -> None:
+    text = 'name = "t"\n[axes]\nmodel = ["lenet", "mlp"]\nprecision = ["bf16"]'
+    plan = expand(parse(text, "t"), device="cpu", sources=Disk())
+    assert training_line(plan) == "training: crop-resize, bf16; a window of 2.5 s; sgd with lr 0.05"
 
 
 def test_rounds_are_named_with_their_gaps() -> None:
