@@ -81,6 +81,9 @@ def test_a_command_of_the_pages_works(
     for name in ("results", "experiments", "docs"):
         (here / name).symlink_to(ROOT / name)
     done = warm_command.run(words, cwd=here, env=environment, timeout=60)
+    if "needs a GPU: on a CPU take another" in done.stderr:  # a variant, of which no plan is made here
+        assert (done.returncode, done.stdout) == (2, "")
+        return
     lacks = "no trial is left: needs " in done.stderr  # GPUs, which the plan says as well
     assert done.returncode == (4 if lacks else 0), done.stderr
     assert done.stdout.strip()
