@@ -302,8 +302,8 @@ def _set_claims(report: Report, width: int, plain: Callable[[str], str]) -> list
     lines = []
     for finding in report.findings:
         rows = [tuple(map(plain, words.write_claim(report, claim))) for claim in finding.claims]
-        remedy = words.write_remedy(finding)
-        if not rows and not remedy:
+        notes = [*filter(None, (words.write_bounds(report, finding), words.write_remedy(finding)))]
+        if not rows and not notes:
             continue
         lines += ["", words.QUESTIONS.get(finding.question, finding.question)]
         cells = [words.WHY_HEADINGS, *rows]
@@ -314,5 +314,7 @@ def _set_claims(report: Report, width: int, plain: Callable[[str], str]) -> list
             aligned = [_align(name, widths[0], False)]
             aligned += [_align(row[n], widths[n], 2 <= n <= 4) for n in range(1, len(row))]
             lines += [*first, GAP.join(aligned)]
-        lines += fold(remedy, width) if remedy else []
+        lines += [line for note in notes for line in fold(plain(note), width)]
+    if any(finding.claims for finding in report.findings):
+        lines += ["", *fold(words.WHY_NOTE, width)]
     return lines

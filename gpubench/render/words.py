@@ -1061,6 +1061,7 @@ NO_REPORT = "No trials in this folder."
 
 # What --why and --best print.
 
+WHY_NOTE = "p is of the claim alone; what is sure holds among all claims of its question."
 WHY_HEADINGS = ("claim", "metric", "figure", "95 %", "p", "verdict")
 
 
@@ -1130,6 +1131,19 @@ def write_remedy(finding: Finding) -> str:
     cost = "" if remedy.minutes is None else f" (about {max(1, math.ceil(remedy.minutes)):,} min more)"
     thing = "seeds" if remedy.is_of_seeds else "rounds"
     return f"{remedy.rounds} {thing} give 80 % power{cost}: {_name_option(remedy)} {remedy.rounds}."
+
+
+def write_bounds(report: Report, finding: Finding) -> str:
+    """What the bound of a choice rests on: `By how much each other size may be faster (95 % for all of them together):
+    64 up to 11 %, 256 up to 15 %; the others are slower.`; empty without a bound."""
+    choice = finding.choice
+    if choice is None or choice.bound is None:
+        return ""
+    gains = [f"{_size(report, row)} {format_gain(gain)}" for row, gain in choice.gains.items() if gain > 0]
+    slower = len(choice.series) - 1 - len(gains)
+    parts = [", ".join(gains)] if gains else []
+    parts += ["the others are slower" if gains else "all are slower"] if slower > 0 else []
+    return f"By how much each other size may be faster (95 % for all of them together): {'; '.join(parts)}."
 
 
 FIXED_BY_FILES = frozenset({"model", "batch_size", "variant", "precision", "data", "input_size"})

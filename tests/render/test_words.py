@@ -506,3 +506,16 @@ def test_the_best_configuration_as_a_command():
     assert words.best_command({"batch_size": 64, "gpu_ids": (0, 1)}) == (
         "gpubench sweep --batch-size 64 --gpu-ids 0+1"
     )
+
+
+def test_what_the_bound_of_a_choice_rests_on():
+    report = reports.batch_sizes()
+    finding = report.findings[0]
+    row, *_ = (label for label in finding.choice.series if label != finding.choice.row)
+    choice = replace(finding.choice, gains={row: 0.146}, bound=0.146)
+    text = words.write_bounds(report, replace(finding, choice=choice))
+    size = report.labels[row]["batch_size"]
+    assert f"together): {size} up to 15 %; the others are slower." in text
+    alone = words.write_bounds(report, replace(finding, choice=replace(choice, gains={}, bound=0.0)))
+    assert alone.endswith("together): all are slower.")
+    assert words.write_bounds(report, replace(finding, choice=replace(choice, bound=None))) == ""
