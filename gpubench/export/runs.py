@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,14 +67,16 @@ def list_runs(folders: Sequence[Folder], tell: Callable[[str], None]) -> Iterato
     """
     for folder in folders:
         results = Results(folder.path)
-        varied = {table.name: table.varied for table in folder.tables}
+        varied: dict[str, dict[str, None]] = {}
+        for table in folder.tables:  # an experiment has one for each kind of time
+            varied.setdefault(table.experiment, {}).update(dict.fromkeys(table.varied))
         for record in folder.records:
             whole = results.read_whole(record)
             yield _make_run(folder, results, whole, varied.get(record.experiment, ()), tell)
 
 
 def _make_run(
-    folder: Folder, results: Results, record: Record, varied: Sequence[str], tell: Callable[[str], None]
+    folder: Folder, results: Results, record: Record, varied: Iterable[str], tell: Callable[[str], None]
 ) -> TrackedRun:
     row = row_of(record)
     began = _seconds(record.started_at)

@@ -79,7 +79,7 @@ class View(Protocol):
     def ended_round(self, line: str) -> None:
         """A round is over; `line` says how sure the figures are now."""
 
-    def stands(self, make: Callable[[], Standing | None], *, at_once: bool = False) -> None:
+    def stands(self, make: Callable[[], Standing], *, at_once: bool = False) -> None:
         """The table that `make` gives stands from now on. A view that shows none, or not so soon again, makes none.
 
         `at_once`: it is shown now, however long the last one took.
@@ -127,7 +127,7 @@ class QuietView:
     def ended_round(self, line: str) -> None:
         pass
 
-    def stands(self, make: Callable[[], Standing | None], *, at_once: bool = False) -> None:
+    def stands(self, make: Callable[[], Standing], *, at_once: bool = False) -> None:
         pass
 
     def say(self, text: str) -> None:
@@ -218,7 +218,7 @@ class OutlivingView:
     def ended_round(self, line: str) -> None:
         self._try(lambda view: view.ended_round(line))
 
-    def stands(self, make: Callable[[], Standing | None], *, at_once: bool = False) -> None:
+    def stands(self, make: Callable[[], Standing], *, at_once: bool = False) -> None:
         self._try(lambda view: view.stands(make, at_once=at_once))
 
     def say(self, text: str) -> None:
@@ -277,7 +277,7 @@ class LiveView(QuietView):
         if self._tables:
             self.say(line)
 
-    def stands(self, make: Callable[[], Standing | None], *, at_once: bool = False) -> None:
+    def stands(self, make: Callable[[], Standing], *, at_once: bool = False) -> None:
         began = time.monotonic()
         if not self._tables or (began < self._due and not at_once):
             return

@@ -94,7 +94,8 @@ def _end_round(running: RunningSweep, number: int, planned: Sequence[Planned], *
     rounds = work.plan.experiment.rounds
     if rounds.most == 1:
         return
-    if has_run and (standing := work.stand()):
+    if has_run:
+        standing = work.stand()
         running.view.stands(lambda: standing, at_once=True)
         if work.answered() is not None:
             left = Left(seconds=0)

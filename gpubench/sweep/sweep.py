@@ -82,7 +82,7 @@ class Sweep(Survey):
 
         return tables.report_plan(self.bench.results.folder, self.plan, self.alike(), self.skips)
 
-    def stand(self) -> Standing | None:
+    def stand(self) -> Standing:
         """The first of them, for whoever looks on."""
         from gpubench.sweep import tables
 

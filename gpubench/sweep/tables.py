@@ -17,6 +17,7 @@ from gpubench.core.report import Report
 from gpubench.plan.plan import Plan
 from gpubench.render.files import write_tables
 from gpubench.render.live import Standing
+from gpubench.results.plans import stored_plans
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
@@ -36,12 +37,10 @@ def report_plan(path: Path, plan: Plan, records: Sequence[Record], skips: Mappin
         return [report_table(folder, table) for table in folder.tables]
 
 
-def stand(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Standing | None:
-    """The first of these tables for whoever looks on, from before its first trial; None without any."""
+def stand(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Standing:
+    """The first of these tables for whoever looks on, from before its first trial."""
     with collector_paused():
         folder = analyze_plan(path, plan, records, skips)
-        if not folder.tables:
-            return None
         table = folder.tables[0]
         members = folder.members
         rows = dict(zip(folder.runs["trial_id"].loc[members["run"]], members["row"].tolist(), strict=True))
@@ -55,7 +54,7 @@ def write_folder(
 
     Raises UnusableError for a table that can't be written.
     """
-    if not records and not any(results.folder.glob("plans/*")):
+    if not records and not stored_plans(results, records)[0]:
         return  # a sweep that broke off before it had anything
     with collector_paused():
         folder = analyze_records(results, records, [], tell, skips)

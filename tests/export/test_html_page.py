@@ -18,6 +18,7 @@ from warm_command import WarmCommand
 
 from gpubench.analyze.folder import read_folder, read_folders
 from gpubench.export.page import grid, page
+from gpubench.export.runs import list_runs
 from gpubench.plan import experiment_file
 from gpubench.plot.pictures import described
 from gpubench.plot.subject import subjects
@@ -184,6 +185,19 @@ def test_the_plan_on_the_page_is_the_plan_that_was_swept(tmp_path: Path) -> None
     command = next(said(one) for one in tree.iter("pre") if said(one).startswith("gpubench sweep"))
     assert command == f"gpubench sweep sizes.toml --out results/{tmp_path.name}"
     assert "It also needs" not in said(tree.find("body")), "gpubench makes procedural images itself"
+
+
+def test_an_experiment_of_two_kinds_of_time_has_a_plan_in_both_tables_and_names_runs_by_what_varies(
+    tmp_path: Path,
+) -> None:
+    swept(tmp_path, "sizes", "16,32", data="procedural:640")
+    swept(tmp_path, "sizes", "16,32", data="procedural:640", steps="5")
+    folder = read_folder(tmp_path, print)
+    assert len(folder.tables) == 2
+    text = of_folders(tmp_path)
+    assert "No plan of these trials is stored" not in text
+    assert (text.count("epochs = 2"), text.count("steps = 5")) == (1, 1), "of the rows of its own table alone"
+    assert sorted(run.name for run in list_runs([folder], print)) == ["batch 16"] * 2 + ["batch 32"] * 2
 
 
 def test_plans_are_repeated_into_the_folder_of_the_page_with_their_rounds_and_what_each_asks() -> None:

@@ -206,6 +206,17 @@ def test_the_tables_wait_for_the_last_one(tmp_path: Path) -> None:
         assert first.others == []
 
 
+def test_who_breaks_off_before_anything_is_stored_writes_no_tables_whatever_plan_lies_there(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans" / "x-12345678.toml").write_text("name = [")
+    work = sweep_in(tmp_path, plan_of("cpu", batch_size="8"))
+    with work.bench.results.locked(joins=True):
+        work.leave()
+    assert (work.unwritten, list(tmp_path.glob("*.csv"))) == ("", [])
+
+
 def test_a_lock_that_a_dead_one_has_left_on_what_is_done_keeps_nobody_waiting(tmp_path: Path) -> None:
     plan = plan_of("cuda", batch_size="16,64")
     work = sweep_in(tmp_path, plan, gpus=1)

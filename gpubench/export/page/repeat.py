@@ -66,11 +66,13 @@ def repeat(table: PlotTable) -> Markup:
 
 
 def _plans(table: PlotTable) -> Sequence[Experiment]:
-    """The stored plans of an experiment with the rounds that they went through, the newest last, equal ones once."""
+    """The stored plans of these rows with the rounds that they went through, the newest last, equal ones once."""
+    mine = set(table.runs["trial_id"])
     found = [
         _with_rounds(stored, table)
         for stored in table.folder.plans
-        if stored.plan.experiment.name == table.name
+        if stored.plan.experiment.name == table.table.experiment
+        and any(job.trial_id in mine for job in stored.plan.jobs)
     ]
     return list({experiment_file.to_toml(one, {}): one for one in found}.values())
 
