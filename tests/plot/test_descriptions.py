@@ -118,8 +118,8 @@ def test_growth_is_told_to_the_last_field() -> None:
         ),
         caption=(
             "Epoch time and memory over global batch size. One process each: no interval. No figures: "
-            "batch_size=128 (oom: out of memory); batch_size=256 (skipped). !: doubts (spread, stranger); gpubench "
-            "table says them.",
+            "batch_size=128 (oom: out of memory); batch_size=256 (skipped). !: doubts (spread, stranger); "
+            "docs/measuring.md says what they mean.",
             "sizes · 4 × H200, 64 CPUs · 1 process a row · mobilenet_v2 · 224 px · crop-resize · bf16 · 1,000 images · "
             "torch 2.11.0.",
         ),
