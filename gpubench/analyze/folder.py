@@ -21,7 +21,6 @@ from gpubench.analyze.table_rows import TableRows, borrow_noise, list_machine_na
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, listed
-from gpubench.core.findings import join_overlaps
 from gpubench.plan.max_batch import are_tries
 from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import Room
@@ -484,14 +483,14 @@ def collect_rows(folder: Folder, table: Table) -> TableRows:
 
 
 def judge_sharing(folder: Folder) -> Summary:
-    """The summary with `sharing` as the question of sharing answers it: what it doesn't exclude for a job's group."""
+    """The summary with `sharing` as the question of sharing answers it: none, some or full overlap, else unknown."""
     gain = folder.summary["overlap_gain"]
     words: dict[int, str] = {}
     for table in folder.tables:
         rows = collect_rows(folder, table)
         for finding in sharing.make_findings(rows, decide(sharing.make_claims(rows))):
             words |= {
-                row: join_overlaps(group.overlaps)
+                row: group.overlaps[0] if len(group.overlaps) == 1 else "unknown"
                 for group in finding.groups
                 for row in group.rows
                 if group.work is not None or pd.notna(gain[row])

@@ -293,8 +293,7 @@ class GroupColumns:
     )
     sharing: Text | None = column(
         "",
-        "none, some or full: the overlap that overlap_gain tells of; in `table.csv` unknown, or what is not excluded "
-        "(some or full)",
+        "none, some or full: the overlap that overlap_gain tells of; in `table.csv` unknown where that is not shown",
         "sharing",
     )
     full_together: Text | None = column(
