@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Sequence
 from functools import cached_property
@@ -21,11 +20,11 @@ from gpubench.export import sheets
 from gpubench.export.sheets import Orders, Sheet
 from gpubench.render import html, terminal, words
 from gpubench.results.home import newest_results
-from gpubench.results.samples_end import without_end
+from gpubench.results.samples_file import readings
 from gpubench.results.store import Results
 from gpubench.schema.columns import SAMPLE_COLUMNS
 from gpubench.schema.record import Record
-from gpubench.schema.samples import SAMPLE_HEADER, STEP_TIME, damaged
+from gpubench.schema.samples import SAMPLE_HEADER
 
 if TYPE_CHECKING:
     from gpubench.plot.paper.figure import Drawing
@@ -86,12 +85,17 @@ class LoadedFolders:
         `round`: of the sweep's rounds. `results`: the name of the folder, where several hold the trial. Where a folder
         has measured it under several allowances of CPUs, the last one. Raises UsageError where there is no such trial.
         """
+        names = [folder.name for folder in self.folders]
+        if results is not None and results not in names:
+            raise unknown("results folder", results, names)
         records = [
             (folder, record)
             for folder in self.folders
             for record in folder.records
             if record.round == round and results in (None, folder.name)
         ]
+        if not records:
+            raise UsageError(f"nothing that counts was measured in a round {round}")
         held = [(folder, record) for folder, record in records if record.trial_id == trial_id]
         if not held:
             raise unknown("trial", trial_id, {record.trial_id for _, record in records})
@@ -159,24 +163,22 @@ def load(*folders: str | Path) -> LoadedFolders:
 def read_samples(results: Results, record: Record) -> pd.DataFrame:
     """All readings of one attempt in order of time, each with the epoch in which it was taken.
 
-    Those that can't be read are left out, with a warning.
-
-    Raises UnusableError where none are stored, or their file can't be read.
+    Those that can't be read are left out, with a warning. Raises UnusableError where there are none.
     """
     path = results.part("samples", record.trial_id, record.attempt, "csv")
-    try:
-        frame = pd.read_csv(
-            path,
-            dtype={"t_s": "float64", "device": "category", "metric": "category", "value": "float64"},
-            usecols=list(SAMPLE_HEADER),
-        )[list(SAMPLE_HEADER)]
-    except FileNotFoundError:
-        raise UnusableError(f"{path} does not exist: no time series is stored of this attempt") from None
-    except (OSError, ValueError) as error:  # pandas's own errors of parsing are ValueErrors
-        why = error.strerror if isinstance(error, OSError) else f"it is no CSV of {', '.join(SAMPLE_HEADER)}"
-        raise UnusableError(f"{path} can't be read: {why}") from None
+    if not path.exists():
+        raise UnusableError(f"{path} does not exist: no time series is stored of this attempt")
     record = results.read_whole(record)
-    frame = _drop_damaged(frame, path, record)
+    problems: list[str] = []
+    series = readings(path, record, problems.append)
+    if not series:
+        raise UnusableError(problems[0])
+    for line in problems:
+        warnings.warn(line, stacklevel=3)  # as of the line that called `samples`
+    frame = pd.DataFrame(
+        [(t, device, metric, value) for (device, metric), known in series.items() for t, value in known],
+        columns=list(SAMPLE_HEADER),
+    ).astype({"device": "category", "metric": "category"})
     frame = frame.sort_values("t_s", kind="stable", ignore_index=True)
     frame["epoch"] = pd.array([pd.NA] * len(frame), dtype="Int64")
     frame["measured"] = pd.array([False if record.span else pd.NA] * len(frame), dtype="boolean")
@@ -193,18 +195,3 @@ def read_samples(results: Results, record: Record) -> pd.DataFrame:
         frame.loc[inside, "measured"] = measured
         frame.attrs["windows"].append({"epoch": window.epoch, "measured": measured, "from_s": t0, "to_s": t1})
     return frame
-
-
-def _drop_damaged(frame: pd.DataFrame, path: Path, record: Record) -> pd.DataFrame:
-    """The readings without those that lack a value. The last one of a file that was cut off may have lost digits."""
-    is_kept = frame.notna().all(axis="columns")
-    with path.open("rb") as file:
-        file.seek(-1, os.SEEK_END)
-        if file.read() != b"\n" and len(is_kept):
-            is_kept.iloc[-1] = False
-    line = without_end(path, int((frame["metric"] == STEP_TIME).sum()), record)
-    if not is_kept.all() or not len(frame):
-        line = damaged(path, int((~is_kept).sum()), len(frame))
-    if line:
-        warnings.warn(line, stacklevel=4)  # as of the line that called `samples`
-    return frame[is_kept]

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpubench.analyze.folder import Folder
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.basics.words import clean
-from gpubench.commands.opened import read_named, warn
+from gpubench.commands.opened import exit_code_of, read_named, warn
 from gpubench.plot import files, trial
 from gpubench.plot.description import Picture
 from gpubench.plot.draw import need_matplotlib, why_none
@@ -50,7 +50,8 @@ def plot(
     for kind in kinds:
         if kind not in {picture.name for _, picture in pictures}:
             warn(f"no picture {kind}: it needs {PICTURES[kind].needs}")
-    return _write(pictures, out, wanted)
+    _write(pictures, out, wanted)
+    return exit_code_of(folders, found)
 
 
 def _names(what: str, text: str | None, valid: Collection[str]) -> list[str]:
@@ -98,7 +99,7 @@ def _of_trial(found: Sequence[Folder], start: str) -> Found:
     return made[:1]
 
 
-def _write(pictures: Found, out: Path | None, formats: Sequence[str]) -> int:
+def _write(pictures: Found, out: Path | None, formats: Sequence[str]) -> None:
     """Writes them all, and prints their paths. One that can't be written keeps no other from it; then UnusableError."""
     from gpubench.plot.paper.figure import drawn
     from gpubench.plot.paper.file import written
@@ -122,7 +123,6 @@ def _write(pictures: Found, out: Path | None, formats: Sequence[str]) -> int:
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise UnusableError(f"{failed[0]}{more}")
-    return 0
 
 
 def _by_folder(pictures: Found, out: Path | None) -> list[tuple[Path, Found]]:

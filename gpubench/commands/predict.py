@@ -13,7 +13,7 @@ from gpubench.analyze.folder import Folder, read_folders
 from gpubench.analyze.predict import NO_JOBS, list_measured, predict_experiment
 from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.commands.opened import warn
+from gpubench.commands.opened import exit_code_of, warn
 from gpubench.core.prediction import NoPrediction
 from gpubench.node import environment
 from gpubench.node.environment import Machine
@@ -29,8 +29,9 @@ def predict(
 ) -> int:
     """Answers for the jobs of `options` or `experiment`; without any: the groups that ran, and how far they were off.
 
-    0, or 4 where no group that is asked about can be answered. `paths`: none stands for all in the place where sweeps
-    put theirs. Raises UsageError for jobs that make no sense, and UnusableError where no trial ended ok.
+    0, or 4 where no group that is asked about can be answered, or a folder can't be read. `paths`: none stands for all
+    in the place where sweeps put theirs. Raises UsageError for jobs that make no sense, and UnusableError where no
+    trial ended ok.
     """
     asks = bool(options.jobs or options.pairs or "copies" in options.fields or experiment)
     if not asks and options.fields:
@@ -51,7 +52,7 @@ def predict(
         text = render.write_text(predictions, command=command, width=width, is_rich=console.is_terminal)
     sys.stdout.write(encodable(text, console.encoding))
     is_refused = asks and all(isinstance(group, NoPrediction) for group in predictions.groups)
-    return UnusableError.exit_code if is_refused else 0
+    return UnusableError.exit_code if is_refused else exit_code_of(paths, folders)
 
 
 def _write_sweep(folders: Sequence[Folder], here: Machine) -> str:

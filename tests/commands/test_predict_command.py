@@ -179,6 +179,8 @@ def test_the_errors_of_groups_that_ran_stand_beside_what_was_predicted(tmp_path:
     assert " 1.50 2.00 -25 " in text
     assert " 2.00 1.60 25 " in text
     assert "No group that was predicted has run." in asked(folder(tmp_path / "two", alone(16)))
+    assert asked.code == 0
+    assert predict_command.predict([place, tmp_path / "nothing"], Options()) == 4, "one can't be read"
 
 
 # ---- the published log ----

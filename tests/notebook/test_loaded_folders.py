@@ -182,8 +182,10 @@ def test_what_has_no_samples_says_so(copies: LoadedFolders) -> None:
         logs.samples(logs.trials["trial_id"][0])
     with pytest.raises(UsageError, match="unknown trial 't0': "):
         copies.samples("t0")
-    with pytest.raises(UsageError, match="unknown trial"):
+    with pytest.raises(UsageError, match=r"^nothing that counts was measured in a round 2$"):
         copies.samples(copies.trials["trial_id"][0], round=2)
+    with pytest.raises(UsageError, match="unknown results folder 'copies': valid: h200-copies-2026"):
+        copies.samples(copies.trials["trial_id"][0], results="copies")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_damaged_samples_are_told_in_one_line(interrupted: Path, tmp_path: Path,
     trial_id = found.trials["trial_id"][0]
     path = Results(found.folders[0].path).part("samples", trial_id, 1, "csv")
     path.write_text(damage)
-    with pytest.raises(UnusableError, match=r"^[^\n]* can't be read: [^\n]+$"):
+    with pytest.raises(UnusableError, match=r"^[^\n]* is damaged: [^\n]+$"):
         found.samples(trial_id)
 
 
@@ -205,7 +207,7 @@ def test_readings_of_a_file_that_was_cut_off_are_left_out_with_a_warning(
     trial_id = found.trials["trial_id"][0]
     path = Results(found.folders[0].path).part("samples", trial_id, 1, "csv")
     lines = path.read_text("utf-8").splitlines(keepends=True)
-    for cut in ("1.5,0,power_w,12", "1.5,0"):
+    for cut in ("1.5,0,power_w,12", "1.5,0", "1.5,0,power_w,1x\n", "\0\0\n"):
         path.write_text("".join([*lines[:9], cut]))
         with pytest.warns(
             UserWarning, match=f"{path.name} is damaged: 1 of its 9 readings can't be read"

@@ -63,6 +63,12 @@ def test_formats_and_pictures_that_were_asked_for(plot: Plot, results: Path, tmp
     }
 
 
+def test_a_folder_that_cannot_be_read_is_told_by_the_exit_code(plot: Plot, results: Path) -> None:
+    ended = plot(results, "nothing", "--only", "pairs")
+    assert (ended.returncode, ended.stdout.splitlines()) == (4, [str(results / "plots/batch-size-pairs.svg")])
+    assert ended.stderr.startswith("gpubench: nothing is not a results folder")
+
+
 def test_of_several_folders_nothing_overwrites_anything(plot: Plot, results: Path, tmp_path: Path) -> None:
     twin = tmp_path / "deep" / results.name
     shutil.copytree(results, twin)
