@@ -10,12 +10,14 @@ import pytest
 import scripted
 from benches import Heard, node_of, run_with, sweep_of
 from folders import analyze, rows_of_table
+from rich.console import Console
 from scripted import Driver, Scripted
 
 from gpubench.analyze.audit import audit_folder
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.questions import report_table
 from gpubench.basics.errors import UsageError
+from gpubench.basics.stopping import Stop
 from gpubench.commands import sweep as command
 from gpubench.commands.merge import merged
 from gpubench.core.audit import RowShare, RuleFinding
@@ -24,12 +26,14 @@ from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.wall_time import Late
 from gpubench.render.live import QuietView
 from gpubench.render.running import finished_line
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.schema.order import SteadyWindow, TrialOrder
 from gpubench.schema.row import replace as row_with
+from gpubench.sweep import max_batch
 from gpubench.sweep.max_batch import find, searches
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.summary import Summary
@@ -233,6 +237,7 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     assert tried(card) == []
     assert asked(find_max_batch=True) == 0
     assert len(tried(card)) > 0
+    assert "**What is the largest batch that fits?**" in (tmp_path / "x" / "table.md").read_text()
     told = capsys.readouterr()
     assert told.err.splitlines()[-1] == (
         "the largest batch that ran is 200, the smallest that ran out of memory 202"
@@ -241,6 +246,17 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     assert asked(find_max_batch=True) == 0
     assert len(card.launched) == before
     assert "the largest batch that ran is 200" in capsys.readouterr().err
+
+
+def test_a_try_that_no_job_has_time_for_is_told_though_the_next_configuration_has_its_edge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = [Summary(late=Late(never={"t1": 900.0})), Summary()]
+    monkeypatch.setattr(max_batch, "find", lambda *_: iter([ended.pop(0)]))
+    work = sweep(tmp_path, Card(3_000))
+    several = searches(work) * 2
+    whole = command.search(work, several, Console(), Stop(()), "quiet", print, allow_busy=False)
+    assert whole.late.never == {"t1": 900.0}
 
 
 def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
