@@ -10,6 +10,7 @@ import pytest
 import scripted
 from benches import Heard, node_of, run_with, sweep_of
 from folders import analyze, rows_of_table
+from made_up_folders import folder_of
 from rich.console import Console
 from scripted import Driver, Scripted
 
@@ -32,6 +33,7 @@ from gpubench.render.running import finished_line
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.schema.order import SteadyWindow, TrialOrder
+from gpubench.schema.row import Row
 from gpubench.schema.row import replace as row_with
 from gpubench.sweep import max_batch
 from gpubench.sweep.max_batch import find, searches
@@ -315,6 +317,24 @@ def test_tries_are_no_rows_that_an_audit_counts_or_compares(tmp_path: Path) -> N
     attempts = [judged.pop(3).observations[0].figures["attempts"] for judged in (before, after)]
     assert attempts == [4, 6]
     assert after == before
+
+
+def test_tries_that_an_older_version_timed_by_epochs_are_tries_beside_newer_ones() -> None:
+    asked = {"status": "ok", "steps": 3, "epoch_time_source": "steady"}
+    new = [
+        Row.of_columns({"trial_id": f"t{batch}", "config_id": f"c{batch}", "batch_size": batch, **asked})
+        for batch in (16, 32)
+    ]
+    old = [
+        row_with(
+            row, trial_id=f"{row.trial_id}o", config_id=f"{row.config_id}o", epoch_time_source="measured"
+        )
+        for row in new
+    ]
+    tables = folder_of([*new, *old], name="one-max-batch").tables
+    assert [(table.kind, table.is_of_tries) for table in tables] == [
+        ("steady rate", True), ("whole epochs", True),
+    ]  # fmt: skip
 
 
 def test_an_experiment_that_is_only_called_as_a_search_is_audited(tmp_path: Path) -> None:
