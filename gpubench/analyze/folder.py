@@ -416,7 +416,7 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
             alike = runs.iloc[mine[(runs["kind"].iloc[mine] == kind).to_numpy()]]
             title = clean(f"{name}, {kind}" if len(kinds) > 1 else name)
             summary, mine_members, arrangement = build_summary(
-                alike, planned.axes.get(name, []), is_of_tries=are_tries(title, alike["steps"].fillna(0))
+                alike, planned.axes.get(name, []), is_of_tries=are_tries(name, alike["steps"].fillna(0))
             )
             summary.index += label
             for column in LABELS:

@@ -289,7 +289,7 @@ def search(
             whole.failed += summary.failed
             whole.timed_out += summary.timed_out
             whole.interrupted |= summary.interrupted
-            whole.late = summary.late
+            whole.late = summary.late or whole.late
         if whole.interrupted or whole.late.waiting:
             break
     return whole

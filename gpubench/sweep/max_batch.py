@@ -219,6 +219,7 @@ def find(
     finally:
         if last is not None:
             keep(last)
+            last.write_tables()  # anew: what the tries ask stands in their plan, of which there is one for all
 
 
 def _any(work: Sweep, of: Search) -> Plan:

@@ -10,12 +10,15 @@ import pytest
 import scripted
 from benches import Heard, node_of, run_with, sweep_of
 from folders import analyze, rows_of_table
+from made_up_folders import folder_of
+from rich.console import Console
 from scripted import Driver, Scripted
 
 from gpubench.analyze.audit import audit_folder
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.questions import report_table
 from gpubench.basics.errors import UsageError
+from gpubench.basics.stopping import Stop
 from gpubench.commands import sweep as command
 from gpubench.commands.merge import merged
 from gpubench.core.audit import RowShare, RuleFinding
@@ -24,12 +27,15 @@ from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.wall_time import Late
 from gpubench.render.live import QuietView
 from gpubench.render.running import finished_line
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.schema.order import SteadyWindow, TrialOrder
+from gpubench.schema.row import Row
 from gpubench.schema.row import replace as row_with
+from gpubench.sweep import max_batch
 from gpubench.sweep.max_batch import find, searches
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.summary import Summary
@@ -233,6 +239,7 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     assert tried(card) == []
     assert asked(find_max_batch=True) == 0
     assert len(tried(card)) > 0
+    assert "**What is the largest batch that fits?**" in (tmp_path / "x" / "table.md").read_text()
     told = capsys.readouterr()
     assert told.err.splitlines()[-1] == (
         "the largest batch that ran is 200, the smallest that ran out of memory 202"
@@ -241,6 +248,17 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     assert asked(find_max_batch=True) == 0
     assert len(card.launched) == before
     assert "the largest batch that ran is 200" in capsys.readouterr().err
+
+
+def test_a_try_that_no_job_has_time_for_is_told_though_the_next_configuration_has_its_edge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = [Summary(late=Late(never={"t1": 900.0})), Summary()]
+    monkeypatch.setattr(max_batch, "find", lambda *_: iter([ended.pop(0)]))
+    work = sweep(tmp_path, Card(3_000))
+    several = searches(work) * 2
+    whole = command.search(work, several, Console(), Stop(()), "quiet", print, allow_busy=False)
+    assert whole.late.never == {"t1": 900.0}
 
 
 def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
@@ -299,6 +317,24 @@ def test_tries_are_no_rows_that_an_audit_counts_or_compares(tmp_path: Path) -> N
     attempts = [judged.pop(3).observations[0].figures["attempts"] for judged in (before, after)]
     assert attempts == [4, 6]
     assert after == before
+
+
+def test_tries_that_an_older_version_timed_by_epochs_are_tries_beside_newer_ones() -> None:
+    asked = {"status": "ok", "steps": 3, "epoch_time_source": "steady"}
+    new = [
+        Row.of_columns({"trial_id": f"t{batch}", "config_id": f"c{batch}", "batch_size": batch, **asked})
+        for batch in (16, 32)
+    ]
+    old = [
+        row_with(
+            row, trial_id=f"{row.trial_id}o", config_id=f"{row.config_id}o", epoch_time_source="measured"
+        )
+        for row in new
+    ]
+    tables = folder_of([*new, *old], name="one-max-batch").tables
+    assert [(table.kind, table.is_of_tries) for table in tables] == [
+        ("steady rate", True), ("whole epochs", True),
+    ]  # fmt: skip
 
 
 def test_an_experiment_that_is_only_called_as_a_search_is_audited(tmp_path: Path) -> None:
