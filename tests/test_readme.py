@@ -183,6 +183,7 @@ def test_the_page_of_columns_is_made_from_the_columns() -> None:
 PAGES = (
     "README.md", "CONTRIBUTING.md", "CHANGELOG.md",
     *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")),
+    *(str(page.relative_to(ROOT)) for page in (ROOT / "tests").glob("*/README.md")),
     *(f"results/{folder.name}/README.md" for folder in committed.folders("README.md")),
 )  # fmt: skip
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
