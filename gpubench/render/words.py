@@ -486,9 +486,9 @@ def title_breakdown(report: Report, row: int) -> str:
     return f"{name}: {PARTS[largest]} takes {share} of a step, {format_significant(parts[largest])} ms"
 
 
-def title_trial(report: Report, trace: Trace, row: int) -> tuple[str, list[str]]:
+def title_trial(report: Report, trace: Trace) -> tuple[str, list[str]]:
     """Above a picture of one trial: how busy the GPU was while it was measured, and what else the record tells."""
-    (name,) = name_apart(report, [row])
+    (name,) = name_apart(report, [trace.row])
     busy, cpu, memory, power = (
         trace.figures[column] for column in ("gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w")
     )
