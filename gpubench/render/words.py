@@ -522,6 +522,11 @@ def write_footnote(report: Report, letters: int, key: str = "") -> str:
     return " · ".join(facts)
 
 
+def count_drawn(drawn: int, total: int) -> str:
+    """In a footnote, where a picture does not hold all: how many of its rows, points or lines are drawn."""
+    return f"{drawn} of {total:,} drawn"
+
+
 def name_apart(report: Report, rows: Sequence[int], without: Collection[str] = ()) -> list[str]:
     """Names of rows by the fields in which they differ, GPU ids aside; of a single row by all of them."""
     labels = [report.labels[row] for row in rows]
