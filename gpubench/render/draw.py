@@ -67,7 +67,7 @@ def draw_svg(converter: ModuleType, description: Vega, scale: float) -> bytes:
 def write_svg(converter: ModuleType, description: Vega, scale: float) -> str:
     svg: str = converter.vegalite_to_svg(description, vl_version=VEGA_LITE, allowed_base_urls=[])
     head, end, body = svg.partition(">")
-    body = FOR_PAGES.sub("", body)
+    body = re.sub("<[^<>]+>", lambda tag: FOR_PAGES.sub("", tag[0]), body)
     head = re.sub(
         r'(width|height)="([\d.]+)"', lambda size: f'{size[1]}="{float(size[2]) * scale:g}"', head, count=2
     )

@@ -421,6 +421,15 @@ def _is_uncertain(finding: Finding) -> bool:
     return choice is not None and choice.bound is not None and not choice.is_firm
 
 
+def is_uncertain(report: Report) -> bool:
+    """Whether what is recommended is named without confidence."""
+    chosen = next(
+        (each for each in report.findings if each.choice or (isinstance(each, TargetFinding) and each.order)),
+        None,
+    )
+    return chosen is not None and (chosen.word == "unknown" or _is_uncertain(chosen))
+
+
 def _advise(remedy: Remedy | None, verb: str = "tells") -> str:
     if remedy is None:
         return ""

@@ -121,6 +121,19 @@ def test_a_read_only_folder_says_so(plot: Plot, results: Path) -> None:
     assert "--out" in ended.stderr
 
 
+def test_a_path_that_the_terminal_can_not_say_ends_no_command(results: Path) -> None:
+    folder = results.rename(results.with_name("größe"))
+    ended = subprocess.run(
+        [sys.executable, "-m", "gpubench", "plot", str(folder), "--only", "together"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.endswith("gr\\xf6\\xdfe/plots/batch-size-together.svg\n")
+
+
 def test_a_trial_by_the_beginning_of_its_id(plot: Plot, results: Path, tmp_path: Path) -> None:
     name = next(path.name for path in sorted((results / "samples").glob("*/*.csv"))).rpartition("-")[0]
     ended = plot(results, "--trial", name[:6], "--out", tmp_path / "out")
