@@ -409,6 +409,24 @@ def test_growth_is_drawn_up_to_the_size_that_ran_out_of_memory_and_marks_it_and_
     assert [drawn.dLbls.showSerName for drawn in chart.series[2:]] == [True, True]
 
 
+def test_a_series_that_runs_out_of_memory_before_the_others_is_named_at_its_cross() -> None:
+    rows = [
+        row_with(
+            trial_id=f"{workers}-{batch}", status="ok" if batch < end else "oom", model="lenet", workers=workers,
+            batch_size=batch, epoch_time_s=4.0 if batch < end else None, images_per_epoch=640,
+        )
+        for workers, end in ((2, 128), (4, 64))
+        for batch in (16, 32, 64, 128)
+        if batch <= end
+    ]  # fmt: skip
+    folder = folder_of(rows, name="sizes", axes=[["batch_size"]])
+    _, series = read_chart(open_book(write(folder)), "finding")
+    crosses = {
+        name: [x for x, y, *_ in points if y == 0] for name, points in series.items() if "memory" in name
+    }
+    assert crosses == {"2 workers 128: out of memory": ["128"], "4 workers 64: out of memory": ["64"]}
+
+
 def test_error_bars_reach_from_end_to_end_of_the_interval() -> None:
     book = export("h200x2-2026")
     chart, series = read_chart(book, "finding")
