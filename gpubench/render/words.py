@@ -455,7 +455,8 @@ def title_finding(report: Report, finding: Finding) -> tuple[str, list[str]]:
         answer, clause = f"{name}: {first}", ", ".join(others)
         sentences = [f"{name}: {', '.join(ratios)}." for name, ratios in further]
     else:
-        answer, clause, sentences = write_finding(report, finding)[0].rstrip("."), "", []
+        first: str = _WRITERS[type(finding)](report, finding)[0]  # without what would tell more
+        answer, clause, sentences = first.rstrip("."), "", []
     return answer, [f"{clause[:1].upper()}{clause[1:]}."] * bool(clause) + sentences
 
 

@@ -17,21 +17,23 @@ from gpubench.render.draw import draw_file
 from gpubench.render.pictures.pictures import Picture, list_pictures
 
 PICTURES: Mapping[str, tuple[str, ...]] = {
+    "h200-batch-size-2026": ("batch-size-growth",),
     "h200-copies-2026": ("mobilenet_v2-copies-together",),
     "h200-copies-rounds-2026": ("mobilenet_v2-copies-together",),
     "h200-copies-steady-2026": ("mobilenet_v2-copies-together",),
-    "h200-cpus-2026": ("batch-size-together", "batch-size-ways-variant"),
+    "h200-cpus-2026": ("batch-size-together", "batch-size-ways-variant-pre-resized"),
     "h200-pairs-2026": ("batch-size-together",),
     "h200-pairs-rounds-2026": ("batch-size-together",),
     "h200-pairs-steady-2026": ("batch-size-together",),
     "h200-target-2026": ("mobilenet_v2-until-top1-target",),
     "h200-until-top1-2026": ("mobilenet_v2-until-top1-target",),
-    "h200x2-2026": ("mobilenet_v2-2gpu-growth", "mobilenet_v2-2gpu-ways-strategy"),
+    "h200-variants-2026": ("batch-size-ways-variant-pre-resized",),
+    "h200x2-2026": ("mobilenet_v2-2gpu-growth", "mobilenet_v2-2gpu-ways-strategy-ddp"),
     "h200x2-network-size-2026": ("network-size-networks",),
     "h200x4-2026": ("resnet34-4gpu-growth", "mobilenet_v2-4gpu-growth"),
     "h200x4-groups-2026": ("mobilenet_v2-together-together", "mobilenet_v3_large-together-together"),
     "h200x4-scaling-2026": ("batch-size-devices-ddp", "batch-size-breakdown"),
-    "titan-xp-2021": ("resnet34-4gpu-growth", "mobilenet_v2-v7-v11-ways-variant"),
+    "titan-xp-2021": ("resnet34-4gpu-growth", "mobilenet_v2-v7-v11-ways-variant-pre-resized"),
 }
 """Results folder -> the pictures on its page."""
 

@@ -99,7 +99,7 @@ class Picture:
     kind: str
     """A key of KINDS."""
     name: str
-    """The report's and the kind's, with what tells it from others of its kind: `batch-size-ways-variant`."""
+    """The report's and the kind's, with what tells it from others of its kind: `batch-size-ways-variant-pre-resized`."""
     description: Vega
 
     @property
@@ -131,7 +131,7 @@ def _draw_findings(report: Report) -> Iterator[tuple[str, str, Vega | None]]:
     for finding in report.findings:
         if type(finding) in DRAWN:
             kind, draw = DRAWN[type(finding)]
-            subject = finding.field if isinstance(finding, VersusFinding) else ""
+            subject = f"{finding.field}-{finding.value}" if isinstance(finding, VersusFinding) else ""
             subject = finding.strategy if isinstance(finding, DevicesFinding) else subject
             yield kind, subject, draw(report, finding)
 
