@@ -103,8 +103,8 @@ def thin(lines: Sequence[Line]) -> tuple[TracePoint, ...]:
     width = max(width, usual)
     bins: dict[int, list[list[tuple[float, float]]]] = {}
     for line in lines:
-        for place, members in itertools.groupby(line, key=lambda reading: int(reading[0] / (width or 1.0))):
-            bins.setdefault(place, []).append(list(members))
+        for place, group in itertools.groupby(line, key=lambda reading: int(reading[0] / (width or 1.0))):
+            bins.setdefault(place, []).append(list(group))
     points: list[TracePoint] = []
     piece = 0
     for _, members in sorted(bins.items()):

@@ -35,8 +35,8 @@ MOST_ROWS = 5_000
 """A table of more has no pictures: they could not be read."""
 MOST_LINES = 200
 """Claims of a finding, warnings and the like: `gpubench table` has all."""
-LIBRARIES = ("vega-5.33.1.min.js", "vega-lite-5.23.0.min.js")
-LICENCES = {"Vega 5.33.1": "vega-LICENSE.txt", "Vega-Lite 5.23.0": "vega-lite-LICENSE.txt"}
+LIBRARIES = ("vega-5.33.1.min.js", "vega-lite-5.21.0.min.js")
+LICENCES = {"Vega 5.33.1": "vega-LICENSE.txt", "Vega-Lite 5.21.0": "vega-lite-LICENSE.txt"}
 ALL_COLUMNS = TableView(has_all_columns=True)
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 """What may not stand in HTML, or can't be written in UTF-8."""
