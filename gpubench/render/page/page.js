@@ -18,8 +18,12 @@
 
   async function drawIn(place, description) {
     const { spec } = vegaLite.compile(description);
-    await new vega.View(vega.parse(spec), { renderer: "svg", container: place, hover: false }).runAsync();
-    return place.querySelector("svg").viewBox.baseVal.width;
+    const container = document.createElement("div"); // to which Vega gives a name of its own
+    place.replaceChildren(container);
+    await new vega.View(vega.parse(spec), { renderer: "svg", container, hover: false }).runAsync();
+    const svg = container.querySelector("svg");
+    container.setAttribute("aria-hidden", "true"); // a screen reader has the picture's name, and the tables
+    return svg.viewBox.baseVal.width;
   }
 
   // Drawn as it is described, which tells how wide its labels are; then its panels get what is left of the room.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -29,8 +29,12 @@ from gpubench.render.page.table import PageTable, make_table
 from gpubench.render.page.tiles import Tile, list_tiles
 from gpubench.render.pictures.pictures import list_pictures
 
-TABLE_ROOM, PICTURE_ROOM = 1_000_000, 600_000
-"""Bytes that all tables and all pictures may take: with Vega, which takes 0.8 MB, a page stays below 3 MB."""
+TABLE_ROOM, PICTURE_ROOM, PLAN_ROOM = 1_000_000, 600_000, 200_000
+"""Bytes that all tables, pictures and plans may take: with Vega, which takes 0.8 MB, a page stays below 3 MB."""
+ROW_BYTES = 4_000
+"""More than a row takes in both of its tables, where nobody wrote long names."""
+SHARE_OF_FEW = 4
+"""The table of few columns gets a quarter of its room, that of all columns the rest."""
 MOST_ROWS = 5_000
 """A table of more has no pictures: they could not be read."""
 MOST_LINES = 200
@@ -103,11 +107,10 @@ def write(folders: Sequence[Folder], _: object = None) -> bytes:
     """One page of all tables of these folders, as UTF-8."""
     sources = [(folder, table) for folder in folders for table in folder.tables]
     reports = report_folders(folders)
-    rooms = _share_rooms(reports)
-    room = Room(PICTURE_ROOM)
+    pictures, plans = Room(PICTURE_ROOM), Room(PLAN_ROOM)
     sections = [
-        make_section(folder, table, report, tables, room)
-        for (folder, table), report, tables in zip(sources, reports, rooms, strict=True)
+        make_section(folder, table, report, Rooms(rows, pictures, plans))
+        for (folder, table), report, rows in zip(sources, reports, share_rooms(reports), strict=True)
     ]
     text = _environment().get_template("page.html.jinja").render(
         title=write_title(folders, sections),
@@ -127,18 +130,32 @@ def write(folders: Sequence[Folder], _: object = None) -> bytes:
     return text.encode()
 
 
-def make_section(folder: Folder, table: Table, report: Report, room: Room, pictures_room: Room) -> Section:
-    """All that the page tells of one table. `room`: for its rows; `pictures_room`: for pictures of the whole page."""
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What a section may take."""
+
+    rows: Room
+    """Of its own."""
+    pictures: Room
+    """Of the whole page, as that for plans is."""
+    plans: Room
+
+
+def make_section(folder: Folder, table: Table, report: Report, rooms: Rooms) -> Section:
+    """All that the page tells of one table."""
     finding = report.findings[0] if report.findings else None
     problems: list[str] = []
     trace = trace_report(folder, report, problems.append)
     drawn = list(map(take_apart, list_pictures(report, trace) if len(report.labels) <= MOST_ROWS else ()))
-    pictures = [picture for picture in drawn if pictures_room.take(len(picture.description))]
-    plans = list_plans(folder, table)
+    pictures = [picture for picture in drawn if rooms.pictures.take(len(picture.description))]
+    plans = [
+        plan if rooms.plans.take(len(plan.text.encode())) else replace(plan, text=words.CUT_FILE)
+        for plan in list_plans(folder, table)
+    ]
     advice, option = words.advise_option(report, finding) if finding else ("", "")
     wide = build_report(table, collect_rows(folder, table), report.findings, ALL_COLUMNS)
-    shown = make_table(report, room.take)
-    all_columns = make_table(wide, room.take)
+    shown = make_table(report, Room(rooms.rows.left // SHARE_OF_FEW).take)
+    all_columns = make_table(wide, Room(rooms.rows.left - rooms.rows.left // SHARE_OF_FEW).take)
     return Section(
         report=report,
         question=words.ask(report),
@@ -172,8 +189,8 @@ def make_section(folder: Folder, table: Table, report: Report, room: Room, pictu
     )
 
 
-def _share_rooms(reports: Sequence[Report]) -> list[Room]:
-    """What each table may take: what small ones leave of the room, larger ones get."""
+def share_rooms(reports: Sequence[Report]) -> list[Room]:
+    """What the rows of each table may take: what small ones leave, larger ones get."""
     left = TABLE_ROOM
     rooms: dict[int, Room] = {}
     by_size = sorted(range(len(reports)), key=lambda place: len(reports[place].labels))
@@ -182,10 +199,6 @@ def _share_rooms(reports: Sequence[Report]) -> list[Room]:
         rooms[place] = Room(share)
         left -= min(share, ROW_BYTES * len(reports[place].labels))
     return [rooms[place] for place in range(len(reports))]
-
-
-ROW_BYTES = 3_000
-"""More than a row takes in both of its tables."""
 
 
 def write_title(folders: Sequence[Folder], sections: Sequence[Section]) -> str:

@@ -57,7 +57,6 @@ def take_apart(picture: Picture) -> PagePicture:
     plain = {name: part for name, part in picture.description.items() if name != "title"}
     config = {
         **vega.CONFIG,
-        "aria": False,  # a picture has a name, and the tables have its figures
         "background": None,
         "font": FONT,
         "padding": PADDING,
