@@ -982,14 +982,15 @@ def write_warning(report: Report, warned: Warned) -> str:
     return f"In {'all' if count == total else f'{count} of'} {count_things(total, 'row')} {text}"
 
 
-def write_legend(report: Report, details: str = "--why") -> str:
-    """What the signs in a table mean; empty without any. `details`: where warnings of rows are told."""
+def write_legend(report: Report, interval: str = "±, ( )", details: str = "--why") -> str:
+    """What the signs in a table mean; empty without any. `interval`: those by which it tells intervals. `details`:
+    where warnings of rows are told."""
     cells = [cell for row in report.rows for cell in row.cells]
     few, many = report.facts.processes
     parts = []
     if any(cell.low is not None or cell.high is not None for cell in cells):
         over = f"{few} to {many}" if few != many else f"{many}"
-        parts.append(f"±, ( ): 95 % interval over {over} processes")
+        parts.append(f"{interval}: 95 % interval over {over} processes")
     if any(cell.word == "unknown" for cell in cells):
         parts.append("?: unknown")
     if any(row.warnings for row in report.rows):
@@ -1151,6 +1152,11 @@ def _describe_remedy(remedy: Remedy) -> str:
     return f"{remedy.rounds} {'seeds' if remedy.is_of_seeds else 'rounds'} give 80 % power{cost}"
 
 
+def describe_certainty(finding: Finding) -> str:
+    """`How sure: likely. 8 rounds give 80 % power (about 4 min more): --rounds 8.`"""
+    return " ".join(filter(None, (f"How sure: {finding.word}.", write_remedy(finding))))
+
+
 def write_bounds(report: Report, finding: Finding) -> str:
     """What the bound of a choice rests on: `By how much each other size may be faster (95 % for all of them together):
     64 up to 11 %, 256 up to 15 %; the others are slower.`; empty without a bound."""
@@ -1256,7 +1262,7 @@ def cut_clauses(text: str, letters: int) -> str:
     return textwrap.shorten(text, letters, placeholder="")
 
 
-def describe_certainty(report: Report, finding: Finding) -> str:
+def name_certainty(report: Report, finding: Finding) -> str:
     """`sure`, `likely: one run each`, `not sure: from a published log`."""
     word = CERTAINTIES[finding.word]
     if report.facts.is_published:
