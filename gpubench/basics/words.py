@@ -21,7 +21,6 @@ __all__ = [
     "many",
     "number",
     "signed",
-    "stem",
 ]
 
 MINUS = "−"  # U+2212: as wide as the plus sign, and never taken for a dash
