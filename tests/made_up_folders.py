@@ -7,7 +7,6 @@ from pathlib import Path
 
 from gpubench.analyze.folder import Folder, PlannedRows, build_folder
 from gpubench.analyze.series import Axes
-from gpubench.plot.table import PlotTable, lay_out
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
 
@@ -28,11 +27,3 @@ def folder_of(
         planned.members = {name: list(dict.fromkeys(row.trial_id for row in rows))}
         planned.axes, planned.questions = {name: [tuple(axis) for axis in axes]}, {name: question}
     return build_folder(Path("/nowhere") / folder, rows, planned, records=tuple(records))
-
-
-def table_of(
-    rows: Sequence[Row], name: str = "sizes", *, axes: Axes = (), question: str = "", folder: str = "by-hand"
-) -> PlotTable:
-    """The only table of these rows."""
-    (table,) = lay_out(folder_of(rows, folder=folder, name=name, axes=axes, question=question))
-    return table

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpubench.schema.group_facts import GroupFacts
-from gpubench.schema.row import ATTRIBUTES, FIELDS, AnyRow, KnownImages, Row, TableRow, replace
+from gpubench.schema.row import ATTRIBUTES, FIELDS, AnyRow, KnownImages, Row, replace
 
 
 def _told(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -29,12 +29,6 @@ def row_with(**values: Any) -> Row:
     """A row with these values."""
     own, fields = _told(values)
     return Row(**own, fields=fields)
-
-
-def table_row_with(**values: Any) -> TableRow:
-    """A line of a table with these values: of one run, unless `repeats` and `runs` say otherwise."""
-    own, fields = _told(values)
-    return TableRow(**own, fields=fields)
 
 
 def changed(row: AnyRow, **values: Any) -> AnyRow:

@@ -21,7 +21,6 @@ __all__ = [
     "many",
     "number",
     "signed",
-    "stem",
 ]
 
 MINUS = "−"  # U+2212: as wide as the plus sign, and never taken for a dash
@@ -68,26 +67,3 @@ def all_of(count: int, what: str) -> str:
     if count == 1:
         return f"the only {what}"
     return f"both {what}s" if count == 2 else f"all {count:,} {what}s"
-
-
-def stem(answer: str) -> tuple[str, str]:
-    """An answer's first statement, and the rest: what it is founded on, its doubts. Together they are the answer.
-
-    The first statement ends before the first `; `, or with the first `. `, outside of parentheses.
-    """
-    depth = 0
-    for index, sign in enumerate(answer):
-        depth += {"(": 1, ")": -1}.get(sign, 0)
-        if depth <= 0 and sign in ";." and answer[index + 1 : index + 2] == " ":
-            end = index + (sign == ".")
-            return answer[:end], answer[end:]
-    return answer, ""
-
-
-def first_sentence(answer: str) -> tuple[str, str]:
-    """An answer's first sentence with all its statements, and the rest."""
-    whole, left = stem(answer)
-    while left.startswith(";"):
-        more, left = stem(left[1:])
-        whole += f";{more}"
-    return whole, left

@@ -117,7 +117,7 @@ FORMATS: Mapping[str, Format] = {
         extra="parquet",
     ),
     "html": Format(
-        function="gpubench.export.page.page:write",
+        function="gpubench.render.page.page:write",
         suffix=".html",
         help="one web page with pictures, which needs no network",
         is_text=False,

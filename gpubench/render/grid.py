@@ -175,6 +175,8 @@ def _find_tone(column: ReportColumn, cell: Cell) -> Tone:
     """Better or worse, of a ratio to 1 that is sure or likely: nothing else has a colour."""
     if cell.word in (None, "unknown") or not isinstance(cell.value, (int, float)):
         return "plain"
+    if column.name == "work" and cell.high is not None:
+        return "plain"  # that it is at most so much is what is sure
     if column.name in ("speedup", "work"):
         return "better" if cell.value > 1 else "worse"
     return "plain"

@@ -7,7 +7,9 @@ speakers.
 from __future__ import annotations
 
 import math
+import re
 import shlex
+import textwrap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -984,8 +986,9 @@ def write_warning(report: Report, warned: Warned) -> str:
     return f"In {'all' if count == total else f'{count} of'} {count_things(total, 'row')} {text}"
 
 
-def write_legend(report: Report, interval: str = "±, ( )") -> str:
-    """What the signs in a table mean; empty without any. `interval`: those by which it tells intervals."""
+def write_legend(report: Report, interval: str = "±, ( )", details: str = "--why") -> str:
+    """What the signs in a table mean; empty without any. `interval`: those by which it tells intervals. `details`:
+    where warnings of rows are told."""
     cells = [cell for row in report.rows for cell in row.cells]
     few, many = report.facts.processes
     parts = []
@@ -995,7 +998,7 @@ def write_legend(report: Report, interval: str = "±, ( )") -> str:
     if any(cell.word == "unknown" for cell in cells):
         parts.append("?: unknown")
     if any(row.warnings for row in report.rows):
-        parts.append("!: warned of, --why")
+        parts.append(f"!: warned of, {details}")
     if any(column.name == "work" for column in report.columns):
         parts.append("work done: 1 = one job after the other")
     if report.selection is not None:
@@ -1142,13 +1145,15 @@ def format_p(p: float) -> str:
 
 
 def write_remedy(finding: Finding) -> str:
-    """`8 rounds give 80 % power (about 4 min more).`; empty where nothing is to be settled."""
-    remedy = finding.remedy
-    if remedy is None:
+    """`8 rounds give 80 % power (about 4 min more): --rounds 8.`; empty where nothing is to be settled."""
+    if finding.remedy is None:
         return ""
+    return f"{_describe_remedy(finding.remedy)}: {_name_option(finding.remedy)} {finding.remedy.rounds}."
+
+
+def _describe_remedy(remedy: Remedy) -> str:
     cost = "" if remedy.minutes is None else f" (about {max(1, math.ceil(remedy.minutes)):,} min more)"
-    thing = "seeds" if remedy.is_of_seeds else "rounds"
-    return f"{remedy.rounds} {thing} give 80 % power{cost}: {_name_option(remedy)} {remedy.rounds}."
+    return f"{remedy.rounds} {'seeds' if remedy.is_of_seeds else 'rounds'} give 80 % power{cost}"
 
 
 def describe_certainty(finding: Finding) -> str:
@@ -1194,6 +1199,101 @@ def best_command(fields: Mapping[str, Any]) -> str:
         else:
             words += [about.option.name] if about.option.is_flag else [about.option.name, text]
     return shlex.join(words)
+
+
+# A page of reports: an answer as a heading, how sure it is, and a few figures as tiles.
+
+HEADING_LETTERS = 90
+CERTAINTIES: Mapping[Word, str] = {"sure": "sure", "likely": "likely", "unknown": "not sure"}
+CLAUSE_ENDS = re.compile(r"[;:,] | \(| as one after")
+TILES: Mapping[str, str] = {
+    "rate": "images/s: {name}",
+    "epoch": "an epoch: {name}",
+    "times": "as fast as {name}",
+    "slower": "the speed of {name}",
+    "devices": "as fast on {devices} as on {fewer}",
+    "efficiency": "efficiency: {devices} in place of {fewer}",
+    "memory": "memory of the fullest GPU",
+    "cpu": "less CPU time",
+    "more_cpu": "more CPU time",
+    "work": "work done: {name}",
+    "network": "an image: from {name} on",
+    "faster": "as fast from there on",
+    "smaller": "as fast for smaller ones",
+    "target": "to {target} top-1: {name}",
+    "epochs": "epochs to {target}",
+    "energy": "energy to {target}",
+    "points": "points of top-1: {name}",
+}
+"""Kind of tile -> what stands below its figure."""
+NO_ANSWER = "No sentence sums these rows up; the table holds their figures."
+NO_PLAN = "No plan of these trials is stored, so there is no command that measures them again."
+MEASURED_ANEW = "The figures are a published log's; the command measures them anew."
+REPEAT = (
+    "Save each plan as a file, and give it to gpubench sweep on a machine like this one. "
+    "What a folder holds already is not measured again: with another folder behind --out it is."
+)
+NO_PICTURES = "No pictures are drawn of more than {rows} rows."
+CUT_FILE = "# … the rest lies in the plans/ of the results folder"
+
+
+def write_heading(report: Report, finding: Finding) -> str:
+    """The answer in at most HEADING_LETTERS letters: without how sure it is, which stands beside it, and without the
+    clauses at its end for which there is no room."""
+    return cut_clauses(_answer_plainly(report, finding), HEADING_LETTERS)
+
+
+def write_below_heading(report: Report, finding: Finding) -> str:
+    """What goes with the answer: the clauses that the heading has no room for, then further sentences."""
+    rest = _answer_plainly(report, finding).removeprefix(write_heading(report, finding)).lstrip(",;: ")
+    _, sentences = title_finding(report, finding)
+    return " ".join([*([f"… {rest}."] if rest else []), *sentences])
+
+
+def _answer_plainly(report: Report, finding: Finding) -> str:
+    answer, _ = title_finding(report, finding)
+    return answer.replace(f" ({finding.word})", "").replace(f"({finding.word}, ", "(")
+
+
+def cut_clauses(text: str, letters: int) -> str:
+    """Text without so many clauses at its end that it is no longer than this; of a single longer one whole words."""
+    if len(text) <= letters:
+        return text
+    for end in reversed([match.start() for match in CLAUSE_ENDS.finditer(text)]):
+        head = text[:end]
+        if end <= letters and head.count("(") == head.count(")"):
+            return head
+    return textwrap.shorten(text, letters, placeholder="")
+
+
+def name_certainty(report: Report, finding: Finding) -> str:
+    """`sure`, `likely: one run each`, `not sure: from a published log`."""
+    word = CERTAINTIES[finding.word]
+    if report.facts.is_published:
+        return f"{word}: from a published log"
+    return f"{word}: one run each" if report.facts.processes[1] == 1 else word
+
+
+def advise_option(report: Report, finding: Finding) -> tuple[str, str]:
+    """What would make an answer surer, and the option of a sweep that does: `For an interval, three rounds`,
+    `--rounds 3`. Both empty where nothing is known to."""
+    remedy = finding.remedy
+    if remedy is not None:
+        return _describe_remedy(remedy), f"{_name_option(remedy)} {remedy.rounds}"
+    codes = {warned.code for warned in report.warnings}
+    if not finding.claims or finding.word == "sure":
+        return "", ""
+    if "one-seed" in codes:
+        return "For an interval, three seeds", "--repeats 3"
+    if codes & {"one-process", "single-process"}:
+        return "For an interval, three rounds", "--rounds 3"
+    return "", ""
+
+
+def count_left_out(count: int, thing: str, where: str) -> str:
+    """`1,200 rows are left out for want of room: gpubench export --format csv has all.`"""
+    verb = "is" if count == 1 else "are"
+    return f"{count_things(count, thing)} {verb} left out for want of room: {where} has all."
 
 
 # Two sides, compared.

@@ -12,8 +12,7 @@ from made_up_folders import folder_of
 from whole_rows import row_with
 
 from gpubench.analyze.folder import Folder, read_folders
-from gpubench.export.formats import Asked
-from gpubench.export.page import page
+from gpubench.render.page import page
 from gpubench.schema.row import Row
 
 FIXED = {
@@ -55,7 +54,7 @@ def read(
 
 def html(*folders: Folder) -> str:
     """Their page."""
-    return page.write(folders, Asked()).decode()
+    return page.write(folders).decode()
 
 
 def of_folders(*paths: Path) -> str:
@@ -73,25 +72,16 @@ def said(element: Any) -> str:
     return "".join(element.itertext())
 
 
-def cells(tree: Any) -> list[list[list[str]]]:
-    """What stands in the tables of rows: without what is there for screen readers alone."""
-    return [
-        [
-            ["".join(cell.itertext() if not len(cell) else [cell.text or ""]) for cell in line]
-            for line in table.findall("tbody/tr")
-        ]
-        for table in tree.iter("table")
-        if table.get("class") == "rows"
-    ]
+def find(tree: Any, tag: str, kind: str) -> list[Any]:
+    """All elements of a class."""
+    return [element for element in tree.iter(tag) if kind in str(element.get("class", "")).split()]
 
 
-def pictures(tree: Any) -> list[dict[str, Any]]:
+def cells(table: Any) -> list[list[str]]:
+    """What stands in the lines of a table, heads of groups among them: without what is for screen readers alone."""
+    return [[cell.text or "" for cell in line] for line in table.findall("tbody/tr")]
+
+
+def descriptions(tree: Any) -> list[dict[str, Any]]:
     """What the page's script is given to draw."""
-    return [json.loads(one.find("script").text) for one in tree.iter("figure")]
-
-
-def panel(tree: Any, title: str) -> dict[str, Any]:
-    """The first panel whose y axis has this title."""
-    return next(
-        panel for one in pictures(tree) for panel in one["panels"] if panel["y"]["title"].startswith(title)
-    )
+    return [json.loads(figure.find("script").text) for figure in tree.iter("figure")]

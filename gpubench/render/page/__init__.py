@@ -1,0 +1,1 @@
+"""One web page of reports that needs no network."""

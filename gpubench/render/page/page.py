@@ -1,0 +1,344 @@
+"""The page: everything that it needs stands in it, so that it opens without a network, from a mail or a disk."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+import gpubench
+from gpubench.analyze.folder import Folder, Table, collect_rows
+from gpubench.analyze.questions import report_folders
+from gpubench.analyze.report import build_report
+from gpubench.analyze.trace import trace_report
+from gpubench.analyze.view import TableView
+from gpubench.basics.quoted import clean
+from gpubench.core.report import Report
+from gpubench.render import words
+from gpubench.render.page.pictures import PagePicture, take_apart, write_colors
+from gpubench.render.page.plans import PlanFile, list_plans
+from gpubench.render.page.table import PageTable, make_table
+from gpubench.render.page.tiles import Tile, list_tiles
+from gpubench.render.pictures.pictures import list_pictures
+
+TABLE_ROOM, PICTURE_ROOM, PLAN_ROOM = 1_000_000, 600_000, 200_000
+"""Bytes that all tables, pictures and plans may take: with Vega, which takes 0.8 MB, a page stays below 3 MB."""
+ROW_BYTES = 4_000
+"""More than a row takes in both of its tables, where nobody wrote long names."""
+SHARE_OF_FEW = 4
+"""The table of few columns gets a quarter of its room, that of all columns the rest."""
+MOST_ROWS = 5_000
+"""A table of more has no pictures: they could not be read."""
+MOST_LINES = 200
+"""Claims of a finding, warnings and the like: `gpubench table` has all."""
+LIBRARIES = ("vega-5.33.1.min.js", "vega-lite-5.21.0.min.js")
+LICENCES = {"Vega 5.33.1": "vega-LICENSE.txt", "Vega-Lite 5.21.0": "vega-lite-LICENSE.txt"}
+ALL_COLUMNS = TableView(has_all_columns=True)
+NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+"""What may not stand in HTML, or can't be written in UTF-8."""
+OPTION = re.compile(r"(--[a-z][a-z0-9-]*)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claims:
+    """What was claimed for a question."""
+
+    question: str
+    rows: list[tuple[str, ...]]
+    notes: list[str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Section:
+    """One experiment on the page."""
+
+    report: Report
+    question: str
+    heading: str
+    below: str
+    """What goes with the answer."""
+    word: str
+    """`sure`, `likely`, `unknown`; empty without an answer."""
+    certainty: str
+    advice: str
+    command: str
+    """What would make the answer surer."""
+    tiles: list[Tile]
+    table: PageTable
+    legend: str
+    all_columns: PageTable
+    meanings: list[tuple[str, str]]
+    """Headings of columns with what they mean."""
+    empty: list[str]
+    """Why cells are empty."""
+    findings: list[str]
+    claims: list[Claims]
+    warnings: list[str]
+    pictures: list[PagePicture]
+    """The main one first."""
+    left_out: list[str]
+    facts: list[tuple[str, str]]
+    plans: list[PlanFile]
+
+
+class Room:
+    """Bytes that are left for something."""
+
+    def __init__(self, left: int):
+        self.left = left
+
+    def take(self, size: int) -> bool:
+        """Whether so many more fit; then they are taken."""
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
+
+
+def write(folders: Sequence[Folder], _: object = None) -> bytes:
+    """One page of all tables of these folders, as UTF-8."""
+    sources = [(folder, table) for folder in folders for table in folder.tables]
+    reports = report_folders(folders)
+    pictures, plans = Room(PICTURE_ROOM), Room(PLAN_ROOM)
+    sections = [
+        make_section(folder, table, report, Rooms(rows, pictures, plans))
+        for (folder, table), report, rows in zip(sources, reports, share_rooms(reports), strict=True)
+    ]
+    text = _environment().get_template("page.html.jinja").render(
+        title=write_title(folders, sections),
+        provenance=describe_provenance(folders, reports),
+        names=", ".join(folder.name for folder in folders),
+        sections=sections,
+        nothing=words.NO_REPORT,
+        claim_headings=words.WHY_HEADINGS,
+        claim_note=words.WHY_NOTE,
+        words=words,
+        version=gpubench.__version__,
+        style=Markup(write_colors() + _read("page/page.css")),
+        libraries=[Markup(_read(f"vega/{name}")) for name in LIBRARIES],
+        script=Markup(_read("page/page.js")),
+        licences={name: _read(f"vega/{file}") for name, file in LICENCES.items()},
+    )  # fmt: skip
+    return text.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What a section may take."""
+
+    rows: Room
+    """Of its own."""
+    pictures: Room
+    """Of the whole page, as that for plans is."""
+    plans: Room
+
+
+def make_section(folder: Folder, table: Table, report: Report, rooms: Rooms) -> Section:
+    """All that the page tells of one table."""
+    finding = report.findings[0] if report.findings else None
+    problems: list[str] = []
+    trace = trace_report(folder, report, problems.append)
+    drawn = list(map(take_apart, list_pictures(report, trace) if len(report.labels) <= MOST_ROWS else ()))
+    pictures = [picture for picture in drawn if rooms.pictures.take(len(picture.description))]
+    plans = [
+        plan if rooms.plans.take(len(plan.text.encode())) else replace(plan, text=words.CUT_FILE)
+        for plan in list_plans(folder, table)
+    ]
+    advice, option = words.advise_option(report, finding) if finding else ("", "")
+    wide = build_report(table, collect_rows(folder, table), report.findings, ALL_COLUMNS)
+    shown = make_table(report, Room(rooms.rows.left // SHARE_OF_FEW).take)
+    all_columns = make_table(wide, Room(rooms.rows.left - rooms.rows.left // SHARE_OF_FEW).take)
+    return Section(
+        report=report,
+        question=words.ask(report),
+        heading=words.write_heading(report, finding)
+        if finding
+        else clean(report.name, words.HEADING_LETTERS),
+        below=words.write_below_heading(report, finding) if finding else words.NO_ANSWER,
+        word=finding.word if finding else "",
+        certainty=words.name_certainty(report, finding) if finding else "",
+        advice=advice,
+        command=f"{_choose_plan(plans, folder, report).command} {option}" if plans and option else option,
+        tiles=list_tiles(report, _find_capacity(folder, report)),
+        table=shown,
+        legend=words.write_legend(report, details="below"),
+        all_columns=all_columns,
+        meanings=_list_meanings(wide),
+        empty=_list_empty(wide),
+        findings=[line.text for line in words.write_lines(report) if line.kind != "warning"],
+        claims=_list_claims(report),
+        warnings=_cut(
+            [
+                *(line.text for line in words.write_lines(report) if line.kind == "warning"),
+                *report.problems,
+                *problems,
+            ]
+        ),
+        pictures=pictures,
+        left_out=_name_left_out(report, shown, all_columns, len(drawn) - len(pictures)),
+        facts=_list_facts(folder, table, report),
+        plans=plans,
+    )
+
+
+def share_rooms(reports: Sequence[Report]) -> list[Room]:
+    """What the rows of each table may take: what small ones leave, larger ones get."""
+    left = TABLE_ROOM
+    rooms: dict[int, Room] = {}
+    by_size = sorted(range(len(reports)), key=lambda place: len(reports[place].labels))
+    for done, place in enumerate(by_size):
+        share = left // (len(reports) - done)
+        rooms[place] = Room(share)
+        left -= min(share, ROW_BYTES * len(reports[place].labels))
+    return [rooms[place] for place in range(len(reports))]
+
+
+def write_title(folders: Sequence[Folder], sections: Sequence[Section]) -> str:
+    """The page's name in a browser."""
+    names = ", ".join(folder.name for folder in folders)
+    if len(sections) == 1:
+        return f"{sections[0].heading} · {names}"
+    return f"{words.count_things(len(sections), 'experiment')} of {names}"
+
+
+def describe_provenance(folders: Sequence[Folder], reports: Sequence[Report]) -> list[str]:
+    """Machines, version of torch and months of what is on the page."""
+    machines = dict.fromkeys(machine for report in reports for machine in report.facts.machines)
+    versions = _list_values(folders, "torch")
+    days = sorted(began[:10] for began in _list_values(folders, "started_at"))
+    months = [date.fromisoformat(day).strftime("%b %Y") for day in days[:1] + days[-1:]]
+    parts = [
+        *machines,
+        f"torch {', '.join(versions)}" if versions else "",
+        " to ".join(dict.fromkeys(months)),
+    ]
+    return [clean(part, 120) for part in parts if part]
+
+
+def _list_values(folders: Sequence[Folder], column: str) -> list[str]:
+    return [*dict.fromkeys(str(value) for folder in folders for value in folder.runs[column].dropna())]
+
+
+def _list_facts(folder: Folder, table: Table, report: Report) -> list[tuple[str, str]]:
+    """What ran, and on what."""
+    runs = folder.runs.loc[list(table.runs)]
+    facts = [("Experiment", " · ".join(words.describe_facts(report)))]
+    for name, column in (("Host", "host"), ("CUDA", "cuda"), ("torch", "torch"), ("gpubench", "gpubench")):
+        facts.append((name, ", ".join(dict.fromkeys(map(str, runs[column].dropna())))))
+    began = sorted(map(str, runs["started_at"].dropna()))
+    facts.append(("Measured", " to ".join(dict.fromkeys(began[:1] + began[-1:]))))
+    return [(name, clean(value, 500)) for name, value in facts if value]
+
+
+def _find_capacity(folder: Folder, report: Report) -> float | None:
+    """The memory of a GPU in MiB: what trials might take of it, else what it has."""
+    cap = report.facts.fixed.get("gpu_mem_cap_mib")
+    if cap is not None or report.recommended is None:
+        return None if cap is None else float(cap)
+    total = folder.processes(report.recommended)["gpu_total_mib"].dropna()
+    return float(total.iloc[0]) if len(total) else None
+
+
+def _choose_plan(plans: Sequence[PlanFile], folder: Folder, report: Report) -> PlanFile:
+    """The plan that asks for the recommended row, else the newest."""
+    if report.recommended is not None:
+        ids = set(folder.processes(report.recommended)["trial_id"])
+        return next((plan for plan in plans if plan.trials & ids), plans[-1])
+    return plans[-1]
+
+
+def _list_meanings(report: Report) -> list[tuple[str, str]]:
+    columns = [(column, words.COLUMNS_BY_NAME.get(column.name)) for column in report.columns]
+    return [
+        (words.write_headings(report, column)[1], about.meaning + (f" ({about.unit})" if about.unit else ""))
+        for column, about in columns
+        if about is not None and about.meaning
+    ]
+
+
+def _list_empty(report: Report) -> list[str]:
+    """Why figures are missing, each reason once, with the columns and how many rows it is of."""
+    counts: Counter[tuple[str, str]] = Counter()
+    headings = {column.name: words.write_headings(report, column)[1] for column in report.columns}
+    for reasons in report.missing.values():
+        counts.update((reason, headings[name]) for name, reason in reasons.items() if name in headings)
+    by_reason: dict[tuple[str, int], list[str]] = {}
+    for (reason, heading), count in counts.items():
+        by_reason.setdefault((clean(reason, 300), count), []).append(heading)
+    return _cut(
+        [
+            f"{', '.join(dict.fromkeys(names))}: {reason} ({words.count_things(count, 'row')})"
+            for (reason, count), names in by_reason.items()
+        ]
+    )
+
+
+def _list_claims(report: Report) -> list[Claims]:
+    """The claims of each finding with their intervals and p-values, as --why prints them."""
+    return [
+        Claims(
+            question=words.QUESTIONS.get(finding.question, finding.question),
+            rows=[words.write_claim(report, claim) for claim in finding.claims[:MOST_LINES]],
+            notes=[
+                *filter(None, (words.write_bounds(report, finding), words.write_remedy(finding))),
+                *_name_rest(len(finding.claims), "claim", "gpubench table --why"),
+            ],
+        )
+        for finding in report.findings
+        if finding.claims
+    ]
+
+
+def _cut(lines: Sequence[str]) -> list[str]:
+    return [*lines[:MOST_LINES], *_name_rest(len(lines), "line", "gpubench table")]
+
+
+def _name_rest(count: int, thing: str, where: str) -> list[str]:
+    return [words.count_left_out(count - MOST_LINES, thing, where)] if count > MOST_LINES else []
+
+
+def _name_left_out(report: Report, table: PageTable, all_columns: PageTable, pictures: int) -> list[str]:
+    rows = max(table.left_out, all_columns.left_out)
+    lines = [words.count_left_out(rows, "row", "gpubench export --format csv")] if rows else []
+    lines += [words.count_left_out(pictures, "picture", "gpubench plot")] if pictures else []
+    if len(report.labels) > MOST_ROWS:
+        lines.append(words.NO_PICTURES.format(rows=f"{MOST_ROWS:,}"))
+    return lines
+
+
+def keep_options(text: str) -> Markup:
+    """Text in which no option of a command (`--rounds`) is broken between two lines."""
+    return Markup(OPTION.sub(r'<span class="option">\1</span>', str(escape(drop_signs(text)))))
+
+
+def drop_signs(value: Any) -> Any:
+    """What the template is given, without signs that no page can hold."""
+    return NO_TEXT.sub("\ufffd", value) if type(value) is str else value
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(lambda name: _read(f"page/{name}")),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=drop_signs,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["keep_options"] = keep_options
+    return environment
+
+
+@cache
+def _read(name: str) -> str:
+    """A file of this package, as it is."""
+    return files("gpubench.render").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,198 @@
+"""The few figures that an answer comes down to, as tiles above a picture: at most MOST of a report's first finding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpubench.core.findings import (
+    BatchSizeFinding,
+    DevicesFinding,
+    Finding,
+    NetworkSizeFinding,
+    SharingFinding,
+    TargetFinding,
+    Top1Finding,
+    VersusFinding,
+)
+from gpubench.core.report import Report
+from gpubench.render import words
+
+MOST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A figure, and what it is."""
+
+    value: str
+    label: str
+
+
+def list_tiles(report: Report, capacity_mib: float | None) -> list[Tile]:
+    """The tiles of a report. `capacity_mib`: the memory that a GPU has; None: not known."""
+    if not report.findings:
+        return []
+    finding = report.findings[0]
+    tiles = [*RULES[type(finding)](report, finding)]
+    if finding.choice is not None:
+        tiles += _measure_memory(report, finding.choice.row, capacity_mib)
+    return tiles[:MOST]
+
+
+def make_tile(kind: str, value: str, **names: object) -> Tile:
+    return Tile(value, words.TILES[kind].format(**names))
+
+
+def _tell_batch_size(report: Report, finding: BatchSizeFinding) -> Iterator[Tile]:
+    """The chosen size's rate, how many times that of the smallest size it is, and what other findings say of it."""
+    if finding.choice is None:
+        return
+    row, smallest = finding.choice.row, finding.choice.series[0]
+    yield from _measure_rate(report, row)
+    ratio = _divide_rates(report, row, smallest)
+    if smallest != row and ratio is not None:
+        yield _compare(ratio, words.name_row({"batch_size": report.labels[smallest].get("batch_size")}))
+    for other in report.findings:
+        if isinstance(other, VersusFinding):
+            for claim in other.claims:
+                ratio = words.measure_claim(claim)
+                if claim.candidate == row:
+                    yield _compare(ratio, words.name_value(other.field, other.baseline))
+                elif claim.baseline == row:
+                    yield _compare(1 / ratio, words.name_value(other.field, other.value))
+        elif isinstance(other, DevicesFinding):
+            for speed_up in other.speed_ups:
+                if speed_up.claim.candidate == row and not speed_up.same_batch_a_device:
+                    fewer = words.count_things(speed_up.baseline_devices, "GPU")
+                    yield _compare(words.measure_claim(speed_up.claim), fewer)
+
+
+def _tell_devices(report: Report, finding: DevicesFinding) -> Iterator[Tile]:
+    """The largest speed-up on each number of devices, the most devices first, with the efficiency of the first."""
+    largest = {
+        speed_up.devices: speed_up
+        for speed_up in sorted(finding.speed_ups, key=lambda each: words.measure_claim(each.claim))
+    }
+    for place, (devices, speed_up) in enumerate(sorted(largest.items(), reverse=True)):
+        names = {
+            "devices": words.count_things(devices, "GPU"),
+            "fewer": words.count_things(speed_up.baseline_devices, "GPU"),
+        }
+        yield make_tile("devices", f"{words.format_ratio(words.measure_claim(speed_up.claim))}×", **names)
+        if not place:
+            yield make_tile("efficiency", words.format_percent(speed_up.efficiency), **names)
+            yield from _measure_rate(report, speed_up.claim.candidate)
+
+
+def _tell_versus(report: Report, finding: VersusFinding) -> Iterator[Tile]:
+    """How many times as fast, the least to the most; CPU time; the rate of the fastest row."""
+    if not finding.claims:
+        return
+    ratios = [words.measure_claim(claim) for claim in finding.claims]
+    baseline = words.name_value(finding.field, finding.baseline)
+    yield make_tile("times", f"{words.format_span(ratios, words.format_ratio)}×", name=baseline)
+    shares = [1 - words.measure_claim(claim) for claim in finding.cpu_claims]
+    if shares:
+        is_less = sum(shares) > 0
+        span = words.format_span(
+            (share if is_less else -share for share in shares), words.format_percent, " %"
+        )
+        yield make_tile("cpu" if is_less else "more_cpu", span)
+    seconds = {claim.candidate: report.figures[claim.candidate]["epoch_time_s"] for claim in finding.claims}
+    known = {row: value for row, value in seconds.items() if value is not None}
+    if known:
+        yield from _measure_rate(report, min(known, key=known.__getitem__))
+
+
+def _tell_network_size(report: Report, finding: NetworkSizeFinding) -> Iterator[Tile]:
+    """The size from which on more devices are faster, and how many times."""
+    if finding.first_faster is not None and finding.gmacs is not None:
+        gmacs = f"{words.format_significant(finding.gmacs, 2)} GMACs"
+        yield make_tile("network", gmacs, name=words.name_network(report, finding.first_faster))
+    for kind, direction in (("faster", "more"), ("smaller", "less")):
+        ratios = [
+            words.measure_claim(claim) for claim in finding.claims if words.is_decided(claim, direction)
+        ]
+        if ratios and finding.first_faster is not None:
+            yield make_tile(kind, f"{words.format_span(ratios, words.format_ratio)}×")
+
+
+def _tell_sharing(report: Report, finding: SharingFinding) -> Iterator[Tile]:
+    """The work of each group, the most first."""
+    known = [(group.work, group) for group in finding.groups if group.work is not None]
+    for work, group in sorted(known, key=lambda pair: -pair[0]):
+        yield make_tile("work", f"{words.format_ratio(work)}×", name=words.name_group(report, group))
+
+
+def _tell_target(report: Report, finding: TargetFinding) -> Iterator[Tile]:
+    """Seconds, epochs and energy of the first at the target, and how many times as fast as the second it is."""
+    if not finding.order:
+        return
+    first, *later = finding.order
+    target = f"{finding.target_pct:g} %"
+    figures = report.figures[first]
+    seconds, epochs, joules = (
+        figures[name] for name in ("time_to_top1_s", "epochs_to_top1", "energy_to_top1_j")
+    )
+    if seconds is not None:
+        value = f"{words.format_significant(seconds)} s"
+        yield make_tile("target", value, target=target, name=name_short(report, first))
+    if epochs is not None:
+        yield make_tile("epochs", words.format_number(epochs), target=target)
+    if joules is not None:
+        yield make_tile("energy", f"{words.format_significant(joules / 1000)} kJ", target=target)
+    slower = report.figures[later[0]]["time_to_top1_s"] if later else None
+    if seconds and slower:
+        yield _compare(slower / seconds, name_short(report, later[0]))
+
+
+def _tell_top1(report: Report, finding: Top1Finding) -> Iterator[Tile]:  # noqa: ARG001 - as all rules
+    """By how many points top-1 differs."""
+    if finding.claims and finding.value is not None:
+        points = words.format_span(map(words.measure_claim, finding.claims), words.format_points)
+        yield make_tile("points", points, name=words.name_value(finding.field, finding.value))
+
+
+RULES: Mapping[type[Finding], Callable[[Report, Any], Iterator[Tile]]] = {
+    BatchSizeFinding: _tell_batch_size,
+    DevicesFinding: _tell_devices,
+    VersusFinding: _tell_versus,
+    NetworkSizeFinding: _tell_network_size,
+    SharingFinding: _tell_sharing,
+    TargetFinding: _tell_target,
+    Top1Finding: _tell_top1,
+}
+"""Kind of finding -> its tiles, the most important first."""
+
+
+def _measure_rate(report: Report, row: int) -> Iterator[Tile]:
+    """Images/s, or the time of an epoch where images are not known."""
+    figures, name = report.figures[row], name_short(report, row)
+    if figures["images_per_s"] is not None:
+        yield make_tile("rate", words.format_significant(figures["images_per_s"]), name=name)
+    elif figures["epoch_time_s"] is not None:
+        yield make_tile("epoch", f"{words.format_significant(figures['epoch_time_s'])} s", name=name)
+
+
+def _measure_memory(report: Report, row: int, capacity_mib: float | None) -> Iterator[Tile]:
+    memory = report.figures[row]["gpu_mem_mib"]
+    if memory is not None:
+        there = "" if capacity_mib is None else f" of {words.format_gib(capacity_mib)}"
+        yield make_tile("memory", f"{words.format_gib(memory)}{there} GiB")
+
+
+def _divide_rates(report: Report, row: int, baseline: int) -> float | None:
+    """By epochs, which a published log has, too; all rows of one series train the same images."""
+    seconds, slower = (report.figures[each]["epoch_time_s"] for each in (row, baseline))
+    return slower / seconds if seconds and slower else None
+
+
+def _compare(ratio: float, name: str) -> Tile:
+    return make_tile("times" if ratio >= 1 else "slower", f"{words.format_ratio(ratio)}×", name=name)
+
+
+def name_short(report: Report, row: int) -> str:
+    """A row by the fields that vary, GPU ids and its group aside."""
+    return words.name_row(report.labels[row], without=("gpu_ids", "group", "job")) or report.name

@@ -1,0 +1,434 @@
+"""The web page of results: what stands in it. What it does in a browser: test_page_in_browser.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import committed
+import pytest
+from pages import cells, descriptions, find, html, in_rounds, of_folders, parsed, read, row, said
+from swept import swept
+from warm_command import WarmCommand
+
+from gpubench.analyze.folder import read_folder
+from gpubench.analyze.questions import load_reports, report_folders
+from gpubench.analyze.trace import trace_report
+from gpubench.plan import experiment_file
+from gpubench.render import words
+from gpubench.render.grid import make_grid
+from gpubench.render.page import page, pictures, plans
+from gpubench.render.pictures.pictures import list_pictures
+
+LARGEST = 3_000_000
+LIBRARIES = Path(page.__file__).parents[1] / "vega"
+VENDORED = {
+    "vega-5.33.1.min.js": "463f3db6a40b20e9747b4ed38f37ed0add508838f9141b1cf8366784b07b30c8",
+    "vega-lite-5.21.0.min.js": "cd32314b1e76e7d879dc9f0534b62be714df03554486c7ca2381abfd0a92d2f4",
+}
+"""SHA-256 of what the npm registry gave out under these versions."""
+COMMITTED = [name for name in committed.NAMES if name != "h200-checks-2026"]
+
+
+@cache
+def stored(name: str) -> Any:
+    """The page of a committed folder."""
+    text = of_folders(committed.folder(name))
+    assert len(text.encode()) < LARGEST
+    return parsed(text)
+
+
+def sections(tree: Any) -> list[Any]:
+    return list(tree.iter("section"))
+
+
+def folded(section: Any, summary: str) -> Any:
+    """What is folded under this."""
+    return next(part for part in section.findall("details") if said(part.find("summary")).startswith(summary))
+
+
+def tiles(section: Any) -> list[tuple[str, str]]:
+    (dl,) = find(section, "dl", "tiles")
+    return [(said(tile.find("dd")), said(tile.find("dt"))) for tile in dl]
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_a_committed_folder_as_a_page(name: str) -> None:
+    """Valid HTML below 3 MB that loads nothing, with every figure and every sentence of `gpubench table`."""
+    reports = load_reports(committed.folder(name), lambda _: None)
+    tree = stored(name)
+    for report, section in zip(reports, sections(tree), strict=True):
+        assert said(section.find("p")) == words.ask(report)
+        heading = said(section.find("h2"))
+        assert len(heading) <= words.HEADING_LETTERS
+        (answer, *_) = words.write_lines(report)
+        plain = re.sub(
+            r" ?\((sure|likely|unknown)(, |\))", lambda found: " (" * (found[2] == ", "), answer.text
+        )
+        assert re.match(re.escape(heading) + r"\b|" + re.escape(heading) + r"[.;:, ]", plain), (
+            heading,
+            plain,
+        )
+        (table,) = find(section, "div", "beside")
+        assert cells(table.find(".//table")) == expected_cells(make_grid(report))
+        findings = said(folded(section, "How sure, and why"))
+        for line in words.write_lines(report):
+            assert line.text in (findings if line.kind != "warning" else said(folded(section, "Warnings")))
+        for finding in report.findings:
+            for claim in finding.claims:
+                assert all(part in findings for part in words.write_claim(report, claim))
+    ids = [element.get("id") for element in tree.iter() if element.get("id")]
+    assert len(ids) == len(set(ids))
+    loads_nothing(tree)
+
+
+def expected_cells(grid: Any) -> list[list[str]]:
+    lines = []
+    for group in grid.groups:
+        lines += [[group.head]] if group.head else []
+        for line in group.rows:
+            texts = [cell.text for cell in line.cells]
+            while line.ending and texts and not texts[-1]:
+                texts.pop()
+            is_ended = line.ending and len(texts) < len(line.cells)
+            lines.append([*texts, line.ending] if is_ended else texts)
+    return lines
+
+
+def loads_nothing(tree: Any) -> None:
+    for element in tree.iter():
+        for name, value in element.attrib.items():
+            assert name not in ("src", "srcset", "action", "data", "poster"), (element.tag, name)
+            if name == "href":
+                assert value.startswith("#")
+            assert not re.match("(https?:)?//", value)
+        assert element.tag not in ("link", "img", "iframe", "object", "base")
+    for style in tree.iter("style"):
+        assert not re.search(r"url\(|@import", style.text)
+    (policy,) = (meta.get("content") for meta in tree.iter("meta") if meta.get("http-equiv"))
+    assert policy.startswith("default-src 'none';"), "nor would a browser let it"
+    assert not re.search("https?:|data:|[*]", policy)
+
+
+HOSTILE = "</script><script>alert(1)</script><!-- ]]> \"'><img src=x onerror=alert(2)> &amp; {{ 7*7 }} \ud800 \x00 é"
+
+
+def test_what_users_write_is_shown_and_never_run() -> None:
+    rows = [
+        row(16, model=HOSTILE, epoch_time_s=2.0, gpu_mem_mib=900.0, reason=HOSTILE, group=None),
+        row(32, model=HOSTILE, epoch_time_s=1.0, gpu_mem_mib=950.0, host=HOSTILE, torch=HOSTILE),
+        row(64, "failed", model=HOSTILE, reason=HOSTILE, missing={"epoch_time_s": HOSTILE}),
+    ]
+    rows += [row(16, model=f"{HOSTILE}2", epoch_time_s=3.0, trial_id="other", config_id="other")]
+    plain = parsed(html(read(in_rounds())))
+    tree = parsed(html(read(rows, HOSTILE, HOSTILE, folder="a<b>&'\" \udcff")))
+    scripts = [[one for one in found.iter("script") if one.get("type") is None] for found in (plain, tree)]
+    assert len(scripts[0]) == 3
+    assert [script.text for script in scripts[0]] == [script.text for script in scripts[1]]
+    assert not list(tree.iter("img"))
+    shown = HOSTILE[:40]
+    assert any(shown in json.dumps(drawn) for drawn in descriptions(tree))  # each is valid JSON
+    (section,) = sections(tree)
+    assert shown in said(section.find("p"))
+    assert shown in said(folded(section, "What ran"))
+    assert any(shown in cell for line in cells(section.find(".//table")) for cell in line)
+    assert "a<b>&'\"" in said(tree.find("head/title"))
+    assert "{{ 7*7 }}" in said(tree)
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("Take batch 128 on 2 GPUs (ddp): 1.74 s, 2,948 images/s", "Take batch 128 on 2 GPUs (ddp): 1.74 s"),
+        (
+            "2 GPUs against 1: 1.25 times as fast (sure, efficiency 9 %)",
+            "2 GPUs against 1: 1.25 times as fast",
+        ),
+        ("Short enough", "Short enough"),
+        ("none of these clauses has an end before it must be cut", "none of these clauses has an end before"),
+    ],
+)
+def test_a_heading_loses_its_last_clauses_and_no_half_word(text: str, short: str) -> None:
+    assert words.cut_clauses(text, 41) == short
+
+
+@pytest.mark.parametrize(
+    ("folder", "place", "expected"),
+    [
+        ("h200x4-2026", 1, [("6,097", "images/s: batch 128 with ddp"), ("4.83×", "as fast as batch 16"),
+                            ("3.50×", "as fast as dp"), ("4.3 of 12.0 GiB", "memory of the fullest GPU")]),
+        ("h200-until-top1-2026", 0, [("36.1 s", "to 60 % top-1: batch 128"), ("13", "epochs to 60 %"),
+                                     ("11.7 kJ", "energy to 60 %"), ("1.30×", "as fast as batch 64")]),
+        ("h200-copies-rounds-2026", 0, [("2.95×", "work done: 3 × batch 16"), ("1.90×", "work done: 2 × batch 16"),
+                                        ("1.00×", "work done: 2 × batch 128"), ("1.00×", "work done: 3 × batch 128")]),
+        ("h200x2-network-size-2026", 0, [("0.30 GMACs", "an image: from mobilenet_v2 on"),
+                                         ("1.49 to 1.79×", "as fast from there on"),
+                                         ("0.64 to 0.77×", "as fast for smaller ones")]),
+        ("h200x4-scaling-2026", 0, [("3.70×", "as fast on 4 GPUs as on 1 GPU"),
+                                    ("93 %", "efficiency: 4 GPUs in place of 1 GPU"),
+                                    ("16,246", "images/s: batch 512 on 4 GPUs (ddp)"),
+                                    ("1.85×", "as fast on 2 GPUs as on 1 GPU")]),
+        ("titan-xp-2021", 0, [("11.4 s", "an epoch: batch 128"), ("2.55×", "as fast as batch 16"),
+                              ("3.2 of 11.9 GiB", "memory of the fullest GPU")]),
+        ("titan-xp-2021", 3, [("1.10 to 1.30×", "as fast as crop-resize"), ("69 to 75 %", "less CPU time"),
+                              ("8.70 s", "an epoch: batch 128 on 2 GPUs (dp), pre-resized")]),
+    ],
+)  # fmt: skip
+def test_tiles_are_what_the_answer_comes_down_to(
+    folder: str, place: int, expected: list[tuple[str, str]]
+) -> None:
+    assert tiles(sections(stored(folder))[place]) == expected
+
+
+def test_bars_are_shares_of_the_largest_and_the_recommended_row_is_marked() -> None:
+    section = sections(stored("h200x4-2026"))[1]
+    lines = section.find(".//table").findall("tbody/tr")
+    shares = {cell.text: cell.get("style") for line in lines for cell in line if cell.get("style")}
+    assert shares["6,097"] == "--share:100.0%"
+    assert shares["1,261"] == "--share:20.7%"
+    (answer,) = find(section.find(".//table"), "tr", "answer")
+    assert said(answer).startswith("128 (the answer)")
+    target = stored("h200-until-top1-2026")
+    (answer,) = find(target.find(".//table"), "tr", "answer")
+    assert answer[2].text == "36.1"
+
+
+def test_how_sure_it_is_and_the_command_that_makes_it_surer() -> None:
+    def told(folder: str) -> tuple[str, str]:
+        (line,) = find(sections(stored(folder))[0], "p", "certainty")
+        code = line.find("code")
+        return said(find(line, "span", "chip")[0]), "" if code is None else said(code)
+
+    out = "--out results"
+    assert told("h200x4-2026") == (
+        "◐ likely: one run each", f"gpubench sweep resnet34-4gpu-1.toml {out}/h200x4-2026 --rounds 3")  # fmt: skip
+    assert told("h200-until-top1-2026")[1].endswith("--repeats 3"), "rounds would train the same again"
+    assert told("h200x2-network-size-2026") == (
+        "● sure", f"gpubench sweep network-size.toml {out}/h200x2-network-size-2026 --rounds 14")  # fmt: skip
+    assert told("h200x2-2026") == ("● sure", "")
+    assert told("titan-xp-2021") == ("◐ likely: from a published log", "")
+
+
+@pytest.mark.parametrize("name", COMMITTED)
+def test_pictures_are_those_of_the_report_in_the_page_s_colours(name: str) -> None:
+    folder = read_folder(committed.folder(name), lambda _: None)
+    for report, section in zip(report_folders([folder]), sections(stored(name)), strict=True):
+        drawn = list_pictures(report, trace_report(folder, report, lambda _: None))
+        figures = list(section.iter("figure"))
+        names = [find(figure, "div", "drawing")[0].get("aria-label") for figure in figures]
+        assert names == [picture.title for picture in drawn]
+        for picture, shown in zip(drawn, descriptions(section), strict=True):
+            *panels, _ = picture.description["vconcat"]
+            assert list(data_of(shown["vconcat"])) == list(data_of(panels))
+            left = re.findall(r'"#[0-9A-Fa-f]{3,6}"|"(?:white|black)"', json.dumps(shown))
+            assert not left, "it would be invisible in the dark"
+
+
+def data_of(part: Any) -> Iterator[Any]:
+    """All values of a description, but for colours."""
+    if isinstance(part, dict):
+        for name, child in part.items():
+            if name == "data":
+                yield [
+                    {key: value for key, value in line.items() if key != "shade"} for line in child["values"]
+                ]
+            else:
+                yield from data_of(child)
+    elif isinstance(part, list):
+        for child in part:
+            yield from data_of(child)
+
+
+def luminance(color: str) -> float:
+    """As WCAG has it."""
+    shares = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("place", [1, 2])
+def test_each_colour_stands_out_from_its_ground(place: int) -> None:
+    """Words by 4.5 to 1, as WCAG 1.4.3 asks; lines that carry nothing need not."""
+    known = {colors[0]: luminance(colors[place]) for colors in pictures.COLORS.values()}
+    for name in known.keys() - {"paper", "axis", "line", "faint", "span"}:
+        bright, dim = sorted((known[name], known["paper"]), reverse=True)
+        assert (bright + 0.05) / (dim + 0.05) >= 4.5, name
+
+
+def test_a_picture_s_words_stand_on_the_page_as_text() -> None:
+    section = sections(stored("h200x4-2026"))[0]
+    assert all("title" not in drawn for drawn in descriptions(section))
+    figure = section.findall(".//details//figure")[0]
+    assert (
+        said(figure.find("figcaption")).strip()
+        == "ddp is 1.42 to 4.50 times as fast as dp at every batch size (likely)"
+    )
+    assert said(find(figure, "p", "footnote")[0]).startswith("4 × H200, 64 CPUs · 1 process a row · resnet34")
+
+
+def test_a_machine_that_has_measured_nothing_yet() -> None:
+    rows = [row(16, "missing"), row(32, "interrupted"), row(64, "failed", reason="it fell")]
+    tree = parsed(html(read(rows)))
+    assert descriptions(tree) == []
+    assert cells(tree.find(".//table")) == [
+        ["16", "not run yet"],
+        ["32", "interrupted"],
+        ["64", "failed: it fell"],
+    ]
+
+
+def test_a_folder_without_trials_says_so() -> None:
+    assert words.NO_REPORT in said(parsed(html()).find(".//main"))
+
+
+def test_why_a_figure_is_missing_is_told_once_for_all_rows() -> None:
+    rows = [
+        row(batch, epoch_time_s=1.0, gpu_mem_mib=9.0, missing={"energy_j": "no sensor"})
+        for batch in (16, 32, 64)
+    ]
+    rows += [row(128, epoch_time_s=1.0, gpu_mem_mib=9.0, energy_j=4.0)]
+    (section,) = sections(parsed(html(read(rows))))
+    (line,) = (said(line) for line in folded(section, "All columns").iter("li") if "no sensor" in said(line))
+    assert line == "energy J: no sensor (3 rows)"
+
+
+def test_a_table_gets_as_many_rows_as_there_is_room_for_and_says_how_many_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    large = read([row(batch, epoch_time_s=1.0 + batch) for batch in range(1, 300)], folder="large")
+    small = read(in_rounds(), folder="small")
+    monkeypatch.setattr(page, "TABLE_ROOM", 40_000)
+    of_large, of_small = sections(parsed(html(large, small)))
+    assert len(cells(of_small.find(".//table"))) == 5, "small tables leave their room to large ones"
+    for part in (of_large, folded(of_large, "All columns")):
+        assert 6 < len(cells(part.find(".//table"))) < 200
+    left = re.search(
+        r"(\d+) rows are left out for want of room: gpubench export --format csv", said(of_large)
+    )
+    assert left
+    shown = [len(cells(part.find(".//table"))) for part in (of_large, folded(of_large, "All columns"))]
+    assert int(left[1]) == 299 - min(shown)
+
+
+def test_thousands_of_rows_leave_room_for_the_page() -> None:
+    """Pictures that a page has no room for are left out, and it says so."""
+    rows = [
+        row(batch, epoch_time_s=1.0 + 1 / batch, gpu_mem_mib=500.0 + batch, energy_j=9.0, images_per_s=50.0)
+        for batch in range(1, 1200)
+    ]
+    large = [read(rows, folder=f"large{number}") for number in range(3)]
+    text = html(*large, read(in_rounds()))
+    assert len(text.encode()) < LARGEST
+    assert re.search("pictures? (is|are) left out for want of room: gpubench plot has all", text)
+    assert "<figure" in text
+
+
+def test_of_more_rows_than_can_be_read_no_picture_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "MOST_ROWS", 5)
+    tree = parsed(html(read(in_rounds())))
+    assert descriptions(tree) == []
+    assert "No pictures are drawn of more than 5 rows." in said(tree.find(".//main"))
+
+
+def test_the_plan_on_the_page_is_the_plan_that_was_swept(tmp_path: Path) -> None:
+    job = swept(tmp_path, "sizes", "16,32", data="procedural:640")
+    tree = parsed(of_folders(tmp_path))
+    command, plan = (said(pre) for pre in folded(sections(tree)[0], "What ran").iter("pre"))
+    asked = job.plan.experiment
+    swept_so_often = dataclasses.replace(asked, rounds=dataclasses.replace(asked.rounds, number=1))
+    assert experiment_file.parse(plan, "the page") == swept_so_often
+    assert command == f"gpubench sweep sizes.toml --out results/{tmp_path.name}"
+    assert "Needs: " not in said(tree.find("body")), "gpubench makes procedural images itself"
+
+
+def test_what_only_its_author_had_is_named() -> None:
+    text = (
+        'name = "own"\n[fixed]\nmodel = "nets.py:small"\n'
+        '[axes]\ndata = ["cifar10", "/images/mine", "procedural:640"]\n'
+    )
+    assert plans.list_needs(experiment_file.parse(text, "a file")) == ["/images/mine", "nets.py:small"]
+
+
+def test_an_experiment_of_two_kinds_of_time_has_in_each_table_the_plan_of_its_rows(tmp_path: Path) -> None:
+    swept(tmp_path, "sizes", "16,32", data="procedural:640")
+    swept(tmp_path, "sizes", "16,32", data="procedural:640", steps="5")
+    text = of_folders(tmp_path)
+    assert len(sections(parsed(text))) == 2
+    assert words.NO_PLAN not in text
+    assert (text.count("epochs = 2"), text.count("steps = 5")) == (1, 1)
+
+
+def test_plans_are_repeated_into_the_folder_of_the_page_with_the_rounds_that_were_measured() -> None:
+    tree = parsed(of_folders(committed.folder("h200-copies-rounds-2026"), committed.folder("h200x4-2026")))
+    texts = [said(pre) for section in sections(tree) for pre in section.iter("pre")]
+    commands, files = texts[::2], texts[1::2]
+    assert commands[0] == "gpubench sweep mobilenet_v2-copies.toml --out results/h200-copies-rounds-2026"
+    assert commands[1] == "gpubench sweep resnet34-4gpu-1.toml --out results/h200x4-2026"
+    rounds = [experiment_file.parse(plan, "the page").rounds.number for plan in files]
+    assert rounds[0] == 3, "as its [plan] says"
+    assert set(rounds[1:]) == {1}, "as was measured"
+
+
+def test_a_page_of_several_experiments_has_a_card_for_each(warm_command: WarmCommand, tmp_path: Path) -> None:
+    folders = [str(committed.folder(name)) for name in ("h200x4-2026", "titan-xp-2021")]
+    out = tmp_path / "both.html"
+    arguments = ("export", *folders, "--out", str(out))
+    ended = warm_command.run(arguments, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{out}\n", "")
+    tree = parsed(out.read_text("utf-8"))
+    cards = list(tree.find(".//nav").iter("a"))
+    assert len(cards) == len(sections(tree)) > 9
+    for card, section in zip(cards, sections(tree), strict=True):
+        assert card.get("href") == f"#{section.get('id')}"
+        assert said(card.find("strong")) == said(section.find("h2"))
+    assert said(cards[0].find("span")) == "h200x4-2026: resnet34-4gpu"
+    machines = "4 × NVIDIA H200, 64 CPUs · 4 × Titan Xp · Titan Xp"
+    began = "torch 2.11.0, 1.5.1 · Feb 2021 to Nov 2026"
+    assert said(tree.find(".//h1")) == f"gpubench · h200x4-2026, titan-xp-2021 · {machines} · {began}"
+
+
+def test_one_folder_is_written_beside_the_user_under_its_name(
+    warm_command: WarmCommand, tmp_path: Path
+) -> None:
+    arguments = ("export", str(committed.folder("h200-pairs-2026")), "--format", "html")
+    ended = warm_command.run(arguments, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, "h200-pairs-2026.html\n")
+    text = (tmp_path / "h200-pairs-2026.html").read_text("utf-8")
+    assert text.startswith("<!doctype html>")
+    assert parsed(text).find(".//nav") is None
+
+
+def test_a_plan_that_cannot_be_read_is_among_the_warnings() -> None:
+    folder = dataclasses.replace(read(in_rounds()), problems=("plan p.toml is left out: it is not TOML",))
+    (section,) = sections(parsed(html(folder)))
+    assert "plan p.toml is left out" in said(folded(section, "Warnings"))
+
+
+def test_records_and_samples_that_cannot_be_read_are_among_the_warnings(tmp_path: Path) -> None:
+    folder = shutil.copytree(committed.folder("h200-pairs-2026"), tmp_path / "damaged")
+    damaged = min((folder / "records").glob("*/*.json"))
+    damaged.write_text("{")
+    for samples in (folder / "samples").glob("*/*.csv"):
+        samples.write_text(samples.read_text("utf-8") + "no,number\n", "utf-8")
+    (section,) = sections(parsed(of_folders(folder)))
+    warnings = said(folded(section, "Warnings"))
+    assert f"{damaged.name} is left out" in warnings
+    assert ".csv" in warnings
+
+
+@pytest.mark.parametrize(("name", "digest"), VENDORED.items())
+def test_the_charting_libraries_are_as_they_were_published(name: str, digest: str) -> None:
+    """And their licences stand in the page, as they ask for."""
+    assert name in page.LIBRARIES
+    assert hashlib.sha256((LIBRARIES / name).read_bytes()).hexdigest() == digest
+    assert f"{name} sha256 {digest}" in (LIBRARIES / "README.md").read_text("utf-8")
+    footer = said(parsed(html(read(in_rounds()))).find(".//footer"))
+    assert footer.count("University of Washington Interactive Data Lab") == 2
+    assert "Mike Bostock" in footer
