@@ -457,8 +457,8 @@ def title_finding(report: Report, finding: Finding) -> tuple[str, list[str]]:
         answer, clause = f"{name}: {first}", ", ".join(others)
         sentences = [f"{name}: {', '.join(ratios)}." for name, ratios in further]
     else:
-        first: str = _WRITERS[type(finding)](report, finding)[0]  # without what would tell more
-        answer, clause, sentences = first.rstrip("."), "", []
+        lines: list[str] = _WRITERS[type(finding)](report, finding)  # without what would tell more
+        answer, clause, sentences = lines[0].rstrip("."), "", []
     return answer, [f"{clause[:1].upper()}{clause[1:]}."] * bool(clause) + sentences
 
 

@@ -99,7 +99,7 @@ class Picture:
     kind: str
     """A key of KINDS."""
     name: str
-    """The report's and the kind's, with what tells it from others of its kind: `batch-size-ways-variant-pre-resized`."""
+    """The report's and the kind's, with what tells it from others of its kind: `x-ways-variant-pre-resized`."""
     description: Vega
 
     @property
