@@ -10,14 +10,13 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from gpubench.schema import trial_fields
 from gpubench.schema.columns import (
     BY_NAME,
     AllocationColumns,
     CpuSpeedColumns,
-    DerivedColumns,
     DoubtColumns,
     EnvironmentColumns,
     GroupColumns,
@@ -169,14 +168,14 @@ class Row(
 
     def __repr__(self) -> str:
         known = {name: value for name, value in vars(self).items() if value not in (None, (), {})}
-        return f"{type(self).__name__}({known})"
+        return f"Row({known})"
 
-    @classmethod
-    def of_columns(cls, values: Mapping[str, Any], **more: Any) -> Self:
+    @staticmethod
+    def of_columns(values: Mapping[str, Any], **more: Any) -> Row:
         """The row with these values of COLUMNS; other names are let through, and left out. `more`: other attributes."""
         own = {name: value for name, value in values.items() if value is not None and name in OWN}
         of_trial = {name: values.get(name) for name in FIELDS}
-        return _made(cls, {**_NO_DETAILS, **own, "fields": of_trial, **more})
+        return _made({**_NO_DETAILS, **own, "fields": of_trial, **more})
 
     def value(self, name: str) -> Any:
         """What stands in a column whose name is known only now. Raises AttributeError where there is none."""
@@ -186,33 +185,9 @@ class Row(
         """The values of many columns, in their order."""
         return _values_under(tuple(names))(self)
 
-    def with_fields(self, **values: Any) -> Self:
+    def with_fields(self, **values: Any) -> Row:
         """The row with other values of the trial's fields."""
         return replace(self, fields={**self.fields, **values})
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class TableRow(DerivedColumns, Row):
-    """One line of a table: the repeats of a configuration."""
-
-    endings: str = ""
-    """How they ended: `ok`, or `2 ok, 1 failed`."""
-    not_ok: Sequence[Row] = ()
-    """Those that did not end ok."""
-    baseline: Row | None = None
-    """Of a job of a group that was measured several times: the line of the same trial alone."""
-    before: Row | None = None
-    """The row before along the ordered axis, which growth is against."""
-    reached: int = 0
-    """How many of those that did got to a top-1 to reach."""
-
-    @classmethod
-    def of(cls, row: Row, **more: Any) -> TableRow:
-        """A line that has what this row has, and `more`."""
-        return _made(cls, {**vars(row), **more})
-
-
-AnyRow = TypeVar("AnyRow", bound=Row)
 
 
 def columns_of(rows: Iterable[Row], names: Iterable[str]) -> dict[str, tuple[Any, ...]]:
@@ -240,7 +215,7 @@ def _values_under(names: tuple[str, ...]) -> Callable[[Row], list[Any]]:
     return values
 
 
-ATTRIBUTES = frozenset(one.name for one in fields(TableRow))
+ATTRIBUTES = frozenset(column.name for column in fields(Row))
 OWN = frozenset(BY_NAME) & ATTRIBUTES
 """Columns that are attributes of a row."""
 FIELDS = frozenset(trial_fields.FIELDS) - OWN
@@ -251,21 +226,21 @@ _NO_DETAILS: dict[str, Any] = {
 }
 
 
-def _made(kind: type[AnyRow], values: dict[str, Any]) -> AnyRow:
+def _made(values: dict[str, Any]) -> Row:
     """A row that keeps these values. A dataclass's own `__init__` takes several times as long, and tables are made by
     copying rows.
 
     What is None by default need not be given: the class has it.
     """
-    row = object.__new__(kind)
+    row = object.__new__(Row)
     object.__setattr__(row, "__dict__", values)
     return row
 
 
 if not TYPE_CHECKING:
 
-    def replace(row: AnyRow, /, **changes: Any) -> AnyRow:
+    def replace(row: Row, /, **changes: Any) -> Row:
         """The row with other values."""
         if not changes.keys() <= ATTRIBUTES:
             raise TypeError(f"a row has no {min(changes.keys() - ATTRIBUTES)}")
-        return _made(type(row), {**vars(row), **changes})
+        return _made({**vars(row), **changes})
