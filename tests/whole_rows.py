@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpubench.schema.group_facts import GroupFacts
-from gpubench.schema.row import ATTRIBUTES, FIELDS, AnyRow, KnownImages, Row, replace
+from gpubench.schema.row import ATTRIBUTES, FIELDS, KnownImages, Row, replace
 
 
 def _told(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -31,7 +31,7 @@ def row_with(**values: Any) -> Row:
     return Row(**own, fields=fields)
 
 
-def changed(row: AnyRow, **values: Any) -> AnyRow:
+def changed(row: Row, **values: Any) -> Row:
     """The row with other values of its columns or of its trial's fields."""
     own, fields = _told(values)
     return replace(row, **own).with_fields(**fields)
