@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
 from gpubench.analyze.folder import Folder, read_folders
 from gpubench.analyze.questions import report_folders
+from gpubench.analyze.trace import trace_report
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.core.findings import Finding
 from gpubench.core.report import Report
 from gpubench.export import sheets
 from gpubench.export.sheets import Orders, Sheet
 from gpubench.render import html, terminal, words
+from gpubench.render.draw import FORMS, draw_file
+from gpubench.render.pictures.pictures import KINDS, list_pictures
+from gpubench.render.pictures.vega import Vega
 from gpubench.results.home import newest_results
 from gpubench.results.samples_file import readings
 from gpubench.results.store import Results
@@ -26,8 +30,24 @@ from gpubench.schema.columns import SAMPLE_COLUMNS
 from gpubench.schema.record import Record
 from gpubench.schema.samples import SAMPLE_HEADER
 
-if TYPE_CHECKING:
-    from gpubench.plot.paper.figure import Drawing
+
+@dataclass(frozen=True, slots=True)
+class LoadedPicture:
+    """A picture of results, which a notebook shows."""
+
+    description: Vega
+    """In Vega-Lite (https://vega.github.io/vega-lite/), with all of its data."""
+
+    def save(self, path: str | Path) -> None:
+        """Writes it as SVG, PNG or PDF, as the path ends. Raises UsageError for another ending, and UnusableError where
+        vl-convert is missing."""
+        form = Path(path).suffix.removeprefix(".").lower()
+        if form not in FORMS:
+            raise unknown("format", form, FORMS)
+        Path(path).write_bytes(draw_file(self.description, form))
+
+    def _repr_svg_(self) -> str:
+        return draw_file(self.description, "svg").decode()
 
 
 class LoadedFolders:
@@ -107,15 +127,22 @@ class LoadedFolders:
         folder, record = max(held, key=lambda pair: (pair[1].started_at, pair[1].attempt))
         return read_samples(Results(folder.path), record)
 
-    def plot(self, name: str | None = None) -> Drawing:
-        """A picture as `gpubench plot` draws it, as a matplotlib Figure.
+    def plot(self, name: str | None = None) -> LoadedPicture:
+        """A picture as `gpubench plot` draws it.
 
-        `name`: growth, scaling, energy, … (docs/plots.md); None: the main one. Raises UsageError for another name, and
-        UnusableError where there is none or matplotlib is missing.
+        `name`: growth, devices, energy, … (docs/plots.md); None: the main one. Of several tables that of the first that
+        has such a picture. Raises UsageError for another name, and UnusableError where there is none.
         """
-        from gpubench.plot.draw import draw
-
-        return draw(self.folders, name)
+        if name is not None and name not in KINDS:
+            raise unknown("picture", name, KINDS)
+        for folder in self.folders:
+            for report in report_folders([folder]):
+                trace = trace_report(folder, report, warnings.warn) if name in (None, "trial") else None
+                for picture in list_pictures(report, trace, [] if name is None else [name]):
+                    return LoadedPicture(description=picture.description)
+        raise UnusableError(
+            f"nothing here can be drawn: {name or 'a picture'} needs {KINDS[name or 'growth'].needs}"
+        )
 
     def text(self) -> str:
         """What `gpubench table` prints."""

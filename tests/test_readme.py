@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import committed
 import pytest
-from docs_pages import columns, terminal_picture
+from docs_pages import columns
 from PIL import Image
 from warm_command import WarmCommand
 
@@ -90,11 +90,18 @@ def test_a_command_of_the_pages_works(
     assert not (tmp_path / "results").exists()
 
 
-def test_the_first_two_commands_are_those_of_ci() -> None:
+def test_the_commands_of_installation_are_those_of_ci() -> None:
     """`.ci/run` installs and sweeps, then installs and tests, in this order."""
-    first, second = (line for block in blocks("README.md", "sh")[:2] for line in block.splitlines())
-    assert first == "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/gpubench sweep"
-    assert second == "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest"
+    first, *_, last = blocks("README.md", "sh")
+    assert first == "python3 -m venv .venv && .venv/bin/pip install .\n.venv/bin/gpubench sweep\n"
+    assert last == "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest\n"
+
+
+def test_no_command_of_the_readme_is_too_wide() -> None:
+    lines = [
+        line for kind in ("sh", "text") for block in blocks("README.md", kind) for line in block.splitlines()
+    ]
+    assert max(map(len, lines)) <= 80
 
 
 def test_the_readme_is_short() -> None:
@@ -155,25 +162,22 @@ def test_lines_are_left_out_only_where_it_is_said(shown: str, told: bool) -> Non
     assert _told(shown.split("|") if shown else [], ["a", "b", "c"]) is told
 
 
-PICTURE = ROOT / "docs" / "terminal.svg"
+def test_the_first_table_is_as_a_sweep_printed_it() -> None:
+    first = next(iter(blocks("README.md", "text")))
+    committed.folder("h200-checks-2026")
+    assert first in (ROOT / "results" / "h200-checks-2026" / "default_sweep.txt").read_text("utf-8")
 
 
-def test_the_picture_is_what_the_program_makes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If not: the first lines of docs_pages/terminal_picture.py say how it is made."""
-    committed.folder("h200x2-2026")
-    monkeypatch.chdir(ROOT)
-    made = terminal_picture.svg(Path("results/h200x2-2026"), "mobilenet_v2-2gpu")
-    assert PICTURE.read_text("utf-8") == made
-
-
-def test_the_picture_shows_the_whole_table_and_loads_nothing() -> None:
-    committed.folder("h200x2-2026")
-    assert PICTURE.stat().st_size < 100_000
-    drawn = ElementTree.parse(PICTURE)
-    words = "".join(drawn.getroot().itertext()).replace("\N{NO-BREAK SPACE}", " ")
-    for told in ("2,948", "Take batch 128", "15 % faster", "(sure,", "◀"):
-        assert told in words, told
-    assert re.findall(r"(?:href|src|url)\W+http", PICTURE.read_text("utf-8")) == []
+def test_the_picture_is_of_the_answer_that_its_description_tells(warm_command: WarmCommand) -> None:
+    committed.folder("h200x4-2026")
+    (description,) = re.findall(r"!\[(.*)\]\(docs/answer.svg\)", (ROOT / "README.md").read_text("utf-8"))
+    done = warm_command.run(["table", "results/h200x4-2026"], cwd=ROOT, env=dict(os.environ), timeout=60)
+    answers = re.findall(r"^Take batch (\d+) with ddp: .* ([\d,]+ images/s)", done.stdout, re.MULTILINE)
+    size, rate = answers[-1]  # mobilenet_v2's: the folder's second table
+    assert description.startswith(f"Batch {size} with ddp is the answer: {rate}")
+    picture = (ROOT / "docs" / "answer.svg").read_text("utf-8")
+    assert f"{size}: {rate}" in "".join(ElementTree.fromstring(picture).itertext())
+    assert re.findall(r"(?:href|src|url)\W+http", picture) == []
 
 
 def test_the_page_of_columns_is_made_from_the_columns() -> None:
@@ -183,6 +187,7 @@ def test_the_page_of_columns_is_made_from_the_columns() -> None:
 PAGES = (
     "README.md", "CONTRIBUTING.md", "CHANGELOG.md",
     *(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")),
+    *(str(page.relative_to(ROOT)) for page in (ROOT / "tests").glob("*/README.md")),
     *(f"results/{folder.name}/README.md" for folder in committed.folders("README.md")),
 )  # fmt: skip
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)

@@ -40,7 +40,7 @@ from typing import IO, Any, NoReturn
 HEAVY = (
     "gpubench.cli.main", "gpubench.commands.sweep", "gpubench.commands.data", "gpubench.commands.audit",
     "gpubench.commands.table", "gpubench.commands.export", "gpubench.commands.predict", "gpubench.commands.doctor",
-    "gpubench.commands.plot", "gpubench.plot.paper.figure", "gpubench.commands.compare", "gpubench.commands.merge",
+    "gpubench.commands.plot", "gpubench.render.draw", "gpubench.commands.compare", "gpubench.commands.merge",
     "gpubench.commands.status", "gpubench.sweep.tables", "scipy.special", "rich.markdown", "tomli_w",
     "typer.rich_utils",
 )  # fmt: skip

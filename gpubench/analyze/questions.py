@@ -99,12 +99,9 @@ def find_best(folder: Folder, report: Report) -> Mapping[str, Any] | None:
 
     `report`: of a table of this folder.
     """
-    for finding in report.findings:
-        row = finding.choice.row if finding.choice else None
-        if isinstance(finding, TargetFinding) and finding.order:
-            row = finding.order[0]
-        if row is not None:
-            run = folder.processes(row).iloc[0]
-            # The images of a published log are nobody's to name.
-            return {**run["asked"], "data": run["asked"].get("data") if run["source"] == "measured" else None}
-    return None
+    row = report.recommended
+    if row is None:
+        return None
+    run = folder.processes(row).iloc[0]
+    # The images of a published log are nobody's to name.
+    return {**run["asked"], "data": run["asked"].get("data") if run["source"] == "measured" else None}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from gpubench.analyze.folder import Folder
+from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint
-from gpubench.results.samples_file import Samples
+from gpubench.results.samples_file import Samples, readings
+from gpubench.results.store import Results
 from gpubench.schema.epoch_times import STEADY
 from gpubench.schema.record import Record
 from gpubench.schema.samples import STEP_TIME
@@ -31,8 +34,34 @@ Line = Sequence[tuple[float, float]]
 """Seconds since the launch, and what was read."""
 
 
-def trace_trial(record: Record, samples: Samples) -> Trace | None:
-    """An attempt's life; None where nothing of it was sampled."""
+def trace_report(folder: Folder, report: Report, tell: Callable[[str], None]) -> Trace | None:
+    """The trial whose life is worth a look: that of the recommended row, else of the first whose samples are there.
+
+    `tell`: is given a line for each file of samples that is damaged.
+    """
+    first = [] if report.recommended is None else [report.recommended]
+    for row in (*first, *report.labels):
+        for run in folder.processes(row).index:
+            trace = trace_run(folder, run, row, tell)
+            if trace is not None:
+                return trace
+    return None
+
+
+def trace_run(folder: Folder, run: int, row: int, tell: Callable[[str], None]) -> Trace | None:
+    """The life of a run of a row; None where it is no attempt that counts, or nothing of it was sampled."""
+    if run >= len(folder.records):
+        return None
+    record = folder.records[run]
+    results = Results(folder.path)
+    path = results.part("samples", record.trial_id, record.attempt, "csv")
+    if not path.exists():
+        return None
+    return trace_trial(results.read_whole(record), readings(path, record, tell), row)
+
+
+def trace_trial(record: Record, samples: Samples, row: int) -> Trace | None:
+    """An attempt's life; None where nothing of it was sampled. `row`: that it belongs to."""
     cpus = record.resolved.get("cpus") or record.environment.get("cpu_count")
     panels = {}
     for column, metrics in METRICS.items():
@@ -47,7 +76,7 @@ def trace_trial(record: Record, samples: Samples) -> Trace | None:
         return None
     figures = {column: getattr(record.result, column) for column in METRICS}
     phases = tuple(list_phases(record, samples))
-    return Trace(trial_id=record.trial_id, panels=panels, phases=phases, figures=figures)
+    return Trace(row=row, trial_id=record.trial_id, panels=panels, phases=phases, figures=figures)
 
 
 def measure_use(busy: Line, cpus: object) -> list[tuple[float, float]]:
@@ -74,8 +103,8 @@ def thin(lines: Sequence[Line]) -> tuple[TracePoint, ...]:
     width = max(width, usual)
     bins: dict[int, list[list[tuple[float, float]]]] = {}
     for line in lines:
-        for place, readings in itertools.groupby(line, key=lambda reading: int(reading[0] / (width or 1.0))):
-            bins.setdefault(place, []).append(list(readings))
+        for place, group in itertools.groupby(line, key=lambda reading: int(reading[0] / (width or 1.0))):
+            bins.setdefault(place, []).append(list(group))
     points: list[TracePoint] = []
     piece = 0
     for _, members in sorted(bins.items()):

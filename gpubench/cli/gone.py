@@ -8,6 +8,13 @@ GONE: dict[str, str] = {
     "--efficiency": "the columns strong_efficiency_pct and weak_efficiency_pct have it, row by row",
     "--explain": "gpubench sweep -n prints the plan, and trials.csv has every field of each trial",
     "--noise": "one process says likely at most; measure several with gpubench sweep --rounds 3",
+    "--only alternatives": "write --only ways",
+    "--only learning": "write --only target",
+    "--only pairs": "write --only together",
+    "--only rows": "gpubench table prints these figures with bars",
+    "--only scaling": "write --only devices",
+    "--only slowdowns": "write --only together",
+    "--only to-top1": "write --only target",
     "--reference": "leave it out: rows that are compared stay on one node",
     "--sources": "each record under records/ says where a figure is from (provenance), and why one is missing",
     "--spare": "leave it out: a SLURM job keeps a tenth of its time for its end, three minutes at most",
@@ -15,4 +22,4 @@ GONE: dict[str, str] = {
     "--to tensorboard": "write --to mlflow, which has series and pictures of runs, too",
     "--train-images": "measure with gpubench sweep --set train_images=N",
 }
-"""Option or command, as it was typed -> what to do instead."""
+"""Option, with its value where only that is gone, or command, as it was typed -> what to do instead."""

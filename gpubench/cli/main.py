@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -21,6 +22,9 @@ from gpubench.cli.gone import GONE
 def main() -> NoReturn:
     """Runs the command that was typed."""
     completion.put_together(os.environ)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A path that the terminal's encoding can't say must not end a command whose work is done.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = app(standalone_mode=False)
     except GpubenchError as error:

@@ -178,6 +178,8 @@ def sweep(
     with _nothing_measured():
         from gpubench.commands import sweep as command
 
+        if dry_run and json_:
+            raise UsageError("--json prints trials that ran, and --dry-run runs none; give one of them")
         options = asked_of(
             fields,
             set_=set_,

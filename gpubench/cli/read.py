@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from gpubench import completion
+from gpubench.basics.errors import UsageError
 from gpubench.cli.fields import given_fields
+from gpubench.cli.gone import GONE
 from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, folders, form_of, text
 from gpubench.cli.parameters import with_form_options
 
@@ -121,11 +123,11 @@ def status(
     raise typer.Exit(command.status(results or (), as_json=json_))
 
 
-def _pictures(incomplete: str) -> list[str]:
+def list_pictures(incomplete: str) -> list[str]:
     """Completes names of pictures."""
-    from gpubench.plot.pictures import PICTURES
+    from gpubench.render.pictures.pictures import KINDS
 
-    return completion.listed(PICTURES)(incomplete)
+    return completion.listed(KINDS)(incomplete)
 
 
 def plot(
@@ -140,17 +142,25 @@ def plot(
     ] = None,
     only: Annotated[
         str | None,
-        text("--only", "NAME,…", "These pictures of docs/plots.md; none: all there are.", _pictures),
+        text("--only", "NAME,…", "These pictures of docs/plots.md; none: all there are.", list_pictures),
     ] = None,
     trial: Annotated[
         str | None,
         text("--trial", "ID", "What was sampled of this trial; the id's start will do."),
     ] = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="For a column of a paper: narrow, without title and footnote.")
+    ] = False,
 ) -> None:
-    """Draw pictures of results: growth, scaling, variants, slowdowns, energy, a trial's samples."""
+    """Draw pictures of what was found: growth, devices, ways, together, target, energy, a trial."""
     from gpubench.commands import plot as command
 
-    raise typer.Exit(command.plot(results or (), out=out, formats=form, only=only, trial_id=trial))
+    for name in [] if only is None else only.split(","):
+        if gone := GONE.get(f"--only {name.strip()}"):
+            raise UsageError(f"No such picture: {name.strip()}; {gone}")
+    raise typer.Exit(
+        command.plot(results or (), out=out, formats=form, only=only, trial_id=trial, is_paper=paper)
+    )
 
 
 def compare(

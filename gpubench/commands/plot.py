@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.analyze.folder import Folder
+from gpubench.analyze.questions import report_folders
+from gpubench.analyze.trace import trace_report, trace_run
 from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.basics.safe_name import safe_name
 from gpubench.basics.words import clean
 from gpubench.commands.opened import exit_code_of, read_named, warn
-from gpubench.plot import files, trial
-from gpubench.plot.description import Picture
-from gpubench.plot.draw import need_matplotlib, why_none
-from gpubench.plot.pictures import PICTURES, described
-from gpubench.plot.subject import subjects
-from gpubench.results.counting import newest
+from gpubench.render.draw import CREATOR, FORMS, draw_file, need_converter
+from gpubench.render.pictures.pictures import KINDS, Picture, list_pictures
+from gpubench.render.pictures.vega import COLUMN_SCALE, fit_column
+from gpubench.results.whole_file import write_whole
 
-FORMATS = ("svg", "png", "pdf")
 FOLDER = "plots"
 """In a results folder."""
+SEARCHED = 4096
+"""Bytes at either end of a file in which CREATOR stands."""
 
-Found = list[tuple[Folder, Picture]]
+
+@dataclass(frozen=True, slots=True)
+class FolderPicture:
+    """A picture with the results folder that it is of."""
+
+    folder: Folder
+    picture: Picture
 
 
 def plot(
@@ -31,50 +40,58 @@ def plot(
     formats: str | None,
     only: str | None,
     trial_id: str | None,
+    is_paper: bool,
 ) -> int:
-    """`gpubench plot`. `formats`, `only`: names with commas between them."""
-    kinds = _names("picture", only, PICTURES)
-    wanted = _names("format", formats, FORMATS) or ["svg"]
+    """`gpubench plot`. `formats`, `only`: names with commas between them. `is_paper`: for a column of a paper."""
+    kinds = split_names("picture", only, KINDS)
+    forms = split_names("format", formats, FORMS) or ["svg"]
     if out is not None and not out.is_dir() and mimetypes.guess_type(out.name)[0]:
         raise UsageError(
             f"--out names a folder, and {clean(str(out))} is the name of a file; the format is given by --format "
-            f"{' or '.join(FORMATS)}"
+            f"{' or '.join(FORMS)}"
         )
     if trial_id is not None and kinds not in ([], ["trial"]):
         raise UsageError("--trial draws that trial's samples alone: give no other picture with --only")
-    need_matplotlib()
-    found = read_named(folders)
-    pictures = _of_trial(found, trial_id) if trial_id is not None else _all(found, kinds)
+    need_converter()
+    read = read_named(folders)
+    pictures = draw_trial(read, trial_id) if trial_id is not None else draw_folders(read, kinds)
     if not pictures:
-        raise UnusableError(why_none(kinds))
+        raise UnusableError(explain_none(kinds))
     for kind in kinds:
-        if kind not in {picture.name for _, picture in pictures}:
-            warn(f"no picture {kind}: it needs {PICTURES[kind].needs}")
-    _write(pictures, out, wanted)
-    return exit_code_of(folders, found)
+        if kind not in {each.picture.kind for each in pictures}:
+            warn(f"no picture {kind}: it needs {KINDS[kind].needs}")
+    write_pictures(pictures, out, forms, is_paper=is_paper)
+    return exit_code_of(folders, read)
 
 
-def _names(what: str, text: str | None, valid: Collection[str]) -> list[str]:
+def split_names(noun: str, text: str | None, valid: Collection[str]) -> list[str]:
+    """The names in a text with commas. Raises UsageError for one that is none of `valid`."""
     names = [] if text is None else [part.strip() for part in text.split(",")]
     for name in names:
         if name not in valid:
-            raise unknown(what, name, valid)
+            raise unknown(noun, name, valid)
     return list(dict.fromkeys(names))
 
 
-def _all(found: Sequence[Folder], kinds: Sequence[str]) -> Found:
-    return [
-        (one, picture)
-        for one in found
-        for subject in subjects(one, warn, is_named=len(found) > 1)
-        for picture in described(subject, kinds)
-    ]
+def draw_folders(folders: Sequence[Folder], kinds: Sequence[str]) -> list[FolderPicture]:
+    """All pictures of these kinds; of all kinds where none are named."""
+    drawn = []
+    for folder in folders:
+        for report in report_folders([folder]):
+            trace = trace_report(folder, report, warn) if not kinds or "trial" in kinds else None
+            drawn += [FolderPicture(folder, picture) for picture in list_pictures(report, trace, kinds)]
+    return drawn
 
 
-def _of_trial(found: Sequence[Folder], start: str) -> Found:
+def draw_trial(folders: Sequence[Folder], start: str) -> list[FolderPicture]:
     """The picture of the one trial whose id begins so. Raises UsageError where there is none, or several."""
     ids = sorted(
-        {record.trial_id for one in found for record in one.attempts if record.trial_id.startswith(start)}
+        {
+            record.trial_id
+            for folder in folders
+            for record in folder.records
+            if record.trial_id.startswith(start)
+        }
     )
     if not start or not ids:
         raise UsageError(
@@ -84,52 +101,101 @@ def _of_trial(found: Sequence[Folder], start: str) -> Found:
         raise UsageError(
             f"--trial: {len(ids)} trials' ids begin with {start!r}: {', '.join(ids[:5])}; give more of it"
         )
-    made: Found = []
-    for one in found:
-        mine = [record for record in newest(one.attempts).values() if record.trial_id == ids[0]]
-        for subject in subjects(one, warn, is_named=len(found) > 1):
-            if not mine or ids[0] not in set(subject.table.runs["trial_id"]):
+    for folder in folders:
+        reports = report_folders([folder])
+        for run, row in zip(folder.members["run"], folder.members["row"], strict=True):
+            if folder.runs.at[run, "trial_id"] != ids[0]:
                 continue
-            if picture := trial.of_record(subject, mine[0], ids[0]):
-                made.append((one, picture))
-    if not made:
-        raise UnusableError(
-            f"--trial: nothing was sampled of {ids[0]}, or its samples are not in the results folder"
+            trace = trace_run(folder, run, row, warn)
+            report = next(report for report in reports if row in report.labels)
+            if trace is not None:
+                return [FolderPicture(folder, picture) for picture in list_pictures(report, trace, ["trial"])]
+    raise UnusableError(
+        f"--trial: nothing was sampled of {ids[0]}, or its samples are not in the results folder"
+    )
+
+
+def explain_none(kinds: Sequence[str]) -> str:
+    """That no picture can be drawn, and what a sweep must have for one."""
+    if not kinds:
+        return (
+            f"nothing here can be drawn: a picture needs {KINDS['growth'].needs}, or what another one needs "
+            "(docs/plots.md)"
         )
-    return made[:1]
+    needs = "; ".join(f"{kind} needs {KINDS[kind].needs}" for kind in kinds)
+    return f"nothing here can be drawn: {needs}"
 
 
-def _write(pictures: Found, out: Path | None, formats: Sequence[str]) -> None:
+# ---- files ----
+
+
+def write_pictures(
+    pictures: Sequence[FolderPicture], out: Path | None, forms: Sequence[str], *, is_paper: bool
+) -> None:
     """Writes them all, and prints their paths. One that can't be written keeps no other from it; then UnusableError."""
-    from gpubench.plot.paper.figure import drawn
-    from gpubench.plot.paper.file import written
-
-    several = len({id(one) for one, _ in pictures}) > 1
     failed: list[str] = []
-    for folder, mine in _by_folder(pictures, out):
-        before = [
-            (one.path.resolve().name if out is not None and several else "", picture) for one, picture in mine
-        ]
-        for name, picture in files.named(before):
-            figure = drawn(picture)
-            for form in formats:
-                path = folder / f"{name}.{form}"
-                try:
-                    files.write(path, written(figure, form))
-                except UnusableError as error:
-                    failed.append(str(error))
-                    continue
-                print(path)
+    for path, picture in name_files(pictures, out):
+        for form in forms:
+            file = path.with_name(f"{path.name}.{form}")
+            if is_paper:
+                content = draw_file(fit_column(picture.description), form, COLUMN_SCALE)
+            else:
+                content = draw_file(picture.description, form)
+            try:
+                write_file(file, content)
+            except UnusableError as error:
+                failed.append(str(error))
+                continue
+            print(file)
     if failed:
         more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
         raise UnusableError(f"{failed[0]}{more}")
 
 
-def _by_folder(pictures: Found, out: Path | None) -> list[tuple[Path, Found]]:
-    """Where which pictures go: all into one folder, else those of each results folder into its own."""
-    if out is not None:
-        return [(out, pictures)]
-    found: dict[Path, Found] = {}
-    for one, picture in pictures:
-        found.setdefault(one.path / FOLDER, []).append((one, picture))
-    return list(found.items())
+def name_files(pictures: Sequence[FolderPicture], out: Path | None) -> list[tuple[Path, Picture]]:
+    """Where each goes, without an ending, no two to the same place: into `out`, else into its results folder."""
+    several = len({id(each.folder) for each in pictures}) > 1
+    taken: set[str] = set()
+    places = []
+    for each in pictures:
+        home = each.folder.path / FOLDER if out is None else out
+        prefix = each.folder.path.resolve().name if out is not None and several else ""
+        first = name_file("-".join(part for part in (prefix, each.picture.name) if part))
+        name, number = first, 2
+        while str(home / name).casefold() in taken:  # some file systems take A for a
+            name = f"{first}-{number}"
+            number += 1
+        taken.add(str(home / name).casefold())
+        places.append((home / name, each.picture))
+    return places
+
+
+def name_file(name: str) -> str:
+    """The name with nothing in it that a file system or a shell minds."""
+    return safe_name(name, "picture")
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Writes a picture. Raises UnusableError where that can't be done, or would destroy what is not ours."""
+    try:
+        if path.is_symlink() or (path.exists() and not is_ours(path)):
+            raise UnusableError(
+                f"{path} is there, and no picture of gpubench; name another folder with --out"
+            )
+        write_whole(path, content)
+    except OSError as error:
+        raise UnusableError(
+            f"{path} can't be written: {error.strerror}; name another folder with --out"
+        ) from error
+    except UnusableError as error:
+        advice = "" if "--out" in str(error) else "; name another folder with --out"
+        raise UnusableError(f"{error}{advice}") from None
+
+
+def is_ours(path: Path) -> bool:
+    """Whether it is a picture that gpubench wrote, or a file with nothing in it."""
+    if not path.is_file():
+        return False
+    content = path.read_bytes()
+    mark = CREATOR.encode()
+    return not content or mark in content[:SEARCHED] or mark in content[-SEARCHED:]

@@ -15,6 +15,7 @@ from gpubench.analyze.questions import find_best, report_folders
 from gpubench.analyze.view import parse_view
 from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.words import clean
 from gpubench.commands.opened import exit_code_of, read_named, warn
 from gpubench.core.report import Report
 from gpubench.export.sheets import list_table_rows
@@ -43,6 +44,8 @@ def table(
     folders = read_named(paths)
     reports = report_folders(folders, view)
     console = Console(highlight=False)
+    if where and form is None and not any(report.rows for report in reports):
+        raise UnusableError(f"no row meets {' and '.join(map(clean, where))}")
     if best:
         sys.stdout.write(encodable(_write_best(folders, reports, is_json=form == "json"), console.encoding))
     elif form is None:
@@ -70,6 +73,9 @@ def _write_best(folders: Sequence[Folder], reports: Sequence[Report], *, is_json
         raise UnusableError("no table recommends a configuration: gpubench table says what is known")
     commands = [(report, fields, words.best_command(fields)) for report, fields in best]
     if not is_json:
+        for report, *_ in commands:
+            if words.is_uncertain(report):
+                warn(f"{report.name}: not sure; gpubench table says what may be faster")
         return "".join(f"{command}\n" for *_, command in commands)
     data = [
         {"name": report.name, "fields": convert(fields), "command": shlex.split(command)}

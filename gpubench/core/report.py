@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.core.claims import Word
-from gpubench.core.findings import Finding
+from gpubench.core.findings import Finding, TargetFinding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,3 +144,13 @@ class Report:
     def rows(self) -> Sequence[ReportRow]:
         """All lines, whatever group they stand in."""
         return [row for group in self.groups for row in group.rows]
+
+    @property
+    def recommended(self) -> int | None:
+        """The row that the first finding with a recommendation names; None where nothing is recommended."""
+        for finding in self.findings:
+            if isinstance(finding, TargetFinding) and finding.order:
+                return finding.order[0]
+            if finding.choice is not None:
+                return finding.choice.row
+        return None

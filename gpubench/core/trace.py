@@ -34,6 +34,8 @@ class Phase:
 class Trace:
     """The readings of one attempt, thinned."""
 
+    row: int
+    """Of the summary, that the attempt belongs to."""
     trial_id: str
     panels: Mapping[str, tuple[TracePoint, ...]]
     """Column of trials.csv -> its readings: gpu_util_pct, cpu_util_pct, gpu_mem_mib, power_w."""

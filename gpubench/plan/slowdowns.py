@@ -6,8 +6,8 @@ job gets what it wants up to its fair share, and what others leave over is share
 that one of its resources gives it. Processes that take turns on a GPU lose SLICING of its time.
 
 What is not in it: memory and its bandwidth, caches, PCIe, waiting for each other where nothing is full, and that a job
-which is held up by one resource leaves more of its others. docs/side-by-side.md compares it with models that have more
-to them, and with one that has less.
+which is held up by one resource leaves more of its others. tests/benchmarks/README.md compares it with models that have
+more to them, and with one that has less.
 """
 
 from __future__ import annotations

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 
 from gpubench.core.report import Report
 from gpubench.render import words
+from gpubench.render.draw import draw_file, has_converter
 from gpubench.render.grid import Grid, GridRow, make_grid
+from gpubench.render.pictures.pictures import list_pictures
 
 
 def write(reports: Sequence[Report]) -> str:
-    """All reports: of each its name, its question, the answer, the table, then other findings and warnings."""
+    """All reports: of each its name, its question, the answer, the table, the main picture where vl-convert is there to
+    draw it, then other findings and warnings."""
     return "\n".join(map(_write_report, reports)) or f"<p>{words.NO_REPORT}</p>"
 
 
@@ -27,9 +31,18 @@ def _write_report(report: Report) -> str:
         *(f"<p><b>{escape(answer)}</b></p>" for answer in answers),
         write_table(make_grid(report)),
         _write_paragraph(words.write_legend(report)),
+        _draw_main(report) if has_converter() else "",
         f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in others)}</ul>" if others else "",
     ]
     return "".join(parts)
+
+
+def _draw_main(report: Report) -> str:
+    """The main picture as an image inside the page; empty where the report has none."""
+    for picture in list_pictures(report):
+        content = b64encode(draw_file(picture.description, "svg")).decode("ascii")
+        return f'<p><img alt="{escape(picture.title)}" src="data:image/svg+xml;base64,{content}"></p>'
+    return ""
 
 
 def _write_paragraph(text: str) -> str:

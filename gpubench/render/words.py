@@ -421,6 +421,15 @@ def _is_uncertain(finding: Finding) -> bool:
     return choice is not None and choice.bound is not None and not choice.is_firm
 
 
+def is_uncertain(report: Report) -> bool:
+    """Whether what is recommended is named without confidence."""
+    chosen = next(
+        (each for each in report.findings if each.choice or (isinstance(each, TargetFinding) and each.order)),
+        None,
+    )
+    return chosen is not None and (chosen.word == "unknown" or _is_uncertain(chosen))
+
+
 def _advise(remedy: Remedy | None, verb: str = "tells") -> str:
     if remedy is None:
         return ""
@@ -486,9 +495,9 @@ def title_breakdown(report: Report, row: int) -> str:
     return f"{name}: {PARTS[largest]} takes {share} of a step, {format_significant(parts[largest])} ms"
 
 
-def title_trial(report: Report, trace: Trace, row: int) -> tuple[str, list[str]]:
+def title_trial(report: Report, trace: Trace) -> tuple[str, list[str]]:
     """Above a picture of one trial: how busy the GPU was while it was measured, and what else the record tells."""
-    (name,) = name_apart(report, [row])
+    (name,) = name_apart(report, [trace.row])
     busy, cpu, memory, power = (
         trace.figures[column] for column in ("gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w")
     )
@@ -520,6 +529,11 @@ def write_footnote(report: Report, letters: int, key: str = "") -> str:
     while len(" · ".join(facts)) > letters:
         facts.pop()
     return " · ".join(facts)
+
+
+def count_drawn(drawn: int, total: int) -> str:
+    """In a footnote, where a picture does not hold all: how many of its rows, points or lines are drawn."""
+    return f"{drawn} of {total:,} drawn"
 
 
 def name_apart(report: Report, rows: Sequence[int], without: Collection[str] = ()) -> list[str]:

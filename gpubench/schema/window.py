@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from statistics import fmean
 
 WINDOW_S = {"cuda": 3.75, "cpu": 2.5}
-"""Seconds of a window that nobody asked for, by device (docs/measuring.md says how they were found). On a GPU SHORT of
-it is what a figure of energy takes."""
+"""Seconds of a window that nobody asked for, by device (tests/benchmarks/README.md says how they were found). On a GPU
+SHORT of it is what a figure of energy takes."""
 FEWEST_STEPS = 3
 """Steps of a window, however long they are."""
 SHORT = 0.8

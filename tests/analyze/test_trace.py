@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gpubench.analyze.folder import read_folder
-from gpubench.analyze.trace import MOST_POINTS, measure_use, thin, trace_trial
+from gpubench.analyze.questions import report_folders
+from gpubench.analyze.trace import MOST_POINTS, measure_use, thin, trace_report, trace_trial
 from gpubench.results.samples_file import readings
 from gpubench.results.store import Results
 
@@ -43,7 +44,7 @@ def test_a_stored_trial_has_its_phases_in_the_time_of_its_readings() -> None:
     samples = readings(
         results.part("samples", record.trial_id, record.attempt, "csv"), record, lambda _: None
     )
-    trace = trace_trial(results.read_whole(record), samples)
+    trace = trace_trial(results.read_whole(record), samples, row=0)
     assert trace is not None
     assert set(trace.panels) == {"gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w"}
     warm_up, *measured = trace.phases
@@ -62,4 +63,19 @@ def test_a_stored_trial_has_its_phases_in_the_time_of_its_readings() -> None:
 def test_nothing_that_was_sampled_is_no_trace() -> None:
     folder = read_folder(RESULTS / "h200x4-2026", lambda _: None)
     record = Results(folder.path).read_whole(folder.records[0])
-    assert trace_trial(record, {}) is None
+    assert trace_trial(record, {}, row=0) is None
+
+
+def test_the_recommended_trial_is_the_one_to_look_at() -> None:
+    folder = read_folder(RESULTS / "h200x4-2026", lambda _: None)
+    report = next(report for report in report_folders([folder]) if report.name == "mobilenet_v2-4gpu")
+    trace = trace_report(folder, report, lambda _: None)
+    assert trace is not None
+    assert trace.row == report.recommended
+    row = report.labels[trace.row]
+    assert (row["batch_size"], row["strategy"]) == (128, "ddp")
+
+
+def test_a_report_without_samples_has_no_trace() -> None:
+    folder = read_folder(RESULTS / "titan-xp-2021", lambda _: None)
+    assert all(trace_report(folder, report, pytest.fail) is None for report in report_folders([folder]))

@@ -139,6 +139,23 @@ def test_the_best_trial_is_planned_anew_with_its_id_whatever_a_built_in_file_fix
         assert planned.stdout.split()[0] in (folder / "trials.csv").read_text()
 
 
+def test_a_choice_that_is_not_sure_is_no_silent_command(table: Table) -> None:
+    ended = table(str(committed.folder("h200x2-2026")), "--best")
+    assert (ended.returncode, ended.stderr) == (0, "")
+    ended = table(str(committed.folder("titan-xp-2021")), "--best")
+    assert ended.returncode == 0
+    assert "mobilenet_v2-gpus: not sure; gpubench table says what may be faster" in ended.stderr
+    assert all(line.startswith("gpubench sweep ") for line in ended.stdout.splitlines())
+
+
+def test_a_condition_that_no_row_meets_is_told(table: Table) -> None:
+    folder = str(committed.folder("h200x2-2026"))
+    ended = table(folder, "--where", "batch_size>4096")
+    assert (ended.returncode, ended.stdout) == (4, "")
+    assert ended.stderr == "gpubench: no row meets batch_size>4096\n"
+    assert read_json(table, folder, "--where", "batch_size>4096")["reports"]
+
+
 def test_where_nothing_is_recommended_it_says_so(table: Table) -> None:
     ended = table(str(committed.folder("h200-pairs-rounds-2026")), "--best")
     assert (ended.returncode, ended.stdout) == (4, "")

@@ -51,15 +51,16 @@ SECTIONS: tuple[tuple[str, str, Sequence[Column]], ...] = (
 
 INTRODUCTION = """# Columns
 
-Made from `gpubench/schema/columns.py`, the only place where columns are defined. CSVs are UTF-8 with commas and dots;
-empty is unknown, never 0; lists read `0+1`. Text that a spreadsheet would run as a formula has an apostrophe in front.
-`table.csv` has every column that `gpubench table` prints for the folder.
+`trials.csv` has every column of every trial, with a row for each round, `table.csv` those that `gpubench table` prints
+for the folder, and `epochs.csv` a row for each epoch, or for warm-up and window. This page gives the unit and the
+meaning of each column; it is made from `gpubench/schema/columns.py`, the only place where columns are defined.
 
-A spreadsheet that expects a comma in numbers reads a dot as the mark of thousands, or 12.5 as a date. Don't open the
-file there with a double click; import it as text, and say that the dot is the decimal mark: in Excel *Data, From
-Text/CSV, Transform Data*, then *Change Type, Using Locale, English (United States)*; in LibreOffice choose *English
-(USA)* as the language in the dialogue that opens. No figure is written with exactly three decimals (18.457 is written
-18.4570), so that none can pass for thousands.
+CSVs are UTF-8 with commas and dots; empty is unknown, never 0; lists read `0+1`. Text that a spreadsheet would run as a
+formula has an apostrophe in front. No figure is written with exactly three decimals (18.457 is written 18.4570), so
+that none can pass for thousands. A spreadsheet that expects a comma in numbers reads a dot as the mark of thousands, or
+12.5 as a date: write a file for it with `gpubench export --format csv --excel-eu`, or import this one as text and say
+that the dot is the decimal mark (in Excel *Data, From Text/CSV, Transform Data*, then *Change Type, Using Locale,
+English (United States)*; in LibreOffice the language *English (USA)*).
 """
 
 

@@ -32,17 +32,13 @@ def codes(wanted: Callable[[Doubt], bool]) -> str:
 
 def _below() -> str:
     return (
-        "The worst stands first: `gpubench audit` names the first of them that a compared row has. *Comparison*: the "
-        "row's own figures may be right, but be careful where they are set against those of other rows, or of the "
-        "trial alone. *Nothing*: it only says what the row is.\n\n"
+        "The worst stands first. *Comparison*: the row's own figures may be right, but be careful where they are set "
+        "against those of other rows. *Nothing*: it only says what the row is. Which of them the audit leaves out "
+        "stands in [honesty.md](honesty.md).\n\n"
         f"Of a trial that did not end `ok` only {codes(lambda doubt: doubt.any_ending)} are told, for they may be why. "
-        f"Of somebody else's work are {codes(lambda doubt: doubt.of_others)}. The audit, and what is said of the "
-        f"trials alone behind a group, leave out {codes(lambda doubt: not doubt.serious)}. Only rows of several "
-        "processes have "
-        f"{codes(lambda doubt: doubt.raised_by == 'processes')}, only rows of published logs "
-        f"{codes(lambda doubt: doubt.raised_by == 'log')}, only records of versions before 0.2 "
-        f"{codes(lambda doubt: doubt.raised_by == 'earlier')}. Of a folder's rows together follows "
-        f"{codes(lambda doubt: doubt.raised_by == 'folder')}."
+        f"Only rows of several processes have {codes(lambda doubt: doubt.raised_by == 'processes')}, only rows of "
+        f"published logs {codes(lambda doubt: doubt.raised_by == 'log')}, only records of versions before 0.2 "
+        f"{codes(lambda doubt: doubt.raised_by == 'earlier')}."
     )
 
 

@@ -10,42 +10,53 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpubench.analyze.folder import read_folder
+from gpubench.analyze.questions import report_folders
 from gpubench.basics.errors import GpubenchError, UnusableError
-from gpubench.plot import files
-from gpubench.plot.paper.figure import drawn
-from gpubench.plot.paper.file import written
-from gpubench.plot.pictures import described
-from gpubench.plot.subject import subjects
+from gpubench.commands.plot import name_file, write_file
+from gpubench.render.draw import draw_file
+from gpubench.render.pictures.pictures import Picture, list_pictures
 
 PICTURES: Mapping[str, tuple[str, ...]] = {
-    "h200-copies-2026": ("mobilenet_v2-copies-slowdowns",),
-    "h200-copies-rounds-2026": ("mobilenet_v2-copies-slowdowns",),
-    "h200-cpus-2026": ("batch-size-alternatives-variant",),
-    "h200-pairs-2026": ("batch-size-pairs",),
-    "h200-pairs-rounds-2026": ("batch-size-pairs",),
-    "h200-until-top1-2026": ("mobilenet_v2-until-top1-learning",),
-    "h200x2-2026": ("mobilenet_v2-2gpu-growth",),
+    "h200-copies-2026": ("mobilenet_v2-copies-together",),
+    "h200-copies-rounds-2026": ("mobilenet_v2-copies-together",),
+    "h200-cpus-2026": ("batch-size-together", "batch-size-ways-variant"),
+    "h200-pairs-2026": ("batch-size-together",),
+    "h200-pairs-rounds-2026": ("batch-size-together",),
+    "h200-until-top1-2026": ("mobilenet_v2-until-top1-target",),
+    "h200x2-2026": ("mobilenet_v2-2gpu-growth", "mobilenet_v2-2gpu-ways-strategy"),
     "h200x2-network-size-2026": ("network-size-networks",),
     "h200x4-2026": ("resnet34-4gpu-growth", "mobilenet_v2-4gpu-growth"),
-    "h200x4-groups-2026": ("mobilenet_v2-together-slowdowns",),
-    "h200x4-scaling-2026": ("batch-size-scaling",),
-    "titan-xp-2021": ("resnet34-4gpu-growth", "mobilenet_v2-v7-v11-alternatives-variant"),
+    "h200x4-groups-2026": ("mobilenet_v2-together-together", "mobilenet_v3_large-together-together"),
+    "h200x4-scaling-2026": ("batch-size-devices-ddp", "batch-size-breakdown"),
+    "titan-xp-2021": ("resnet34-4gpu-growth", "mobilenet_v2-v7-v11-ways-variant"),
 }
 """Results folder -> the pictures on its page."""
-DRAWN_WITH = "3.11.2"
-"""The matplotlib with which they were drawn: another one may set a letter elsewhere."""
 
 
-def pictures(home: Path) -> Iterator[tuple[Path, bytes]]:
+def draw_pictures(home: Path) -> Iterator[tuple[Path, bytes]]:
     """Each path with what is to stand there. `home`: the folder that holds the results folders."""
-    for name, wanted in PICTURES.items():
-        found = {
-            picture.file_name: picture
-            for subject in subjects(read_folder(home / name, _refuse))
-            for picture in described(subject)
-        }
-        for one in wanted:
-            yield home / name / "plots" / f"{files.safe(one)}.svg", written(drawn(found[one]), "svg")
+    for name in PICTURES:
+        for picture in list_main(home, name):
+            path = home / name / "plots" / f"{name_file(picture.name)}.svg"
+            yield path, draw_file(picture.description, "svg")
+
+
+def list_main(home: Path, name: str) -> list[Picture]:
+    """The pictures of a folder's page, in their order there."""
+    pictures = {
+        picture.name: picture
+        for report in report_folders([read_folder(home / name, _refuse)])
+        for picture in list_pictures(report)
+    }
+    return [pictures[wanted] for wanted in PICTURES[name]]
+
+
+def begin_page(home: Path, name: str) -> str:
+    """What stands below the heading of a folder's page: what was found, and its pictures."""
+    pictures = list_main(home, name)
+    found = " ".join(f"**{picture.title}.**" for picture in pictures)
+    shown = [f"![{picture.title}](plots/{name_file(picture.name)}.svg)" for picture in pictures]
+    return "\n\n".join([found, *shown])
 
 
 def _refuse(line: str) -> None:
@@ -54,8 +65,8 @@ def _refuse(line: str) -> None:
 
 if __name__ == "__main__":
     try:
-        for path, made in pictures(Path(sys.argv[1] if len(sys.argv) > 1 else "results")):
-            files.write(path, made)
+        for path, content in draw_pictures(Path(sys.argv[1] if len(sys.argv) > 1 else "results")):
+            write_file(path, content)
             print(path)
     except GpubenchError as error:
         sys.exit(f"gpubench: {error}")

@@ -399,14 +399,28 @@ def test_what_the_pages_show_of_a_notebook_works(
     monkeypatch.chdir(tmp_path)
     ran: dict[str, Any] = {}
     exec(re.sub(r'"results/[^"]*"', repr(folder), block), ran)
-    assert ran["found"].plot("energy").axes
+    assert ran["found"].plot("energy").description["title"]["text"] == [
+        "batch 128 on 1 GPU needs the least energy: 2,654 J an epoch"
+    ]
     assert (page == "plots.md") == (tmp_path / "energy.pdf").is_file()
 
 
-def test_a_notebook_draws_what_the_command_draws():
+def test_a_notebook_draws_what_the_command_draws() -> None:
     found = gpubench.load(committed.folder("h200-pairs-2026"), committed.folder("h200x4-2026"))
-    growth, pairs = found.plot(), found.plot("pairs")
-    assert [axis.get_ylabel() for axis in growth.axes] == ["epoch time (s, log)", "GPU memory (MiB)"]
-    assert pairs.axes
-    with pytest.raises(UsageError, match="did you mean pairs"):
-        found.plot("pars")
+    main, growth = found.plot(), found.plot("growth")
+    assert main.description["title"]["text"][0].startswith("No full overlap (likely): resnet50 64")
+    assert "Take batch 256 with ddp" in growth._repr_svg_()
+    with pytest.raises(UsageError, match="did you mean growth"):
+        found.plot("grwth")
+    with pytest.raises(UsageError, match="unknown format 'gif'"):
+        growth.save("x.gif")
+    with pytest.raises(UnusableError, match="breakdown needs steps that were timed"):
+        found.plot("breakdown")
+
+
+def test_a_notebook_shows_answer_table_and_main_picture() -> None:
+    shown = gpubench.load(committed.folder("h200-pairs-2026"))._repr_html_()
+    answer, table, picture = (
+        shown.index(part) for part in ("<b>No full overlap", "<table", "data:image/svg+xml")
+    )
+    assert answer < table < picture

@@ -190,6 +190,7 @@ def test_a_trial_shades_what_was_measured_and_draws_the_mean_of_its_gpus() -> No
         TracePoint(seconds=1.5, mean=90.0, low=80.0, high=100.0, piece=0),
     )
     trace = Trace(
+        row=0,
         trial_id="t0123456789ab",
         panels={"gpu_util_pct": points, "power_w": points},
         phases=(
@@ -198,7 +199,7 @@ def test_a_trial_shades_what_was_measured_and_draws_the_mean_of_its_gpus() -> No
         ),
         figures={"gpu_util_pct": 90.0, "cpu_util_pct": None, "gpu_mem_mib": 2048.0, "power_w": 1926.0},
     )
-    picture = trial.draw(report, trace, 0)
+    picture = trial.draw(report, trace)
     assert picture["title"]["text"] == ["batch 16 with ddp: GPU busy 90 % of the time measured"]
     assert picture["title"]["subtitle"] == ["GPU memory 2.0 GiB, 1,926 W."]
     assert find_marks(picture, "rect") == [[{"seconds": 1.0, "end": 2.0, "name": "window"}]] * 2

@@ -18,6 +18,7 @@ def draw(report: Report) -> Vega | None:
     rows = [row for row, figures in report.figures.items() if figures["forward_ms"] is not None]
     if not rows:
         return None
+    rows, left_out = vega.limit(rows)
     names = words.name_apart(report, rows)
     totals = [sum(report.figures[row][part] or 0.0 for part in words.PARTS) for row in rows]
     longest = max(totals)
@@ -69,5 +70,5 @@ def draw(report: Report) -> Vega | None:
     panel = {"width": vega.NARROW - 60, "height": ROW_HEIGHT * len(rows), "layer": layers}
     slowest = rows[totals.index(longest)]
     title: tuple[str, list[str]] = (words.title_breakdown(report, slowest), [])
-    key = "what is exchanged behind the backward pass lies within it"
+    key = left_out or "what is exchanged behind the backward pass lies within it"
     return vega.frame(report, title, [panel], margin=vega.NAMES, key=key)

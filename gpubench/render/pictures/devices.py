@@ -17,7 +17,7 @@ ROW_HEIGHT = 26
 def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     """Dots with whiskers, a row a batch size, lines at 1 and at as many times as there are devices, efficiency at the
     margin; one panel for the same batch in all, one for the same batch a device. None without a comparison."""
-    rows = list_rows(report, finding)
+    rows, left_out = vega.limit(list_rows(report, finding))
     panels = [
         draw_panel([row for row in rows if row["is_weak"] == is_weak], heading)
         for is_weak, heading in (
@@ -28,7 +28,7 @@ def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     ]
     if not panels:
         return None
-    return vega.frame(report, words.title_finding(report, finding), panels, margin=vega.NAMES)
+    return vega.frame(report, words.title_finding(report, finding), panels, margin=vega.NAMES, key=left_out)
 
 
 def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
@@ -87,7 +87,8 @@ def draw_panel(rows: Sequence[dict[str, Any]], heading: str) -> Vega:
             "mark": {
                 "type": "text",
                 "align": "left",
-                "x": vega.NARROW + 10,
+                "x": "width",
+                "dx": 10,
                 "fontSize": 11,
                 "color": vega.CONTEXT,
             },

@@ -12,6 +12,8 @@ from gpubench.render.pictures.vega import Vega
 
 POWERS = (50, 100, 200, 300, 400, 500, 700, 1000, 1500, 2000, 3000, 4000)
 """Watts of lines of equal power; those near the points are drawn."""
+MOST_POINTS = 300
+"""More make files large."""
 FAR = 6.0
 """Times the least, from which on an axis from 0 would press most points together."""
 
@@ -27,6 +29,8 @@ def draw(report: Report) -> Vega | None:
     if len(rows) < 2:
         return None
     front = find_front(report.figures, rows)
+    kept, left_out = vega.limit([*front, *(row for row in rows if row not in front)], MOST_POINTS)
+    rows = sorted(kept, key=rows.index)
     series = {row: name_strategy(report, row) for row in rows}
     colors = list(dict.fromkeys(series.values()))
     names = dict(zip(rows, words.name_apart(report, rows), strict=True))
@@ -75,7 +79,7 @@ def draw(report: Report) -> Vega | None:
         *([label_colors(points, x, y, color)] if len(colors) > 1 else []),
     ]
     panel = {"data": vega.values(points), "width": vega.WIDTH, "height": 320, "layer": layers}
-    key = "filled: beaten in both by no other"
+    key = left_out or "filled: beaten in both by no other"
     title = words.title_energy(report, rows, front)
     return vega.frame(report, title, [panel], margin=vega.NUMBERS, key=key)
 

@@ -37,12 +37,13 @@ def draw(report: Report, finding: BatchSizeFinding) -> Vega | None:
     points = list_points(report)
     if len({point.size for point in points if point.rate is not None}) < 2:
         return None
+    points, left_out = limit_series(points, finding)
     sizes = sorted({point.size for point in points})
     has_memory = any(point.memory is not None for point in points)
     panels = [draw_rates(report, points, place_sizes(sizes, is_labelled=not has_memory), finding)]
     if has_memory:
         panels.append(draw_memory(report, points, place_sizes(sizes, is_labelled=True), finding))
-    return vega.frame(report, words.title_finding(report, finding), panels, margin=vega.NUMBERS)
+    return vega.frame(report, words.title_finding(report, finding), panels, margin=vega.NUMBERS, key=left_out)
 
 
 def list_points(report: Report) -> list[Point]:
@@ -61,6 +62,16 @@ def list_points(report: Report) -> list[Point]:
         ),
         key=lambda point: point.size,
     )
+
+
+def limit_series(points: Sequence[Point], finding: BatchSizeFinding) -> tuple[list[Point], str]:
+    """The points of as many series as can be read, that of the choice among them; and the footnote's words for it."""
+    rows = {finding.choice.row} if finding.choice else set()
+    chosen = [point.series for point in points if point.row in rows]
+    names, left_out = vega.limit(
+        list(dict.fromkeys([*chosen, *(point.series for point in points)])), vega.MOST_SERIES
+    )
+    return [point for point in points if point.series in names], left_out
 
 
 def make_point(report: Report, row: int, status: str) -> Point:

@@ -13,7 +13,7 @@ from gpubench.render.pictures.vega import Vega
 
 def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     """The picture; None where no network's size is known, or only one's."""
-    points = list_networks(report, finding)
+    points, left_out = vega.limit(list_networks(report, finding))
     if len(points) < 2:
         return None
     x: Vega = {
@@ -58,7 +58,9 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
         *(label_networks(points[place::2], x, y, is_above=place == 0) for place in range(2)),
     ]
     panel = {"data": vega.values(points), "width": vega.WIDTH, "height": 320, "layer": layers}
-    return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS)
+    return vega.frame(
+        report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS, key=left_out
+    )
 
 
 def label_networks(points: list[dict[str, Any]], x: Vega, y: Vega, *, is_above: bool) -> Vega:

@@ -1,8 +1,9 @@
-"""Which picture shows which finding."""
+"""The pictures that there are, and which of them a report has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gpubench.core.findings import (
@@ -15,21 +16,128 @@ from gpubench.core.findings import (
     VersusFinding,
 )
 from gpubench.core.report import Report
-from gpubench.render.pictures import devices, growth, networks, target, together, ways
+from gpubench.core.trace import Trace
+from gpubench.render.pictures import (
+    breakdown,
+    devices,
+    energy,
+    growth,
+    networks,
+    target,
+    together,
+    trial,
+    ways,
+)
 from gpubench.render.pictures.vega import Vega
 
-PICTURES: Mapping[type[Finding], Callable[[Report, Any], Vega | None]] = {
-    BatchSizeFinding: growth.draw,
-    DevicesFinding: devices.draw,
-    NetworkSizeFinding: networks.draw,
-    SharingFinding: together.draw,
-    TargetFinding: target.draw,
-    VersusFinding: ways.draw,
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kind:
+    """A kind of picture, for `--help` and for messages."""
+
+    shows: str
+    """In a few words."""
+    needs: str
+    """What a sweep must have for it, as advice where a report lacks it."""
+
+
+KINDS: Mapping[str, Kind] = {
+    "growth": Kind(
+        shows="images/s and memory over the batch size",
+        needs="two batch sizes with their rates, as from --batch-size 16,32",
+    ),
+    "devices": Kind(
+        shows="what more GPUs bring, with the efficiency",
+        needs="rows on different numbers of GPUs that may be compared, as from --gpus 1,2,4",
+    ),
+    "networks": Kind(
+        shows="what more GPUs bring, network by network, the smallest first",
+        needs="three networks, each on different numbers of GPUs, as in experiments/network-size.toml",
+    ),
+    "ways": Kind(
+        shows="two ways of the same work, as variants or strategies, row by row",
+        needs="two ways to do the same work, as from --variant crop-resize,pre-resized",
+    ),
+    "together": Kind(
+        shows="how much jobs that run together get done",
+        needs="jobs that ran together and alone, as from --copies 1,2",
+    ),
+    "target": Kind(
+        shows="top-1 over training time, until the target was reached",
+        needs="a top-1 to reach, as from --until-top1 60",
+    ),
+    "energy": Kind(
+        shows="energy against time of an epoch, with what no other row beats",
+        needs="two rows whose energy was measured, on a GPU that tells it",
+    ),
+    "breakdown": Kind(
+        shows="the parts of a step",
+        needs="steps that were timed in parts, as from --breakdown",
+    ),
+    "trial": Kind(
+        shows="GPU use, CPU use, memory and power over the life of the recommended trial",
+        needs="a trial that ended ok and whose samples lie in the results folder",
+    ),
 }
-"""Kind of finding -> the function that draws it, or None where there is too little to draw."""
+"""Name -> kind, in the order of the docs."""
+
+DRAWN: Mapping[type[Finding], tuple[str, Callable[[Report, Any], Vega | None]]] = {
+    BatchSizeFinding: ("growth", growth.draw),
+    DevicesFinding: ("devices", devices.draw),
+    NetworkSizeFinding: ("networks", networks.draw),
+    SharingFinding: ("together", together.draw),
+    TargetFinding: ("target", target.draw),
+    VersusFinding: ("ways", ways.draw),
+}
+"""Kind of finding -> its kind of picture, and what draws it: None where there is too little to draw."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Picture:
+    """A picture of a report."""
+
+    kind: str
+    """A key of KINDS."""
+    name: str
+    """The report's and the kind's, with what tells it from others of its kind: `batch-size-ways-variant`."""
+    description: Vega
+
+    @property
+    def title(self) -> str:
+        """The answer that it shows."""
+        return " ".join(self.description["title"]["text"])
+
+
+def list_pictures(report: Report, trace: Trace | None = None, only: Collection[str] = ()) -> list[Picture]:
+    """All pictures of a report, those of its findings first and in their order: the first is the main one.
+
+    `trace`: of the trial that is to be shown over its life. `only`: of these kinds.
+    """
+    drawn = [*_draw_findings(report), *_draw_rows(report, trace)]
+    return [
+        Picture(kind=kind, name="-".join(filter(None, (report.name, kind, subject))), description=description)
+        for kind, subject, description in drawn
+        if description is not None and (not only or kind in only)
+    ]
 
 
 def draw_finding(report: Report, finding: Finding) -> Vega | None:
     """The picture of a finding as Vega-Lite; None where it has none."""
-    draw = PICTURES.get(type(finding))
+    _, draw = DRAWN.get(type(finding), ("", None))
     return None if draw is None else draw(report, finding)
+
+
+def _draw_findings(report: Report) -> Iterator[tuple[str, str, Vega | None]]:
+    for finding in report.findings:
+        if type(finding) in DRAWN:
+            kind, draw = DRAWN[type(finding)]
+            subject = finding.field if isinstance(finding, VersusFinding) else ""
+            subject = finding.strategy if isinstance(finding, DevicesFinding) else subject
+            yield kind, subject, draw(report, finding)
+
+
+def _draw_rows(report: Report, trace: Trace | None) -> Iterator[tuple[str, str, Vega | None]]:
+    yield "energy", "", energy.draw(report)
+    yield "breakdown", "", breakdown.draw(report)
+    if trace is not None:
+        yield "trial", trace.trial_id, trial.draw(report, trace)

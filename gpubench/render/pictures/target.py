@@ -15,7 +15,8 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
     traces = {row: trace for row, trace in report.training.items() if len(trace) > 1 and row in finding.rows}
     if not traces:
         return None
-    reached = [row for row in finding.order if row in traces]
+    reached, left_out = vega.limit([row for row in finding.order if row in traces], vega.MOST_SERIES)
+    others, _ = vega.limit([row for row in traces if row not in finding.order], vega.MOST_SERIES)
     names = [words.describe_target(report, row)[0] for row in reached]
     x: Vega = {
         "field": "seconds",
@@ -36,9 +37,8 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
             "data": vega.values(
                 [
                     {"seconds": seconds, "top1": top1, "run": words.describe_target(report, row)[0]}
-                    for row, trace in traces.items()
-                    if row not in reached
-                    for seconds, top1 in trace
+                    for row in others
+                    for seconds, top1 in traces[row]
                 ]
             ),
             "mark": {"type": "line", "color": vega.CONTEXT, "strokeWidth": 1.5},
@@ -61,10 +61,10 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
             "encoding": {"x": x, "y": y, "color": color},
         },
         *mark_ends(report, finding, reached, x, y, color),
-        *name_unreached(report, [row for row in traces if row not in reached], x, y),
+        *name_unreached(report, others, x, y),
     ]
     panel = {"width": vega.WIDTH, "height": 300, "layer": layers}
-    key = "first epoch included, evaluation not"
+    key = left_out or "first epoch included, evaluation not"
     return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS, key=key)
 
 

@@ -16,7 +16,8 @@ ROW_HEIGHT = 44
 def draw(report: Report, finding: SharingFinding) -> Vega | None:
     """A row a group: its work as a dot with the bound that its word rests on, a tick at no loss at all, what was
     predicted before as a hollow triangle above. None where no group's work is known."""
-    groups = [to_row(report, group) for group in finding.groups if group.work is not None]
+    known = [group for group in finding.groups if group.work is not None]
+    groups, left_out = vega.limit([to_row(report, group) for group in known])
     if not groups:
         return None
     names = [group["name"] for group in groups]
@@ -28,7 +29,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
         "type": "quantitative",
         "scale": {"domain": [0.9 * least, 1.05 * most], "nice": False},
         "axis": {
-            **vega.x_title("work done by all jobs together (1: as much as one after the other)"),
+            **vega.x_title("work done together (1: as one after the other)"),
             "values": list(range(1, int(most) + 1)),
             "format": "d",
         },
@@ -79,7 +80,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
             "encoding": {"x": {**x, "field": "predicted"}, "y": y},
         },
         {
-            "mark": {"type": "text", "align": "left", "x": vega.NARROW + 10, "fontWeight": "bold"},
+            "mark": {"type": "text", "align": "left", "x": "width", "dx": 10, "fontWeight": "bold"},
             "encoding": {"y": y, "text": {"field": "text"}, "color": color},
         },
     ]
@@ -89,7 +90,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
         "height": ROW_HEIGHT * len(groups),
         "layer": layers,
     }
-    key = "▽ predicted before it ran" if predicted else ""
+    key = left_out or ("▽ predicted before it ran" if predicted else "")
     return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NAMES, key=key)
 
 

@@ -16,16 +16,16 @@ HEADINGS = {
 }
 
 
-def draw(report: Report, trace: Trace, row: int) -> Vega:
+def draw(report: Report, trace: Trace) -> Vega:
     """A panel a metric: the mean of the GPUs, a pale band from the least to the most of one, what was measured shaded
-    and named. `row`: of the report, that the trial belongs to."""
+    and named."""
     end = max(point.seconds for points in trace.panels.values() for point in points)
     columns = list(trace.panels)
     panels = [
         draw_panel(trace, column, end, is_first=column == columns[0], is_last=column == columns[-1])
         for column in columns
     ]
-    title = words.title_trial(report, trace, row)
+    title = words.title_trial(report, trace)
     return vega.frame(report, title, panels, margin=vega.NUMBERS, key=f"trial {trace.trial_id}")
 
 

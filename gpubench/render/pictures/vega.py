@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from gpubench.core.findings import SharingFinding
 from gpubench.core.report import Report
 from gpubench.render import words
 
+T = TypeVar("T")
+
 Vega = dict[str, Any]
 """A description, or a part of one."""
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+VEGA_LITE = "5.21"
+"""The version that draws them, as files and on pages."""
 WIDTH = 520
 """Of a panel behind numbers, in CSS pixels: with labels at both sides a picture is 7 inches (672 pixels) wide."""
 NARROW = 370
@@ -26,9 +30,13 @@ TITLE_LETTERS = 64
 SUBTITLE_LETTERS = 98
 FOOTNOTE_LETTERS = 118
 """In a line of the width of a picture."""
+MOST_ROWS, MOST_SERIES = 60, 12
+"""More rows below each other, or lines, nobody can read in one picture, and files grow without end."""
 NUMBERS = 48
 NAMES = 190
 """How wide the labels of a vertical axis are, in pixels."""
+NAMES_LETTERS = 26
+"""In a line of a name."""
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6500", "#5B5BD6", "#3A3F45")
 """Okabe and Ito (2008), without yellow and with darker ends, so that lines stand out from white by 3 to 1."""
@@ -41,8 +49,9 @@ BAND = COLORS[0]
 FASTER, SLOWER = COLORS[2], COLORS[1]
 
 CONFIG: Vega = {
+    "aria": False,  # what a reader of screens needs stands around the picture; each mark would say its numbers
     "background": "white",
-    "font": "DejaVu Sans",
+    "font": "DejaVu Sans, Verdana, sans-serif",
     "view": {"stroke": None},
     "axis": {
         "domainColor": "#9aa0a6",
@@ -98,6 +107,45 @@ def frame(
     }
 
 
+COLUMN_SCALE = 0.75
+"""Letters in a picture for a column of a paper have 6.75 points."""
+COLUMN_LESS = 240
+"""How many pixels narrower panels behind numbers are: what was 7 inches wide is about 3.4."""
+COLUMN_NARROW, COLUMN_NAMES, COLUMN_LETTERS = 175, 145, 20
+"""Of panels behind names, and of the names."""
+
+
+def fit_column(picture: Vega) -> Vega:
+    """The picture for a column of a paper, whose caption says what is found: no title, no footnote, narrower panels. It
+    is to be drawn at COLUMN_SCALE."""
+    *panels, _ = picture["vconcat"]
+    narrow = [
+        {
+            **narrow_names(panel),
+            "width": COLUMN_NARROW if panel["width"] <= NARROW else panel["width"] - COLUMN_LESS,
+        }
+        for panel in panels
+    ]
+    return {**{key: part for key, part in picture.items() if key != "title"}, "vconcat": narrow}
+
+
+def narrow_names(part: Any) -> Any:
+    """A part of a description in which axes of names are COLUMN_NAMES wide."""
+    if isinstance(part, list):
+        return [narrow_names(child) for child in part]
+    if not isinstance(part, dict):
+        return part
+    if part.get("minExtent") == NAMES:
+        return {
+            **part,
+            "labelExpr": wrap_names(COLUMN_LETTERS),
+            "minExtent": COLUMN_NAMES,
+            "maxExtent": COLUMN_NAMES,
+            "labelLimit": COLUMN_NAMES - 8,
+        }
+    return {key: child if key == "data" else narrow_names(child) for key, child in part.items()}
+
+
 def list_alone(report: Report) -> list[int]:
     """The rows of trials that had their GPUs for themselves."""
     together = {
@@ -108,6 +156,11 @@ def list_alone(report: Report) -> list[int]:
         for row in group.rows
     }
     return [row for row in report.labels if row not in together]
+
+
+def limit(rows: Sequence[T], most: int = MOST_ROWS) -> tuple[list[T], str]:
+    """As many rows as can be read in one picture, and what its footnote says where these are not all."""
+    return list(rows[:most]), words.count_drawn(most, len(rows)) if len(rows) > most else ""
 
 
 def axis_title(text: str) -> Vega:
@@ -134,11 +187,17 @@ def name_axis(names: Sequence[str]) -> Vega:
             "grid": False,
             "domain": False,
             "ticks": False,
+            "labelExpr": wrap_names(NAMES_LETTERS),
             "labelLimit": NAMES - 10,
             "minExtent": NAMES,
             "maxExtent": NAMES,
         },
     }
+
+
+def wrap_names(letters: int) -> str:
+    """The expression by which Vega breaks a label into lines of so many letters, between its words."""
+    return rf"split(trim(replace(datum.label, /(.{{1,{letters}}})(\s|$)/g, '$1\n')), '\n')"
 
 
 def x_title(text: str) -> Vega:

@@ -15,7 +15,7 @@ ROW_HEIGHT = 34
 
 def draw(report: Report, finding: VersusFinding) -> Vega | None:
     """A dumbbell a row: both times of an epoch (log), the ratio at the right. None where nothing is compared."""
-    rows = list_rows(report, finding)
+    rows, left_out = vega.limit(list_rows(report, finding))
     if not rows:
         return None
     names = [row["name"] for row in rows]
@@ -66,7 +66,7 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
                 "mark": {
                     "type": "text",
                     "align": "right" if (place == 0) == is_left else "left",
-                    "dx": 8 if (place == 0) == is_left else -8,
+                    "dx": -2 if (place == 0) == is_left else 2,
                     "dy": -16,
                     "fontWeight": "bold",
                 },
@@ -81,12 +81,12 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
         ),
         {
             "data": vega.values(rows),
-            "mark": {"type": "text", "align": "left", "x": vega.NARROW + 16, "fontWeight": "bold"},
+            "mark": {"type": "text", "align": "left", "x": "width", "dx": 16, "fontWeight": "bold"},
             "encoding": {"y": y, "text": {"field": "ratio"}},
         },
     ]
     panel = {"width": vega.NARROW, "height": ROW_HEIGHT * len(rows), "layer": layers}
-    return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NAMES)
+    return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NAMES, key=left_out)
 
 
 def list_rows(report: Report, finding: VersusFinding) -> list[dict[str, Any]]:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from xml.etree import ElementTree
 
 import committed
 import pytest
 from warm_command import WarmCommand
 
-from gpubench.analyze.folder import read_folder
 from gpubench.basics.errors import UnusableError
-from gpubench.plot import files
-from gpubench.plot.draw import draw
-from gpubench.plot.pictures import PICTURES
+from gpubench.commands.plot import name_file
+from gpubench.commands.plot import plot as plot_folders
+from gpubench.render import draw
+from gpubench.render.pictures.pictures import KINDS
 
 Plot = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -48,54 +49,57 @@ def test_all_pictures_lie_in_the_results_folder_and_their_paths_are_printed(
 ) -> None:
     ended = plot(results)
     assert (ended.returncode, ended.stderr) == (0, "")
-    names = ["slowdowns", "pairs", "energy", "trial"]
+    names = ["together", "energy", "trial-t62ed0fad9045"]
     assert ended.stdout.splitlines() == [str(results / "plots" / f"batch-size-{name}.svg") for name in names]
     for line in ended.stdout.splitlines():
-        assert Path(line).read_text("utf-8").startswith("<?xml")
+        assert Path(line).read_text("utf-8").startswith("<svg")
 
 
 def test_formats_and_pictures_that_were_asked_for(plot: Plot, results: Path, tmp_path: Path) -> None:
-    ended = plot(results, "--out", tmp_path / "out", "--format", "png,pdf", "--only", "pairs")
+    ended = plot(results, "--out", tmp_path / "out", "--format", "png,pdf", "--only", "together")
     assert ended.returncode == 0
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
-        "batch-size-pairs.png",
-        "batch-size-pairs.pdf",
+        "batch-size-together.png",
+        "batch-size-together.pdf",
     }
 
 
 def test_a_folder_that_cannot_be_read_is_told_by_the_exit_code(plot: Plot, results: Path) -> None:
-    ended = plot(results, "nothing", "--only", "pairs")
-    assert (ended.returncode, ended.stdout.splitlines()) == (4, [str(results / "plots/batch-size-pairs.svg")])
+    ended = plot(results, "nothing", "--only", "together")
+    assert (ended.returncode, ended.stdout.splitlines()) == (
+        4,
+        [str(results / "plots/batch-size-together.svg")],
+    )
     assert ended.stderr.startswith("gpubench: nothing is not a results folder")
 
 
 def test_of_several_folders_nothing_overwrites_anything(plot: Plot, results: Path, tmp_path: Path) -> None:
     twin = tmp_path / "deep" / results.name
     shutil.copytree(results, twin)
-    ended = plot(results, twin, "--out", tmp_path / "out", "--only", "pairs")
+    ended = plot(results, twin, "--out", tmp_path / "out", "--only", "together")
     assert ended.returncode == 0
     written = [Path(line).name for line in ended.stdout.splitlines()]
-    assert written == ["h200-pairs-2026-batch-size-pairs.svg", "h200-pairs-2026-batch-size-pairs-2.svg"]
+    assert written == ["h200-pairs-2026-batch-size-together.svg", "h200-pairs-2026-batch-size-together-2.svg"]
 
 
 def test_a_file_of_somebody_else_stays_and_the_others_are_written(
     plot: Plot, results: Path, tmp_path: Path
 ) -> None:
-    theirs = tmp_path / "out" / "batch-size-slowdowns.svg"
+    theirs = tmp_path / "out" / "batch-size-energy.svg"
     theirs.parent.mkdir()
     theirs.write_text("<svg>mine</svg>")
-    ended = plot(results, "--out", tmp_path / "out", "--only", "slowdowns,pairs")
+    ended = plot(results, "--out", tmp_path / "out", "--only", "energy,together")
     assert ended.returncode == 4
     assert theirs.read_text() == "<svg>mine</svg>"
     assert (
         ended.stderr
         == f"gpubench: {theirs} is there, and no picture of gpubench; name another folder with --out\n"
     )
-    assert [Path(line).name for line in ended.stdout.splitlines()] == ["batch-size-pairs.svg"]
+    assert [Path(line).name for line in ended.stdout.splitlines()] == ["batch-size-together.svg"]
 
 
 def test_a_picture_of_ours_is_written_over(plot: Plot, results: Path) -> None:
-    asked = (results, "--only", "pairs", "--format", "svg,png,pdf")
+    asked = (results, "--only", "together", "--format", "svg,png,pdf")
     assert plot(*asked).returncode == plot(*asked).returncode == 0
 
 
@@ -117,6 +121,19 @@ def test_a_read_only_folder_says_so(plot: Plot, results: Path) -> None:
     assert "--out" in ended.stderr
 
 
+def test_a_path_that_the_terminal_can_not_say_ends_no_command(results: Path) -> None:
+    folder = results.rename(results.with_name("größe"))
+    ended = subprocess.run(
+        [sys.executable, "-m", "gpubench", "plot", str(folder), "--only", "together"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.endswith("gr\\xf6\\xdfe/plots/batch-size-together.svg\n")
+
+
 def test_a_trial_by_the_beginning_of_its_id(plot: Plot, results: Path, tmp_path: Path) -> None:
     name = next(path.name for path in sorted((results / "samples").glob("*/*.csv"))).rpartition("-")[0]
     ended = plot(results, "--trial", name[:6], "--out", tmp_path / "out")
@@ -135,7 +152,7 @@ def test_what_can_t_be_drawn_is_named_with_what_it_needs(plot: Plot, results: Pa
     assert (ended.returncode, ended.stdout) == (4, "")
     assert "breakdown needs steps that were timed in parts, as from --breakdown" in ended.stderr
     assert ended.stderr.count("\n") == 1
-    also = plot(results, "--only", "breakdown,pairs")
+    also = plot(results, "--only", "breakdown,together")
     assert also.returncode == 0
     assert also.stderr.startswith("gpubench: no picture breakdown: it needs")
 
@@ -145,6 +162,7 @@ def test_what_can_t_be_drawn_is_named_with_what_it_needs(plot: Plot, results: Pa
     [
         (("--only", "groth"), "unknown picture 'groth': did you mean growth?"),
         (("--format", "gif"), "unknown format 'gif'"),
+        (("--only", "pairs"), "No such picture: pairs; write --only together"),
         (("--terminal",), "No such option: --terminal; gpubench plot writes files, and gpubench table"),
         (("--trial", "t1", "--only", "growth"), "--trial draws that trial's samples alone"),
     ],
@@ -169,28 +187,70 @@ def test_a_sweep_that_is_broken_still_has_its_pictures(plot: Plot, results: Path
     assert ".csv is damaged: 2 of its 2 readings can't be read, and are left out" in only.stderr
 
 
-def test_a_figure_for_notebooks(results: Path) -> None:
-    folder = read_folder(results, lambda _: None)
-    figure = draw([folder], "pairs")
-    assert figure.get_gid() == "batch-size-pairs"
-    assert figure._repr_png_().startswith(b"\x89PNG")
-    assert draw([folder]).get_gid() == "batch-size-slowdowns"
-    with pytest.raises(UnusableError, match="breakdown needs"):
-        draw([folder], "breakdown")
+def test_files_are_of_the_same_bytes_and_of_inches(plot: Plot, results: Path, tmp_path: Path) -> None:
+    """96 pixels of an SVG are an inch, 72 points of a PDF. A PDF's parts stand in another order each time."""
+    made: list[dict[str, bytes]] = []
+    for name in ("a", "b"):
+        assert (
+            plot(
+                results, "--only", "together", "--format", "svg,png,pdf", "--out", tmp_path / name
+            ).returncode
+            == 0
+        )
+        made.append({path.suffix: path.read_bytes() for path in (tmp_path / name).iterdir()})
+    assert made[0][".svg"] == made[1][".svg"]
+    assert made[0][".png"] == made[1][".png"]
+    root = ElementTree.fromstring(made[0][".svg"])
+    inches = float(root.attrib["width"]) / 96
+    assert 5.5 < inches < 7.5
+    assert struct.unpack(">I", made[0][".png"][16:20])[0] == pytest.approx(192 * inches, abs=2)
+    _, _, box = made[0][".pdf"].partition(b"/MediaBox [0 0 ")
+    assert float(box.split()[0]) == pytest.approx(72 * inches, abs=1)
 
 
-def test_where_matplotlib_is_missing_one_line_says_what_brings_it(
+def test_for_a_paper_a_picture_fits_a_column_and_has_no_title(
+    plot: Plot, results: Path, tmp_path: Path
+) -> None:
+    ended = plot(results, "--only", "together", "--paper", "--out", tmp_path / "out")
+    assert ended.returncode == 0
+    root = ElementTree.fromstring(Path(ended.stdout.strip()).read_bytes())
+    assert 2.5 < float(root.attrib["width"]) / 96 < 3.9
+    assert "No full overlap" not in "".join(root.itertext())
+    assert "0.93 times" in "".join(root.itertext())
+
+
+def test_fonts_come_with_the_package(results: Path, tmp_path: Path) -> None:
+    """Widths of letters are not those of the machine, so that texts stand where they do elsewhere."""
+    script = (
+        "import sys; from pathlib import Path; from gpubench.commands.plot import plot;"
+        f"plot([Path({str(results)!r})], out=Path(sys.argv[1]), formats='png', only='together', trial_id=None,"
+        " is_paper=False)"
+    )
+    fonts = tmp_path / "fonts.conf"
+    fonts.write_text("<fontconfig></fontconfig>")
+    for name, env in (("a", {}), ("b", {"FONTCONFIG_FILE": str(fonts), "HOME": str(tmp_path)})):
+        subprocess.run(
+            [sys.executable, "-c", script, str(tmp_path / name)],
+            env={**os.environ, **env},
+            check=True,
+            timeout=120,
+        )
+    one, other = (next((tmp_path / name).iterdir()).read_bytes() for name in ("a", "b"))
+    assert one == other
+
+
+def test_where_vl_convert_is_missing_one_line_says_what_brings_it(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr(draw, "has_converter", lambda: False)
     with pytest.raises(UnusableError, match=r"pip install 'gpubench\[plot\]'"):
-        draw([read_folder(results, lambda _: None)])
+        plot_folders([results], out=None, formats=None, only=None, trial_id=None, is_paper=False)
 
 
-def test_descriptions_and_the_page_need_no_matplotlib() -> None:
-    told = "import sys, gpubench.commands.plot, gpubench.export.page.page;print('matplotlib' in sys.modules)"
+def test_descriptions_need_no_converter() -> None:
+    script = "import sys, gpubench.commands.plot, gpubench.render.html; print('vl_convert' in sys.modules)"
     ended = subprocess.run(
-        [sys.executable, "-c", told], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
     )
     assert ended.stdout == "False\n"
 
@@ -205,7 +265,7 @@ def test_descriptions_and_the_page_need_no_matplotlib() -> None:
     ],
 )  # fmt: skip
 def test_names_of_files_are_safe(name: str, safe: str) -> None:
-    assert files.safe(name) == safe
+    assert name_file(name) == safe
 
 
 def test_a_picture_and_a_page_of_a_folder_are_called_alike(
@@ -215,10 +275,10 @@ def test_a_picture_and_a_page_of_a_folder_are_called_alike(
     folder = results.rename(tmp_path / "größe sweep")
     other = tmp_path / "other"
     shutil.copytree(folder, other)
-    ended = plot(folder, other, "--out", tmp_path / "out", "--only", "pairs")
+    ended = plot(folder, other, "--out", tmp_path / "out", "--only", "together")
     assert ended.returncode == 0, ended.stderr
     written = [Path(line).stem for line in ended.stdout.splitlines()]
-    assert written == ["größe_sweep-batch-size-pairs", "other-batch-size-pairs"]
+    assert written == ["größe_sweep-batch-size-together", "other-batch-size-together"]
     env = {"PATH": "/usr/bin:/bin"}
     page = warm_command.run(("export", str(folder), "--format", "html"), cwd=tmp_path, env=env, timeout=60)
     assert (page.stdout, (tmp_path / "größe_sweep.html").is_file()) == ("größe_sweep.html\n", True)
@@ -228,4 +288,4 @@ def test_the_docs_name_every_picture() -> None:
     page = (committed.ROOT / "docs" / "plots.md").read_text("utf-8")
     assert [
         line.split("`")[1] for line in page.splitlines() if line.startswith("| `") and "--only" not in line
-    ] == list(PICTURES)
+    ] == list(KINDS)

@@ -1,1 +1,0 @@
-"""Descriptions, drawn by matplotlib at the width of a paper's column: the only room that imports it."""

@@ -1,0 +1,103 @@
+"""Descriptions of pictures become files: SVG, PNG or PDF, by vl-convert, which needs no browser.
+
+The only place that imports vl-convert. The same description gives the same bytes as SVG and PNG; in a PDF the order of
+the parts is chosen anew each time.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import struct
+import zlib
+from collections.abc import Callable, Mapping
+from html import escape
+from importlib.resources import as_file, files
+from typing import TYPE_CHECKING
+
+import gpubench.render
+from gpubench.basics.errors import UnusableError
+from gpubench.render.pictures.vega import VEGA_LITE, Vega
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+PACKAGE, EXTRA = "vl_convert", "plot"
+CREATOR = "gpubench plot"
+"""Stands in each file, so that it may be written over."""
+PDF_SCALE = 0.75
+"""Points of a pixel: 96 pixels are an inch, and so are 72 points."""
+PNG_SCALE = 2.0
+"""Points of the file a pixel, so that it is sharp where it is printed or shown larger."""
+
+
+FOR_PAGES = re.compile(r' (class|role|aria-[a-z]+|pointer-events)="[^"]*"')
+"""Attributes that Vega writes for pages on which a picture is alive: a quarter of a file that is only looked at."""
+
+
+def has_converter() -> bool:
+    """Whether vl-convert is installed."""
+    return importlib.util.find_spec(PACKAGE) is not None
+
+
+def need_converter() -> None:
+    """Raises UnusableError where vl-convert is not installed."""
+    if not has_converter():
+        raise UnusableError(
+            f"pictures need vl-convert, which is not installed: pip install 'gpubench[{EXTRA}]'"
+        )
+
+
+def draw_file(description: Vega, form: str, scale: float = 1.0) -> bytes:
+    """The picture as a file. `form`: a key of FORMS. `scale`: of its size. Raises UnusableError where vl-convert is
+    missing."""
+    need_converter()
+    import vl_convert
+
+    with as_file(files(gpubench.render).joinpath("fonts")) as folder:
+        vl_convert.register_font_directory(str(folder))
+        return FORMS[form](vl_convert, description, scale)
+
+
+def draw_svg(converter: ModuleType, description: Vega, scale: float) -> bytes:
+    """UTF-8. Its title, which screen readers read, is the answer."""
+    return write_svg(converter, description, scale).encode(errors="replace")
+
+
+def write_svg(converter: ModuleType, description: Vega, scale: float) -> str:
+    svg: str = converter.vegalite_to_svg(description, vl_version=VEGA_LITE, allowed_base_urls=[])
+    head, end, body = svg.partition(">")
+    body = re.sub("<[^<>]+>", lambda tag: FOR_PAGES.sub("", tag[0]), body)
+    head = re.sub(
+        r'(width|height)="([\d.]+)"', lambda size: f'{size[1]}="{float(size[2]) * scale:g}"', head, count=2
+    )
+    title = escape(" ".join(description["title"]["text"])) if "title" in description else ""
+    about = f"<title>{title}</title>" * bool(title) + f"<desc>{CREATOR}</desc>"
+    return f"{head}{end}{about}{body}\n"
+
+
+def draw_png(converter: ModuleType, description: Vega, scale: float) -> bytes:
+    png: bytes = converter.vegalite_to_png(
+        description, vl_version=VEGA_LITE, scale=PNG_SCALE * scale, allowed_base_urls=[]
+    )
+    # After the signature and the header, whose chunk has 13 bytes, further chunks may stand in any order.
+    place = 8 + 12 + 13
+    return png[:place] + make_chunk(b"tEXt", b"Software\0" + CREATOR.encode()) + png[place:]
+
+
+def make_chunk(kind: bytes, content: bytes) -> bytes:
+    """A chunk of a PNG (https://www.w3.org/TR/png-3/#5Chunk-layout)."""
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
+def draw_pdf(converter: ModuleType, description: Vega, scale: float) -> bytes:
+    pdf: bytes = converter.svg_to_pdf(write_svg(converter, description, PDF_SCALE * scale))
+    return pdf + f"\n% {CREATOR}\n%%EOF\n".encode()
+
+
+FORMS: Mapping[str, Callable[[ModuleType, Vega, float], bytes]] = {
+    "svg": draw_svg,
+    "png": draw_png,
+    "pdf": draw_pdf,
+}
+"""Ending of a file -> what draws it."""
