@@ -132,9 +132,7 @@ def test_neither_json_nor_quiet_shows_a_table_or_tells_of_rounds(
     assert "one process" not in "\n".join(terminal.screen.lines)
 
 
-def test_without_a_terminal_a_line_a_trial_and_one_a_round(
-    tmp_path: Path, warm_command: WarmCommand
-) -> None:
+def test_without_a_terminal_a_line_a_trial_and_one_a_round(tmp_path: Path, warm_command: WarmCommand) -> None:
     words = (*SWEEP, "--rounds", "2", "--out", str(tmp_path / "out"))
     said = warm_command.run(words, cwd=tmp_path, env=os.environ, timeout=60).stderr
     kinds = re.findall(r"^(\[\d/2\].*(?:started|ok)|round \d of 2:?)", said, re.MULTILINE)
