@@ -9,8 +9,8 @@ A sweep starts a fork server, which takes four seconds of CPU time to import tor
 that has imported torch, too, and what they would start as `python -P -m gpubench.…` is forked from them: a child of
 theirs as before, with the same streams and environment, in a session of its own.
 
-Run as `python tests/warm_command.py FD`, this file is the process that they are forked from; FD is one end of a socket.
-With `torch` behind it, it is the process for sweeps.
+Run as `python tests/warm_command.py FD PACKAGE`, this file is the process that they are forked from; FD is one
+end of a socket, and PACKAGE what it imports besides: `torch`, `mlflow` or nothing.
 """
 
 from __future__ import annotations
@@ -61,6 +61,8 @@ class Order:
     cwd: str
     env: Mapping[str, str]
     new_session: bool
+    cpu_ids: Sequence[int] | None
+    """The CPUs that it may use, where not all of the tests' own."""
 
 
 class Started:
@@ -124,22 +126,22 @@ class Started:
 
 
 class WarmCommand:
-    """Starts commands, from processes that have imported all: one that has torch for sweeps, one for all else."""
+    """Starts commands, from processes that have imported all; one has torch for sweeps, one MLflow."""
 
     def __init__(self) -> None:
         self._warm: dict[str, tuple[subprocess.Popen[bytes], socket.socket]] = {}
 
-    def _control(self, *modules: str) -> socket.socket:
-        """Hands orders to the process that has imported these, too; it is started when first asked for."""
-        key = " ".join(modules)
-        if key not in self._warm:
+    def _control(self, package: str) -> socket.socket:
+        """Hands orders to the process that has imported this, too; it is started when first asked for."""
+        if package not in self._warm:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, ORDER_BYTES)
-            command = [sys.executable, __file__, str(theirs.fileno()), *modules]
+            command = [sys.executable, __file__, str(theirs.fileno()), package]
             env = {**os.environ, "PYTHONUTF8": "1", "TORCH_CPP_LOG_LEVEL": "ERROR", **ONE_THREAD}
             with theirs:
-                self._warm[key] = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=env), ours
-        return self._warm[key][1]
+                process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=env)
+            self._warm[package] = process, ours
+        return self._warm[package][1]
 
     def start(
         self,
@@ -151,22 +153,30 @@ class WarmCommand:
         stdout: int = subprocess.PIPE,
         stderr: int = subprocess.PIPE,
         start_new_session: bool = False,
+        cpu_ids: Sequence[int] | None = None,
     ) -> Started:
         """`gpubench ARGUMENTS` in the folder `cwd`; each stream is an open file, DEVNULL or PIPE (but not stdin).
 
         Where stdin is a terminal, a new session has it.
         """
+        arguments = list(arguments)
         fresh = {name for name in env if name.startswith(("PYTHON", "LC_"))} - {"PYTHONPATH"}
         if any(env[name] != os.environ.get(name) for name in fresh):
             raise ValueError(f"only a fresh interpreter would heed {', '.join(sorted(fresh))}")
         # What lies on another path may be another torch.
-        trains = arguments[0] == "sweep" and env.get("PYTHONPATH") == os.environ.get("PYTHONPATH")
-        control = self._control(*["torch"] * trains)
+        trains = (
+            arguments[:1] == ["sweep"]
+            and not {"-n", "--help"} & set(arguments)
+            and env.get("PYTHONPATH") == os.environ.get("PYTHONPATH")
+        )
+        control = self._control("torch" if trains else "mlflow" if "mlflow" in arguments else "")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         out, out_file = _stream(stdout)
         err, err_file = _stream(stderr)
         nothing = os.open(os.devnull, os.O_RDONLY)
-        order = Order(arguments=list(arguments), cwd=str(cwd), env=dict(env), new_session=start_new_session)
+        order = Order(
+            arguments=arguments, cwd=str(cwd), env=dict(env), new_session=start_new_session, cpu_ids=cpu_ids
+        )
         files = [nothing if stdin == subprocess.DEVNULL else stdin, out_file, err_file, theirs.fileno()]
         socket.send_fds(control, [json.dumps(asdict(order)).encode()], files)
         theirs.close()
@@ -175,10 +185,16 @@ class WarmCommand:
         return Started(arguments, ours, out, err)
 
     def run(
-        self, arguments: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout: float
+        self,
+        arguments: Sequence[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        timeout: float,
+        cpu_ids: Sequence[int] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """The command, over. Raises subprocess.TimeoutExpired for one that is not in time, and has been killed."""
-        running = self.start(arguments, cwd=cwd, env=env)
+        running = self.start(arguments, cwd=cwd, env=env, cpu_ids=cpu_ids)
         try:
             out, err = running.communicate(timeout=timeout)
         finally:
@@ -253,6 +269,8 @@ def _become(order: Order, streams: Sequence[int]) -> None:
         os.setsid()
         if os.isatty(streams[0]):
             fcntl.ioctl(streams[0], termios.TIOCSCTTY, 0)
+    if order.cpu_ids is not None:
+        os.sched_setaffinity(0, order.cpu_ids)
     os.chdir(order.cwd)
     _put_on(order.env, streams)
     for file in streams:
@@ -328,10 +346,12 @@ def _run_module(
 if __name__ == "__main__":
     for name in HEAVY:
         importlib.import_module(name)
-    if sys.argv[2:] == ["torch"]:
+    if sys.argv[2] == "torch":
         importlib.import_module("gpubench.node.launch.leader")
         importlib.import_module("gpubench.train.warm").import_everything()
         subprocess.Popen = ForkingPopen
+    elif sys.argv[2] == "mlflow":
+        importlib.import_module("mlflow.store.tracking.sqlalchemy_store")
     gc.freeze()  # a collection would copy every page that the forked ones share
     serve(socket.socket(fileno=int(sys.argv[1])))
     try:
