@@ -40,8 +40,8 @@ class Place:
     def start(self, *arguments: str) -> Started:
         return self.warm.start(arguments, cwd=self.home, env=self.environment)
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.warm.run(arguments, cwd=self.home, env=self.environment, timeout=LIMIT_S)
+    def run(self, *arguments: str, trains: bool = True) -> subprocess.CompletedProcess[str]:
+        return self.warm.run(arguments, cwd=self.home, env=self.environment, timeout=LIMIT_S, trains=trains)
 
     def start_cold(self, *arguments: str) -> subprocess.Popen[str]:
         """As users do: with an interpreter that has imported nothing yet."""

@@ -125,6 +125,15 @@ class Started:
         self.send_signal(signal.SIGKILL)
 
 
+def needed_package(arguments: Sequence[str], env: Mapping[str, str]) -> str:
+    """The heavy package that a command imports, or its children; empty for none."""
+    if "mlflow" in arguments:
+        return "mlflow"
+    # A plan alone trains nothing, and what lies on another path may be another torch.
+    trains = arguments[:1] == ["sweep"] and not {"-n", "--help"} & set(arguments)
+    return "torch" if trains and env.get("PYTHONPATH") == os.environ.get("PYTHONPATH") else ""
+
+
 class WarmCommand:
     """Starts commands, from processes that have imported all; one has torch for sweeps, one MLflow."""
 
@@ -154,22 +163,18 @@ class WarmCommand:
         stderr: int = subprocess.PIPE,
         start_new_session: bool = False,
         cpu_ids: Sequence[int] | None = None,
+        trains: bool = True,
     ) -> Started:
         """`gpubench ARGUMENTS` in the folder `cwd`; each stream is an open file, DEVNULL or PIPE (but not stdin).
 
-        Where stdin is a terminal, a new session has it.
+        Where stdin is a terminal, a new session has it. `trains`: whether it may come to import torch, if it can: a
+        process with torch takes 0.1 s of CPU time more to fork.
         """
         arguments = list(arguments)
         fresh = {name for name in env if name.startswith(("PYTHON", "LC_"))} - {"PYTHONPATH"}
         if any(env[name] != os.environ.get(name) for name in fresh):
             raise ValueError(f"only a fresh interpreter would heed {', '.join(sorted(fresh))}")
-        # What lies on another path may be another torch.
-        trains = (
-            arguments[:1] == ["sweep"]
-            and not {"-n", "--help"} & set(arguments)
-            and env.get("PYTHONPATH") == os.environ.get("PYTHONPATH")
-        )
-        control = self._control("torch" if trains else "mlflow" if "mlflow" in arguments else "")
+        control = self._control(needed_package(arguments, env) if trains else "")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         out, out_file = _stream(stdout)
         err, err_file = _stream(stderr)
@@ -192,9 +197,10 @@ class WarmCommand:
         env: Mapping[str, str],
         timeout: float,
         cpu_ids: Sequence[int] | None = None,
+        trains: bool = True,
     ) -> subprocess.CompletedProcess[str]:
         """The command, over. Raises subprocess.TimeoutExpired for one that is not in time, and has been killed."""
-        running = self.start(arguments, cwd=cwd, env=env, cpu_ids=cpu_ids)
+        running = self.start(arguments, cwd=cwd, env=env, cpu_ids=cpu_ids, trains=trains)
         try:
             out, err = running.communicate(timeout=timeout)
         finally:
