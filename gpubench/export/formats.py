@@ -100,9 +100,9 @@ FORMATS: Mapping[str, Format] = {
         for name, form in (("json", "json"), ("md", "markdown"), ("tex", "latex"))
     },
     "xlsx": Format(
-        function="gpubench.export.xlsx.file:write",
+        function="gpubench.export.workbook:write",
         suffix=".xlsx",
-        help="an Excel workbook with every sheet, and charts",
+        help="an Excel workbook: findings with a chart, and every sheet",
         is_text=False,
         package="xlsxwriter",
         extra="xlsx",

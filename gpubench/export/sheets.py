@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, get_args
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.folder import Folder, Table, label_rows, list_table_columns, select_trials
+from gpubench.analyze.folder import Folder, label_rows, list_table_columns, select_trials
 from gpubench.analyze.grid import split_codes
 from gpubench.analyze.view import COLUMNS as COLUMNS_BY_NAME
 from gpubench.analyze.view import WHOLE, TableView
@@ -95,20 +95,11 @@ def list_table_rows(folders: Sequence[Folder], view: TableView = WHOLE) -> Sheet
     """The lines of table.csv: those rows and columns of them that are shown."""
     names = view.choose_columns(list_table_columns(folders))
     columns = tuple(COLUMNS_BY_NAME[name] for name in names)
-    return _join("table", columns, folders, lambda folder: _select_rows(folder, folder.tables, names, view))
+    return _join("table", columns, folders, lambda folder: _select_rows(folder, names, view))
 
 
-def list_rows_of(name: str, folder: Folder, table: Table) -> Sheet:
-    """The lines of one table alone, in the columns that it has by itself."""
-    names = list_table_columns([folder], [table])
-    columns = tuple(COLUMNS_BY_NAME[name] for name in names)
-    return Sheet(name=name, columns=columns, values=tuple(_select_rows(folder, [table], names, WHOLE)))
-
-
-def _select_rows(
-    folder: Folder, tables: Sequence[Table], names: Sequence[str], view: TableView
-) -> list[Sequence[Any]]:
-    order = [label for table in tables for label in view.select_rows(folder.table_frame(table))]
+def _select_rows(folder: Folder, names: Sequence[str], view: TableView) -> list[Sequence[Any]]:
+    order = [label for table in folder.tables for label in view.select_rows(folder.table_frame(table))]
     rows = label_rows(folder).loc[order]
     return [list_plain(rows[name]) for name in names]
 

@@ -980,14 +980,14 @@ def write_warning(report: Report, warned: Warned) -> str:
     return f"In {'all' if count == total else f'{count} of'} {count_things(total, 'row')} {text}"
 
 
-def write_legend(report: Report) -> str:
-    """What the signs in a table mean; empty without any."""
+def write_legend(report: Report, interval: str = "±, ( )") -> str:
+    """What the signs in a table mean; empty without any. `interval`: those by which it tells intervals."""
     cells = [cell for row in report.rows for cell in row.cells]
     few, many = report.facts.processes
     parts = []
     if any(cell.low is not None or cell.high is not None for cell in cells):
         over = f"{few} to {many}" if few != many else f"{many}"
-        parts.append(f"±, ( ): 95 % interval over {over} processes")
+        parts.append(f"{interval}: 95 % interval over {over} processes")
     if any(cell.word == "unknown" for cell in cells):
         parts.append("?: unknown")
     if any(row.warnings for row in report.rows):
@@ -1145,6 +1145,11 @@ def write_remedy(finding: Finding) -> str:
     cost = "" if remedy.minutes is None else f" (about {max(1, math.ceil(remedy.minutes)):,} min more)"
     thing = "seeds" if remedy.is_of_seeds else "rounds"
     return f"{remedy.rounds} {thing} give 80 % power{cost}: {_name_option(remedy)} {remedy.rounds}."
+
+
+def describe_certainty(finding: Finding) -> str:
+    """`How sure: likely. 8 rounds give 80 % power (about 4 min more): --rounds 8.`"""
+    return " ".join(filter(None, (f"How sure: {finding.word}.", write_remedy(finding))))
 
 
 def write_bounds(report: Report, finding: Finding) -> str:

@@ -78,7 +78,7 @@ def test_bash_completes_the_fixed_words_of_options(offered: Offered) -> None:
     assert offered("export", "x", "--format", "m") == ["md"]
     assert offered("export", "x", "--sheet", "") == ["table", "trials", "epochs"]
     assert offered("export", "x", "--to", "m") == ["mlflow"]
-    assert offered("plot", "x", "--only", "growth,sc") == ["growth,scaling"]
+    assert offered("plot", "x", "--only", "growth,de") == ["growth,devices"]
     assert offered("plot", "x", "--format", "svg,p") == ["svg,png", "svg,pdf"]
     assert offered("table", "x", "--sort", "batch_s") == ["batch_size"]
     assert offered("table", "x", "--columns", "power_w,data_wait") == ["power_w,data_wait_pct"]

@@ -17,8 +17,9 @@ from gpubench.core.findings import Finding
 from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint
 from gpubench.render.pictures import breakdown, energy, trial
+from gpubench.render.pictures.labels import label_points
 from gpubench.render.pictures.pictures import draw_finding
-from gpubench.render.pictures.vega import ALARM, CONTEXT
+from gpubench.render.pictures.vega import ALARM, CONTEXT, limit
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -235,3 +236,31 @@ def test_vega_draws_them_and_they_are_seven_inches_wide(folder: str, table: str,
     svg = ElementTree.fromstring(vl_convert.vegalite_to_svg(picture))
     assert picture["title"]["text"][0] in "".join(svg.itertext())
     assert 560 <= float(svg.attrib["width"]) <= 715
+
+
+def test_names_stand_where_they_cover_no_other_name_and_no_point() -> None:
+    points = [{"name": "resnet34"}, {"name": "resnet50"}, {"name": "lenet"}]
+    places = [(300.0, 100.0), (318.0, 100.0), (10.0, 100.0)]
+    marks = [layer["mark"] for layer in label_points(points, places, {})]
+    assert [(mark["align"], mark["dx"], mark["dy"]) for mark in marks] == [
+        ("right", -10, 0),
+        ("left", 10, 0),
+        ("left", 10, 0),
+    ]
+    (alone,) = label_points(points[:1], places[:1], {}, others=[(320.0, 100.0), (270.0, 100.0)])
+    assert (alone["mark"]["align"], alone["mark"]["dy"]) == ("center", -17)
+
+
+def test_more_rows_than_can_be_read_are_counted() -> None:
+    assert limit(range(61)) == (list(range(60)), "60 of 61 drawn")
+    assert limit(range(60)) == (list(range(60)), "")
+
+
+def test_names_of_phases_do_not_run_into_each_other() -> None:
+    phases = tuple(
+        Phase(name=f"epoch {number}", begin=float(number), end=number + 1.0, is_measured=True)
+        for number in range(20)
+    )
+    trace = Trace(row=0, trial_id="t", panels={}, phases=phases, figures={})
+    names = trial.name_phases(trace, 20.0)
+    assert [name["seconds"] for name in names] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.pictures import vega
+from gpubench.render.pictures.labels import label_points
 from gpubench.render.pictures.vega import Vega
 
 POWERS = (50, 100, 200, 300, 400, 500, 700, 1000, 1500, 2000, 3000, 4000)
 """Watts of lines of equal power; those near the points are drawn."""
 MOST_POINTS = 300
 """More make files large."""
+HEIGHT = 320
 FAR = 6.0
 """Times the least, from which on an axis from 0 would press most points together."""
 
@@ -44,7 +47,7 @@ def draw(report: Report) -> Vega | None:
         }
         for row in rows
     ]
-    best = [point for row, point in zip(rows, points, strict=True) if row in front]
+    best = [points[rows.index(row)] for row in front]
     seconds, joules = ([point[name] for point in points] for name in ("seconds", "joules"))
     is_log = max(max(values) / min(values) for values in (seconds, joules)) > FAR
     x = make_axis("seconds", seconds, is_log=is_log)
@@ -60,7 +63,7 @@ def draw(report: Report) -> Vega | None:
     layers: list[Vega] = [
         *draw_powers(points, x, y),
         {
-            "data": vega.values(sorted(best, key=lambda point: point["seconds"])),
+            "data": vega.values(best),
             "mark": {"type": "line", "color": vega.CONTEXT, "strokeDash": [4, 3]},
             "encoding": {"x": x, "y": y},
         },
@@ -68,17 +71,9 @@ def draw(report: Report) -> Vega | None:
             "mark": {"type": "point", "shape": "circle", "size": 90, "strokeWidth": 2, "opacity": 1},
             "encoding": {"x": x, "y": y, "color": color, "fill": vega.fill(color)},
         },
-        *(
-            {
-                "data": vega.values([point]),
-                "mark": {"type": "text", "align": "left", "dx": 9, "dy": 12 + 14 * place},
-                "encoding": {"x": x, "y": y, "text": {"field": "name"}, "color": color},
-            }
-            for place, point in enumerate((best[0], best[-1])[: len(best)])
-        ),
-        *([label_colors(points, x, y, color)] if len(colors) > 1 else []),
+        *label_ends(points, best, x, y, color, is_named=len(colors) > 1),
     ]
-    panel = {"data": vega.values(points), "width": vega.WIDTH, "height": 320, "layer": layers}
+    panel = {"data": vega.values(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     key = left_out or "filled: beaten in both by no other"
     title = words.title_energy(report, rows, front)
     return vega.frame(report, title, [panel], margin=vega.NUMBERS, key=key)
@@ -139,14 +134,38 @@ def draw_powers(points: Sequence[Mapping[str, Any]], x: Vega, y: Vega) -> list[V
     ]
 
 
-def label_colors(points: Sequence[Mapping[str, Any]], x: Vega, y: Vega, color: Vega) -> Vega:
-    """The name of each colour above its highest point."""
-    highest: dict[str, Mapping[str, Any]] = {}
-    for point in points:
-        if point["joules"] >= highest.get(point["series"], point)["joules"]:
-            highest[point["series"]] = point
-    return {
-        "data": vega.values(list(highest.values())),
-        "mark": {"type": "text", "align": "right", "dy": -14, "fontWeight": "bold"},
-        "encoding": {"x": x, "y": y, "text": {"field": "series"}, "color": color},
-    }
+def label_ends(
+    points: Sequence[Mapping[str, Any]],
+    front: Sequence[Mapping[str, Any]],
+    x: Vega,
+    y: Vega,
+    color: Vega,
+    *,
+    is_named: bool,
+) -> list[Vega]:
+    """The names of the quickest and the most frugal, and, where there are several colours (`is_named`), that of each
+    beside its highest point."""
+    named = [front[0], front[-1]][: len(front)]
+    if is_named:
+        for series in dict.fromkeys(point["series"] for point in points):
+            highest = max((p for p in points if p["series"] == series), key=lambda p: p["joules"])
+            if highest not in named:
+                named.append({**highest, "name": series})
+    rest = [point for point in points if not any(point["joules"] == each["joules"] for each in named)]
+    return label_points(
+        named,
+        [place_point(point, x, y) for point in named],
+        {"x": x, "y": y, "color": color},
+        others=[place_point(point, x, y) for point in rest],
+    )
+
+
+def place_point(point: Mapping[str, Any], x: Vega, y: Vega) -> tuple[float, float]:
+    """Where Vega draws a point, in pixels from the upper left of the panel."""
+    shares = []
+    for axis in (x, y):
+        value, (low, high) = point[axis["field"]], axis["scale"]["domain"]
+        if axis["scale"]["type"] == "log":
+            value, low, high = math.log(value), math.log(low), math.log(high)
+        shares.append((value - low) / (high - low))
+    return vega.WIDTH * shares[0], HEIGHT * (1 - shares[1])

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from gpubench.core.findings import NetworkSizeFinding
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.pictures import vega
+from gpubench.render.pictures.labels import label_points
 from gpubench.render.pictures.vega import Vega
+
+HEIGHT = 320
+PADDING = 20
+"""Pixels on either side of the points."""
+
+
+def place_points(points: list[dict[str, Any]], lowest: float, highest: float) -> list[tuple[float, float]]:
+    """Where Vega draws the points in a panel of WIDTH x HEIGHT pixels whose vertical axis has these ends."""
+    logs = [math.log(point["gmacs"]) for point in points]
+    scale = (vega.WIDTH - 2 * PADDING) / ((max(logs) - min(logs)) or 1.0)
+    return [
+        (
+            PADDING + (log - min(logs)) * scale,
+            HEIGHT * (highest - point["ratio"]) / (highest - lowest),
+        )
+        for log, point in zip(logs, points, strict=True)
+    ]
 
 
 def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
@@ -19,7 +38,7 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     x: Vega = {
         "field": "gmacs",
         "type": "quantitative",
-        "scale": {"type": "log", "nice": False, "padding": 20},
+        "scale": {"type": "log", "nice": False, "padding": PADDING},
         "axis": {
             **vega.x_title("GMACs an image (log)"),
             "format": "~g",
@@ -55,22 +74,12 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
                 "fill": vega.fill(vega.side_scale()),
             },
         },
-        *(label_networks(points[place::2], x, y, is_above=place == 0) for place in range(2)),
+        *label_points(points, place_points(points, 0.9 * lowest, 1.05 * highest), {"x": x, "y": y}),
     ]
-    panel = {"data": vega.values(points), "width": vega.WIDTH, "height": 320, "layer": layers}
+    panel = {"data": vega.values(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     return vega.frame(
         report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS, key=left_out
     )
-
-
-def label_networks(points: list[dict[str, Any]], x: Vega, y: Vega, *, is_above: bool) -> Vega:
-    """Names at the ends of intervals: every second network has its name above, the others below."""
-    end = "high" if is_above else "low"
-    return {
-        "data": vega.values([{**point, "end": point[end] or point["ratio"]} for point in points]),
-        "mark": {"type": "text", "dy": -9 if is_above else 10, "fontSize": 11, "color": "#3A3F45"},
-        "encoding": {"x": x, "y": {**y, "field": "end"}, "text": {"field": "name"}},
-    }
 
 
 def list_networks(report: Report, finding: NetworkSizeFinding) -> list[dict[str, Any]]:
@@ -130,7 +139,14 @@ def shade_sides(finding: NetworkSizeFinding, lowest: float, highest: float, y: V
         *(
             {
                 "data": {"values": [value]},
-                "mark": {"type": "text", "align": "left", "x": 8, "dy": value["shift"], "fontSize": 11},
+                "mark": {
+                    "type": "text",
+                    "align": "right",
+                    "x": "width",
+                    "dx": -6,
+                    "dy": value["shift"],
+                    "fontSize": 11,
+                },
                 "encoding": {"y": y, "text": {"field": "text"}, "color": shade},
             }
             for value in texts["values"]

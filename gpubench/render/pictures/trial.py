@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gpubench.core.report import Report
 from gpubench.core.trace import Trace
 from gpubench.render import words
 from gpubench.render.pictures import vega
 from gpubench.render.pictures.vega import Vega
 
+NAME_PIXELS = 56
+"""From the beginning of one phase's name to that of the next: nearer ones would run into each other."""
 HEADINGS = {
     "gpu_util_pct": "GPU use, %",
     "cpu_util_pct": "CPU use, %",
@@ -52,7 +56,7 @@ def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last
             if phase.is_measured
         ]
     )
-    names = vega.values([{"seconds": phase.begin, "name": phase.name} for phase in trace.phases])
+    names = vega.values(name_phases(trace, end))
     detail = {"field": "piece"}
     layers: list[Vega] = [
         {
@@ -88,3 +92,12 @@ def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last
         for point in points
     ]
     return {"data": vega.values(data), "width": vega.WIDTH + 80, "height": 70, "layer": layers}
+
+
+def name_phases(trace: Trace, end: float) -> list[dict[str, Any]]:
+    """The names of phases where they begin; of those that are too near to the last named one none."""
+    names: list[dict[str, Any]] = []
+    for phase in trace.phases:
+        if not names or (phase.begin - names[-1]["seconds"]) / end * (vega.WIDTH + 80) >= NAME_PIXELS:
+            names.append({"seconds": phase.begin, "name": phase.name})
+    return names

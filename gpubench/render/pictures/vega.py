@@ -26,7 +26,7 @@ WIDTH = 520
 """Of a panel behind numbers, in CSS pixels: with labels at both sides a picture is 7 inches (672 pixels) wide."""
 NARROW = 370
 """Of a panel behind names."""
-TITLE_LETTERS = 64
+TITLE_LETTERS = 70
 SUBTITLE_LETTERS = 98
 FOOTNOTE_LETTERS = 118
 """In a line of the width of a picture."""
@@ -67,7 +67,7 @@ CONFIG: Vega = {
     "axisY": {"domain": False, "ticks": False, "titleAlign": "left", "titleAnchor": "start"},
     "title": {
         "anchor": "start",
-        "fontSize": 15,
+        "fontSize": 14,
         "frame": "group",
         "offset": 14,
         "subtitleColor": "#4a4f57",
@@ -97,7 +97,7 @@ def frame(
     return {
         "$schema": SCHEMA,
         "title": {
-            "text": textwrap.wrap(answer, TITLE_LETTERS),
+            "text": textwrap.wrap(answer, TITLE_LETTERS, break_on_hyphens=False),
             "subtitle": textwrap.wrap(" ".join(sentences), SUBTITLE_LETTERS),
             "dx": -margin,
         },
@@ -196,8 +196,8 @@ def name_axis(names: Sequence[str]) -> Vega:
 
 
 def wrap_names(letters: int) -> str:
-    """The expression by which Vega breaks a label into lines of so many letters, between its words."""
-    return rf"split(trim(replace(datum.label, /(.{{1,{letters}}})(\s|$)/g, '$1\n')), '\n')"
+    """The expression by which Vega breaks a label into lines of so many letters, between words or behind a hyphen."""
+    return rf"split(trim(replace(datum.label, /(.{{1,{letters}}}$|.{{1,{letters}}}[ -])/g, '$1\n')), '\n')"
 
 
 def x_title(text: str) -> Vega:

@@ -1,1 +1,0 @@
-"""Excel workbooks: the answers with their charts, and a sheet for each kind of lines."""
