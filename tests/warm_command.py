@@ -322,6 +322,14 @@ class ForkingPopen(subprocess.Popen):  # type: ignore[type-arg]
         self._close_pipe_fds(*(how[end] for end in PIPE_ENDS))
 
 
+def open_files() -> set[int]:
+    return {int(path.name) for path in Path("/proc/self/fd").iterdir()}
+
+
+opened_by_imports: set[int] = set()
+"""The files that torch holds open once it is imported."""
+
+
 def _run_module(
     words: Sequence[str], env: Mapping[str, str], streams: Sequence[int], files: Sequence[int]
 ) -> NoReturn:
@@ -331,10 +339,9 @@ def _run_module(
     os.setsid()
     _kept = sys.stdin, sys.stdout, sys.stderr  # what the command has not written yet is not for these files
     _put_on(env, streams)
-    for file in [int(path.name) for path in Path("/proc/self/fd").iterdir()]:
-        if file > 2 and file not in files:
-            with contextlib.suppress(OSError):  # that of the listing itself is closed
-                os.close(file)
+    for file in open_files() - {0, 1, 2, *files, *opened_by_imports}:
+        with contextlib.suppress(OSError):  # that of the listing itself is closed
+            os.close(file)
     sys.path[0:1] = [path for path in env["PYTHONPATH"].split(os.pathsep) if path not in sys.path]
     sys.argv = list(words)
     code = 1
@@ -354,7 +361,9 @@ if __name__ == "__main__":
         importlib.import_module(name)
     if sys.argv[2] == "torch":
         importlib.import_module("gpubench.node.launch.leader")
+        before = open_files()
         importlib.import_module("gpubench.train.warm").import_everything()
+        opened_by_imports |= open_files() - before
         subprocess.Popen = ForkingPopen
     elif sys.argv[2] == "mlflow":
         importlib.import_module("mlflow.store.tracking.sqlalchemy_store")
