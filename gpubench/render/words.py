@@ -809,7 +809,10 @@ def _answer_target(report: Report, finding: TargetFinding) -> tuple[str, str, li
         sentences.append(f"{_shorts(report, finding.unreached)} did not reach it.")
     if finding.interrupted:
         sentences.append(f"{_shorts(report, finding.interrupted)}: interrupted.")
-    return f"{head[finding.word]} reaches {target} first: {parts}", join_words(others), sentences
+    if not later and not finding.unreached:  # as after the first trial of a sweep: nothing to be first of
+        return f"{name[:1].upper() + name[1:]} reaches {target}: {parts}", "", sentences
+    clause = join_words(others) if others else ""
+    return f"{head[finding.word]} reaches {target} first: {parts}", clause, sentences
 
 
 def _write_energy(report: Report, finding: TargetFinding) -> list[str]:

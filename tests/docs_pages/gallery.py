@@ -19,9 +19,12 @@ from gpubench.render.pictures.pictures import Picture, list_pictures
 PICTURES: Mapping[str, tuple[str, ...]] = {
     "h200-copies-2026": ("mobilenet_v2-copies-together",),
     "h200-copies-rounds-2026": ("mobilenet_v2-copies-together",),
+    "h200-copies-steady-2026": ("mobilenet_v2-copies-together",),
     "h200-cpus-2026": ("batch-size-together", "batch-size-ways-variant"),
     "h200-pairs-2026": ("batch-size-together",),
     "h200-pairs-rounds-2026": ("batch-size-together",),
+    "h200-pairs-steady-2026": ("batch-size-together",),
+    "h200-target-2026": ("mobilenet_v2-until-top1-target",),
     "h200-until-top1-2026": ("mobilenet_v2-until-top1-target",),
     "h200x2-2026": ("mobilenet_v2-2gpu-growth", "mobilenet_v2-2gpu-ways-strategy"),
     "h200x2-network-size-2026": ("network-size-networks",),

@@ -308,6 +308,16 @@ def test_who_reaches_the_target_first_and_with_what_energy():
     )
 
 
+def test_the_only_row_that_was_trained_is_the_first_of_none():
+    report = reports.target()
+    alone = replace(report.findings[0], word="unknown", order=(1,), as_fast=(), interrupted=())
+    assert words.write_finding(report, alone) == ["Batch 64 reaches 60 % top-1: 46.8 s, 9 epochs."]
+    others_failed = replace(alone, unreached=(0, 2))
+    assert words.write_finding(report, others_failed) == [
+        "Not sure: batch 64 reaches 60 % top-1 first: 46.8 s, 9 epochs. 32 and 128 did not reach it."
+    ]
+
+
 def test_whether_top1_stays_the_same():
     report = reports.published()
     finding = report.findings[1]

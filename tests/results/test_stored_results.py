@@ -212,7 +212,9 @@ def _group(record: Record) -> list[str]:
         wrong.append(f"{said} at a gain of {gain}")
     counted = {epoch["epoch"] for epoch in record.epochs if not epoch["warmup"]}
     for window in record.windows:
-        inside = told["released"] <= window.t0 < window.t1 <= told["stopped"]
+        # The window of a rate is cut to the first end of all jobs, which end with a block once told to stop.
+        end = window.t0 if r.get("epoch_time_source") == "steady" else window.t1
+        inside = told["released"] <= window.t0 < window.t1 and end <= told["stopped"]
         if inside != (window.epoch in counted):
             wrong.append(
                 f"{window} and the span in which all trained, {told['released']} to {told['stopped']}"
