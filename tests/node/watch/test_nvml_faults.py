@@ -320,6 +320,7 @@ def test_a_call_that_fails_behind_what_remembers(call: str, when: str) -> None:
     assert faults(got, set(CALLS) - {call}) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(CALLS, 2)))
 def test_two_calls_that_fail(one: str, other: str) -> None:
     for when in ("at once", "from the seventh call on", "every third call"):
