@@ -49,6 +49,9 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# Threads of a rank that wait for each other spin, and take from the tests beside them what they wait for: half of all
+# CPU time of a trial on a busy host.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

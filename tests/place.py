@@ -40,15 +40,23 @@ class Place:
     def start(self, *arguments: str) -> Started:
         return self.warm.start(arguments, cwd=self.home, env=self.environment)
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return self.warm.run(arguments, cwd=self.home, env=self.environment, timeout=LIMIT_S)
+    def run(self, *arguments: str, trains: bool = True) -> subprocess.CompletedProcess[str]:
+        return self.warm.run(arguments, cwd=self.home, env=self.environment, timeout=LIMIT_S, trains=trains)
+
+    def start_cold(self, *arguments: str) -> subprocess.Popen[str]:
+        """As users do: with an interpreter that has imported nothing yet."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "gpubench", *arguments], cwd=self.home, env=self.environment,
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
 
     def run_cold(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """As users do: with an interpreter that has imported nothing yet."""
-        return subprocess.run(
-            [sys.executable, "-m", "gpubench", *arguments], cwd=self.home, env=self.environment,
-            text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=LIMIT_S, check=False,
-        )  # fmt: skip
+        running = self.start_cold(*arguments)
+        try:
+            out, err = running.communicate(timeout=LIMIT_S)
+        finally:
+            running.kill()
+        return subprocess.CompletedProcess(running.args, running.returncode, out, err)
 
     def files(self) -> set[str]:
         return {str(path.relative_to(self.home)) for path in self.home.rglob("*")}

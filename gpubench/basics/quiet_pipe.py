@@ -72,11 +72,15 @@ def outliving_output() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except OSError:
-        silence()
+        silence(sys.stdout, sys.stderr)
+    try:
+        sys.stderr.flush()  # it may hold back what could not be written before
+    except OSError:
+        silence(sys.stderr)
 
 
-def silence() -> None:
-    """Sends standard output and errors nowhere, so that the interpreter's own flush at its end has no complaint."""
-    for stream in (sys.stdout, sys.stderr):
+def silence(*streams: TextIO) -> None:
+    """Sends these streams nowhere, so that the interpreter's own flush at its end has no complaint."""
+    for stream in streams:
         with contextlib.suppress(OSError, ValueError):  # a stream that is closed has no number
             send_nowhere(stream)

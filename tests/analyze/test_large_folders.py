@@ -91,9 +91,9 @@ def calls(work: Callable[[Path], Any], folder: Path) -> int:
     ("kind", "work"),
     [
         ("rows", table),
-        ("seeds", table),
         ("groups", table),
-        ("sizes", table),
+        pytest.param("seeds", table, marks=pytest.mark.slow),
+        pytest.param("sizes", table, marks=pytest.mark.slow),
         ("rows", csv_of("trials")),
         ("rows", csv_of("epochs")),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -12,7 +13,10 @@ import pytest
 from place import HELD, LIMIT_S, SMALL, Place, until
 from warm_command import Started
 
+SWEEP = ("sweep", *SMALL, "--model", "nets.py:net", "--batch-size", "8")
 AGAIN = "to continue, run the same command again\n"
+
+AnySweep = Started | subprocess.Popen[str]
 
 
 @pytest.fixture
@@ -41,7 +45,7 @@ def test_a_sweep_whose_trial_hears_it_first_is_stopped_all_the_same(
 
 
 def test_a_server_that_is_only_starting_ends_no_sweep(place: Place, hold: Path) -> None:
-    started = _start(place)
+    started = place.start_cold(*SWEEP)
     until(lambda: bool(_servers(started)), "the fork server to start")
     _signal(_servers(started), signal.SIGTERM)
     _in_training(started)
@@ -71,10 +75,10 @@ def test_before_anything_is_measured_it_can_be_gone_on_with_too(place: Place, nu
 
 
 def _start(place: Place, *more: str) -> Started:
-    return place.start("sweep", *SMALL, "--model", "nets.py:net", "--batch-size", "8", *more)
+    return place.start(*SWEEP, *more)
 
 
-def _in_training(started: Started) -> None:
+def _in_training(started: AnySweep) -> None:
     """Returns once its trial has a leader and a rank."""
     assert started.stderr is not None
     assert any("started" in line for line in started.stderr), "it ended before"
@@ -83,7 +87,7 @@ def _in_training(started: Started) -> None:
     time.sleep(0.3)  # the leader has made the signals its own by now
 
 
-def _servers(started: Started) -> list[psutil.Process]:
+def _servers(started: AnySweep) -> list[psutil.Process]:
     with contextlib.suppress(psutil.NoSuchProcess):
         children = psutil.Process(started.pid).children()
         return [one for one in children if "gpubench.node.launch.server" in one.cmdline()]

@@ -232,7 +232,7 @@ def test_wrong_input_is_one_line_and_nothing_written(
     (place.home / "value.toml").write_text('name = "x"\n[fixed]\nlr = inf\n')
     (place.home / "group.toml").write_text('name = "x"\n[[group]]\nname = "a"\njobs = [{}]\n')
     before = place.files()
-    ended = place.run(*arguments)
+    ended = place.run(*arguments, trains=False)
     assert (ended.returncode, ended.stdout) == (code, "")
     assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
     assert words in ended.stderr
@@ -276,7 +276,7 @@ def test_a_bad_path_is_one_line_and_nothing_waits_or_is_written(
     os.mkfifo(place.home / "pipe" / "a" / "x.jpg")
     (place.home / "circle" / "a" / "up").symlink_to("..")
     (place.home / "loop").symlink_to("loop")
-    ended = place.run(*arguments)
+    ended = place.run(*arguments, trains=False)
     assert (ended.returncode, ended.stdout) == (code, "")
     assert re.fullmatch(r"gpubench: [^\n]+\n", ended.stderr), ended.stderr
     assert words in ended.stderr

@@ -6,13 +6,15 @@ import csv
 import json
 import shutil
 import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from warm_command import WarmCommand
 
 from gpubench.export.trackers import TRACKERS, Tracker
 
+Export = Callable[..., subprocess.CompletedProcess[str]]
 PAIRS = Path(__file__).parents[2] / "results" / "h200-pairs-2026"
 ALONE = "t62ed0fad9045"
 """mobilenet_v2 alone at 16."""
@@ -35,14 +37,15 @@ def stored(tmp_path: Path) -> Path:
     return folder
 
 
-def export(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "gpubench", "export", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": "/usr/bin", "PYTHONPATH": ":".join(sys.path), **environment},
-    )
+@pytest.fixture
+def export(warm_command: WarmCommand, tmp_path: Path) -> Export:
+    """Runs `gpubench export`."""
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        words = ["export", *map(str, arguments)]
+        return warm_command.run(words, cwd=tmp_path, env={"PATH": "/usr/bin"}, timeout=60)
+
+    return run
 
 
 def sampled(folder: Path, metric: str) -> list[float]:
@@ -51,7 +54,9 @@ def sampled(folder: Path, metric: str) -> list[float]:
         return [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == metric]
 
 
-def test_mlflow_reads_parameters_figures_series_tags_and_the_log(stored: Path, tmp_path: Path):
+def test_mlflow_reads_parameters_figures_series_tags_and_the_log(
+    export: Export, stored: Path, tmp_path: Path
+):
     from mlflow.tracking import MlflowClient
 
     (stored / "logs" / ALONE[1:3] / f"{ALONE}-1.log").parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +97,7 @@ def test_mlflow_reads_parameters_figures_series_tags_and_the_log(stored: Path, t
     assert once_more.stdout.split(";")[0] == "1 run written, 2 runs there already"
 
 
-def test_the_same_trial_of_another_machine_is_another_run(stored: Path, tmp_path: Path):
+def test_the_same_trial_of_another_machine_is_another_run(export: Export, stored: Path, tmp_path: Path):
     other = tmp_path / "other"
     shutil.copytree(stored, other)
     for path in other.glob("records/*/*.json"):
@@ -106,7 +111,7 @@ def test_the_same_trial_of_another_machine_is_another_run(stored: Path, tmp_path
 
 @pytest.mark.parametrize("tracker", TRACKERS)
 def test_a_damaged_samples_file_is_named_and_the_rest_of_it_handed_over(
-    tracker: str, stored: Path, tmp_path: Path
+    export: Export, tracker: str, stored: Path, tmp_path: Path
 ):
     (path,) = stored.glob(f"samples/*/{ALONE}-1.csv")
     lines = path.read_text().splitlines(keepends=True)
@@ -120,14 +125,14 @@ def test_a_damaged_samples_file_is_named_and_the_rest_of_it_handed_over(
 
 
 @pytest.mark.parametrize("name", TRACKERS)
-def test_a_place_that_is_a_file_is_told_in_one_line(name: str, stored: Path, tmp_path: Path):
+def test_a_place_that_is_a_file_is_told_in_one_line(export: Export, name: str, stored: Path, tmp_path: Path):
     (tmp_path / "file").write_text("")
     done = export(stored, "--to", name, "--out", tmp_path / "file")
     assert done.returncode == 4
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_names_are_checked_and_forms_refused(stored: Path):
+def test_names_are_checked_and_forms_refused(export: Export, stored: Path):
     assert "did you mean mlflow?" in export(stored, "--to", "mlfow").stderr
     assert "No such tracker: tensorboard; write --to mlflow" in export(stored, "--to", "tensorboard").stderr
     both = export(stored, "--to", "mlflow", "--format", "csv")

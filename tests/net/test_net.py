@@ -23,14 +23,17 @@ MOST_NAMED = 3
 """Places that a failure names."""
 
 
-@pytest.fixture(scope="module")
-def differences(tmp_path_factory: pytest.TempPathFactory) -> list[Difference]:
-    """All in which the present code's figures differ from the stored ones: worked out once for all tests."""
+@pytest.fixture(scope="module", params=["one of each", pytest.param("all", marks=pytest.mark.slow)])
+def differences(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Difference]:
+    """All in which the present code's figures differ from the stored ones: worked out once for all tests.
+
+    Of all folders, or of the committed ones and the first of each family.
+    """
     home = tmp_path_factory.mktemp("net")
     differences: list[Difference] = []
     for part, names in held.list_parts().items():
         before = held.load(part)
-        for name in names:
+        for name in names if request.param == "all" else names[:1]:
             path = held.put(name, home)
             folder = read(path)
             shutil.rmtree(path)
@@ -80,6 +83,8 @@ def test_figures_are_what_they_were(where: str, differences: list[Difference]) -
     assert not wrong, wrong
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("differences", ["all"], indirect=True)
 def test_what_may_differ_differs_as_often_as_it_is_listed(differences: list[Difference]) -> None:
     wrong = [message for entry in held.load_allowed() if (message := miscounted(differences, entry))]
     assert not wrong, "\n".join(wrong)

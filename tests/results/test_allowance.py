@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from benches import Heard, run_with, sweep_of
 from fakes import record
 from folders import analyze, analyze_own, rows_of_table
 from scripted import Scripted
+from warm_command import WarmCommand
 
 from gpubench.analyze.audit import read_audited
 from gpubench.analyze.folder import read_folder
@@ -314,21 +313,16 @@ def test_what_the_machine_has_no_room_for_is_not_asked_what_it_would_get(tmp_pat
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
-def test_through_real_processes(tmp_path: Path) -> None:
+def test_through_real_processes(tmp_path: Path, warm_command: WarmCommand) -> None:
     every = sorted(os.sched_getaffinity(0))
 
     def gpubench(cpus: list[int], *more: str) -> str:
         options = ["--device", "cpu", "--variant", "synthetic", "--model", "lenet", "--batch-size", "16"]
         options += ["--set", "input_size=28", "--set", "train_images=64", "--epochs", "2"]
         options += ["--rounds", "1", *more]
-        ran = subprocess.run(
-            [sys.executable, "-m", "gpubench", "sweep", *options],
-            env=os.environ | {"GPUBENCH_OUT": str(tmp_path)},
-            preexec_fn=lambda: os.sched_setaffinity(0, cpus),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        env = os.environ | {"GPUBENCH_OUT": str(tmp_path)}
+        ran = warm_command.run(["sweep", *options], cwd=tmp_path, env=env, timeout=60, cpu_ids=cpus)
+        assert ran.returncode == 0, ran.stderr
         return ran.stdout + ran.stderr
 
     gpubench(every[:1])

@@ -280,7 +280,9 @@ def answers(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("name", ["h200x4-2026", "h200-copies-2026", "titan-xp-2021"])
+@pytest.mark.parametrize(
+    "name", ["h200x4-2026", "h200-copies-2026", pytest.param("titan-xp-2021", marks=pytest.mark.slow)]
+)
 def test_copies_and_touches_of_a_committed_folder_change_no_answer(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -93,7 +93,9 @@ def test_a_new_field_changes_no_id(extended: Path) -> None:
     assert mine == theirs
 
 
-@pytest.mark.parametrize("name", ["titan-xp-2021", "h200x4-groups-2026"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("titan-xp-2021", marks=pytest.mark.slow), "h200x4-groups-2026"]
+)
 def test_a_new_field_changes_no_stored_table(name: str, extended: Path, tmp_path: Path) -> None:
     folder = committed.HOME / name
     if not folder.exists():

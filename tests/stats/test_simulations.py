@@ -55,7 +55,9 @@ def test_power(noise: float, rounds: int, at_least: dict[float, int]) -> None:
 
 
 @pytest.mark.parametrize("rate", [rate_steps, rate_others])
-@pytest.mark.parametrize("noise", NOISES)
+@pytest.mark.parametrize(
+    "noise", [pytest.param(name, marks=[pytest.mark.slow] * (name != "normal")) for name in NOISES]
+)
 def test_honesty(noise: str, rate: Callable[..., Rates]) -> None:
     """Equal and unequal noises, truths without an effect in all, some or the last rows."""
     cells = [

@@ -180,6 +180,7 @@ def test_a_search_that_was_stopped_goes_on_and_one_that_has_ended_tries_nothing(
     assert tried(last) == []
 
 
+@pytest.mark.slow
 def test_several_gpus_share_the_batch_and_each_configuration_has_its_own_edge(tmp_path: Path) -> None:
     card = Card(3_000)
     work = sweep(tmp_path, card, there=2, gpus="1,2")

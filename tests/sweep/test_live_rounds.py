@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import pty
 import re
 import signal
 import struct
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from screen import Screen
+from warm_command import WarmCommand
 
 SWEEP = (
     "sweep", "--device", "cpu", "--variant", "synthetic", "--model", "lenet", "--set", "input_size=28",
@@ -25,17 +25,23 @@ SWEEP = (
 
 
 class Terminal:
-    """A sweep on a terminal of 80 × 24; `pictures` are all different screens that it showed."""
+    """A sweep on a terminal of 80 × 24; `pictures` are all different screens that it showed.
 
-    def __init__(self, folder: Path, *more: str) -> None:
-        self.pid, self._file = pty.fork()
-        if self.pid == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-            env = {
-                name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "CI")
-            }
-            words = [sys.executable, "-m", "gpubench", *SWEEP, *more, "--out", str(folder)]
-            os.execve(words[0], words, env | {"TERM": "xterm", "PYTHONUTF8": "1"})
+    Without a warm process that starts it, it imports torch itself.
+    """
+
+    def __init__(self, folder: Path, *more: str, warm: WarmCommand | None = None) -> None:
+        self._file, terminal = os.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        env = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "CI")}
+        words = [*SWEEP, *more, "--out", str(folder)]
+        streams = {"stdin": terminal, "stdout": terminal, "stderr": terminal, "start_new_session": True}
+        if warm is None:
+            cold = [sys.executable, "-m", "gpubench", *words]
+            self.sweep = subprocess.Popen(cold, env=env | {"TERM": "xterm", "PYTHONUTF8": "1"}, **streams)
+        else:
+            self.sweep = warm.start(words, cwd=folder.parent, env=env | {"TERM": "xterm"}, **streams)
+        os.close(terminal)
         self.screen = Screen(80, 24)
         self.pictures: list[str] = []
         self._rest = b""
@@ -59,7 +65,7 @@ class Terminal:
         self.until("$")
         self.screen.feed(self._rest.decode())
         os.close(self._file)
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.sweep.wait()
 
 
 def test_a_terminal_says_that_torch_is_started_before_the_first_trial(tmp_path: Path) -> None:
@@ -75,8 +81,10 @@ def test_a_terminal_says_that_torch_is_started_before_the_first_trial(tmp_path: 
     assert not any("starting" in one for one in quiet.pictures)
 
 
-def test_the_table_stands_from_the_start_and_is_gone_in_the_end(tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path / "out", "--rounds", "3")
+def test_the_table_stands_from_the_start_and_is_gone_in_the_end(
+    tmp_path: Path, warm_command: WarmCommand
+) -> None:
+    terminal = Terminal(tmp_path / "out", "--rounds", "3", warm=warm_command)
     assert terminal.end() == 0
     first = [one for one in terminal.pictures if "round 1 of 3  " in one]
     assert any(
@@ -101,10 +109,12 @@ def test_the_table_stands_from_the_start_and_is_gone_in_the_end(tmp_path: Path) 
     assert terminal.screen.cursor
 
 
-def test_ctrl_c_takes_the_live_table_away_and_prints_the_whole_one(tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path / "out", "--rounds", "50")
+def test_ctrl_c_takes_the_live_table_away_and_prints_the_whole_one(
+    tmp_path: Path, warm_command: WarmCommand
+) -> None:
+    terminal = Terminal(tmp_path / "out", "--rounds", "50", warm=warm_command)
     terminal.until("round 2 of 50  ")
-    os.kill(terminal.pid, signal.SIGINT)
+    terminal.sweep.send_signal(signal.SIGINT)
     assert terminal.end() == 75
     left = "\n".join(terminal.screen.lines)
     assert "of 2 done" not in left
@@ -113,16 +123,18 @@ def test_ctrl_c_takes_the_live_table_away_and_prints_the_whole_one(tmp_path: Pat
 
 
 @pytest.mark.parametrize("form", ["--json", "-q"])
-def test_neither_json_nor_quiet_shows_a_table_or_tells_of_rounds(tmp_path: Path, form: str) -> None:
-    terminal = Terminal(tmp_path / "out", "--rounds", "2", form)
+def test_neither_json_nor_quiet_shows_a_table_or_tells_of_rounds(
+    tmp_path: Path, warm_command: WarmCommand, form: str
+) -> None:
+    terminal = Terminal(tmp_path / "out", "--rounds", "2", form, warm=warm_command)
     assert terminal.end() == 0
     assert not any("epoch s" in one for one in terminal.pictures)
     assert "one process" not in "\n".join(terminal.screen.lines)
 
 
-def test_without_a_terminal_a_line_a_trial_and_one_a_round(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "gpubench", *SWEEP, "--rounds", "2", "--out", str(tmp_path / "out")]
-    said = subprocess.run(words, capture_output=True, text=True, check=True).stderr
+def test_without_a_terminal_a_line_a_trial_and_one_a_round(tmp_path: Path, warm_command: WarmCommand) -> None:
+    words = (*SWEEP, "--rounds", "2", "--out", str(tmp_path / "out"))
+    said = warm_command.run(words, cwd=tmp_path, env=os.environ, timeout=60).stderr
     kinds = re.findall(r"^(\[\d/2\].*(?:started|ok)|round \d of 2:?)", said, re.MULTILINE)
     assert [re.sub(r".*(started|ok)$", r"\1", kind) for kind in kinds] == [
         "started", "ok", "started", "ok", "round 1 of 2:", "round 2 of 2", "started", "ok", "started", "ok",

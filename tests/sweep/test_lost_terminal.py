@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pty
 import signal
 import subprocess
-import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from warm_command import Started, WarmCommand
 
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
@@ -22,8 +22,19 @@ SWEEP = (
 )  # fmt: skip
 
 
-def command(folder: Path, *more: str) -> list[str]:
-    return [sys.executable, "-m", "gpubench", *SWEEP, "--out", str(folder), *more]
+def sweep(folder: Path, *more: str) -> tuple[str, ...]:
+    return (*SWEEP, "--out", str(folder), *more)
+
+
+def on_a_terminal(warm: WarmCommand, words: Sequence[str], home: Path) -> tuple[Started, int]:
+    """The command with a terminal of its own, and the other end of that."""
+    ours, terminal = os.openpty()
+    started = warm.start(
+        words, cwd=home, env={**os.environ, "TERM": "xterm"}, stdin=terminal, stdout=terminal, stderr=terminal,
+        start_new_session=True,
+    )  # fmt: skip
+    os.close(terminal)
+    return started, ours
 
 
 def records(folder: Path) -> list[Record]:
@@ -32,55 +43,54 @@ def records(folder: Path) -> list[Record]:
 
 @pytest.mark.parametrize("lost", ["stderr", "stdout"])
 @pytest.mark.parametrize("form", [(), ("--json",), ("-q",)])
-def test_a_closed_pipe_ends_no_sweep(tmp_path: Path, lost: str, form: tuple[str, ...]) -> None:
+def test_a_closed_pipe_ends_no_sweep(
+    tmp_path: Path, warm_command: WarmCommand, lost: str, form: tuple[str, ...]
+) -> None:
     if lost == "stderr" and form:
         pytest.skip("what stdout carries plays no part there")
     read_end, write_end = os.pipe()
     os.close(read_end)
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, lost: write_end}
-    done = subprocess.run(command(tmp_path / "out", "--batch-size", "32,64", *form), **streams, check=False)
+    words = sweep(tmp_path / "out", "--batch-size", "32,64", *form)
+    started = warm_command.start(words, cwd=tmp_path, env=os.environ, **streams)
     os.close(write_end)
-    assert done.returncode == 0
+    assert started.wait(60) == 0
     assert [record.status for record in records(tmp_path / "out")] == ["ok", "ok"]
     assert (tmp_path / "out" / "table.csv").exists()
 
 
-def test_a_terminal_that_hangs_up_stops_the_sweep_resumably(tmp_path: Path) -> None:
-    pid, terminal = pty.fork()
-    if pid == 0:
-        words = command(tmp_path / "out", "--batch-size", "32,64", "--epochs", "5000")
-        words.remove("2")
-        words.remove("--epochs")
-        os.execv(words[0], words)
+def test_a_terminal_that_hangs_up_stops_the_sweep_resumably(
+    tmp_path: Path, warm_command: WarmCommand
+) -> None:
+    words = list(sweep(tmp_path / "out", "--batch-size", "32,64"))
+    words[words.index("2")] = "5000"  # epochs
+    started, terminal = on_a_terminal(warm_command, words, tmp_path)
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob("out/logs/*/*.log")) and time.monotonic() < deadline:
         os.read(terminal, 10_000)
     os.close(terminal)  # the kernel sends SIGHUP, and every later write to the terminal fails
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 75
+    assert started.wait(60) == 75
     assert [record.status for record in records(tmp_path / "out")] == ["interrupted"]
     assert not (tmp_path / "out" / ".lock").exists()
 
 
-def test_two_quick_signals_end_it_at_once_and_the_terminal_says_what_is_kept(tmp_path: Path) -> None:
-    pid, terminal = pty.fork()
-    if pid == 0:
-        words = command(tmp_path / "out", "--batch-size", "32")
-        words[words.index("2")] = "2,5000"  # epochs: one trial that ends, one that does not
-        os.environ["TERM"] = "xterm"
-        os.execv(words[0], words)
+def test_two_quick_signals_end_it_at_once_and_the_terminal_says_what_is_kept(
+    tmp_path: Path, warm_command: WarmCommand
+) -> None:
+    words = list(sweep(tmp_path / "out", "--batch-size", "32"))
+    words[words.index("2")] = "2,5000"  # epochs: one trial that ends, one that does not
+    started, terminal = on_a_terminal(warm_command, words, tmp_path)
     shown = b""
     while len(list(tmp_path.glob("out/logs/*/*.log"))) < 2:
         shown += os.read(terminal, 10_000)
     # Both are there before the process goes on, and Python's handlers run in the order of the signals' numbers.
     for number in (signal.SIGSTOP, signal.SIGHUP, signal.SIGINT, signal.SIGCONT):
-        os.kill(pid, number)
+        started.send_signal(number)
     with contextlib.suppress(OSError):  # the last one has closed the terminal
         while some := os.read(terminal, 10_000):
             shown += some
     os.close(terminal)
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 130
+    assert started.wait(60) == 130
     lines = shown.decode().rstrip().splitlines()
     assert lines[-1].endswith(
         "ended at once; all that was stored is kept (1 trial of this sweep), what was under way is lost; "

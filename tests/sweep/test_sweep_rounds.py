@@ -188,7 +188,9 @@ def test_more_rounds_later_add_to_those_there_are_and_fewer_take_none_away(desk:
     assert desk.line(16).repeats == 4
 
 
-@pytest.mark.parametrize("ran", range(1, 6))
+@pytest.mark.parametrize(
+    "ran", [3, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 2, 4, 5))]
+)
 def test_wherever_it_is_stopped_the_same_command_goes_on(desk: Desk, ran: int) -> None:
     launcher = Scripted()
     stopped = desk.sweep(launcher, rounds=3, stop=lambda: len(launcher.launched) >= ran and not launcher.left)

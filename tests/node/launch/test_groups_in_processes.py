@@ -124,7 +124,9 @@ def test_fillers_are_not_counted(train_together, train):
 @pytest.mark.parametrize(
     ("ddp", "single"), [(FAST, SLOW), (SLOW, FAST), (FAST, FAST)], ids=["fast", "slow", "alike"]
 )
-@pytest.mark.parametrize("first", [True, False], ids=["ddp-single", "single-ddp"])
+@pytest.mark.parametrize(
+    "first", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["ddp-single", "single-ddp"]
+)
 def test_ranks_end_their_filler_after_the_same_step(train_together, ddp, single, first):
     jobs = [ddp | DDP, single]
     together = all_ok(train_together(*(jobs if first else jobs[::-1])))
@@ -413,6 +415,7 @@ def kill_soon(process):
     threading.Timer(0.3, process.kill).start()
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_between_two_launches(train_together, own_server):
     """The second job gets a server of its own; the first is gone, and the group with it."""
     before = own_server.pid
@@ -424,6 +427,7 @@ def test_a_server_that_dies_between_two_launches(train_together, own_server):
     all_ok(train_together(FAST, FAST, launcher=own_server))
 
 
+@pytest.mark.slow
 def test_a_server_that_dies_while_it_launches_the_second(train_together, own_server):
     meddling = Meddling(own_server, kill_soon)
     together = train_together(ENDLESS, ENDLESS, ENDLESS, launcher=meddling)

@@ -302,10 +302,13 @@ def test_the_healthy_machine_is_read_right() -> None:
     assert got.result["gpu_mem_source"] == "nvml-process"
 
 
+@pytest.mark.parametrize(
+    "errors", [ERRORS[:1], pytest.param(ERRORS[1:], marks=pytest.mark.slow)], ids=["one error", "all others"]
+)
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("call", CALLS)
-def test_a_call_that_fails(call: str, when: str) -> None:
-    for error in ERRORS:
+def test_a_call_that_fails(call: str, when: str, errors: Sequence[str]) -> None:
+    for error in errors:
         got = trial([call], error, WHEN[when])
         assert faults(got, set(CALLS) - {call}) == [], error
 
@@ -317,6 +320,7 @@ def test_a_call_that_fails_behind_what_remembers(call: str, when: str) -> None:
     assert faults(got, set(CALLS) - {call}) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("one", "other"), list(itertools.combinations(CALLS, 2)))
 def test_two_calls_that_fail(one: str, other: str) -> None:
     for when in ("at once", "from the seventh call on", "every third call"):
