@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -34,6 +34,7 @@ from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.schema.columns import BY_NAME, COLUMNS, MEASURED, OF_GROUPS
 from gpubench.schema.record import Record, ResultColumns, Span
+from gpubench.schema.window import blocks
 from gpubench.sweep.stored_plan import store_plan
 
 SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]
@@ -212,7 +213,7 @@ def _group(record: Record) -> list[str]:
         wrong.append(f"{said} at a gain of {gain}")
     counted = {epoch["epoch"] for epoch in record.epochs if not epoch["warmup"]}
     for window in record.windows:
-        # The window of a rate is cut to the first end of all jobs, which end with a block once told to stop.
+        # That of a rate may end after the word to stop (`_apart`): till all have heard it they measure on.
         end = window.t0 if r.get("epoch_time_source") == "steady" else window.t1
         inside = told["released"] <= window.t0 < window.t1 and end <= told["stopped"]
         if inside != (window.epoch in counted):
@@ -220,6 +221,35 @@ def _group(record: Record) -> list[str]:
                 f"{window} and the span in which all trained, {told['released']} to {told['stopped']}"
             )
     return wrong
+
+
+def _apart(jobs: Sequence[Record]) -> list[str]:
+    """Jobs of a group measured their rates in one span: each in whole blocks of steps, so that its window begins less
+    than a block after the first one does, and ends less than a block before the last. A single step may take longer
+    than their mean, so two blocks are let through."""
+    windows = []
+    for job in jobs:
+        (epoch,) = (epoch for epoch in job.epochs if not epoch["warmup"])
+        (window,) = (window for window in job.windows if window.epoch == epoch["epoch"])
+        asked, workers = vars(job.trial), job.resolved.get("workers") or 0
+        block, _ = blocks(workers, asked.get("sync_every"), breakdown=bool(asked.get("breakdown")))
+        windows.append((window, 2 * block * epoch["epoch_time_s"] / epoch["steps"]))
+    begin, end = min(window.t0 for window, _ in windows), max(window.t1 for window, _ in windows)
+    return [
+        f"{window} lies {window.t0 - begin:.3f} and {end - window.t1:.3f} s inside the span of its group"
+        for window, most in windows
+        if max(window.t0 - begin, end - window.t1) > most
+    ]
+
+
+def steady_groups() -> list[list[Record]]:
+    """The jobs of each stored group whose rates were measured together."""
+    groups: dict[tuple[Path, str, int], list[Record]] = {}
+    for folder, record in measured():
+        is_steady = record.result.epoch_time_source == "steady"
+        if record.group_id is not None and record.status == "ok" and is_steady:
+            groups.setdefault((folder, record.group_id, record.attempt), []).append(record)
+    return list(groups.values())
 
 
 OLDER = {"none": "merely concurrent", "some": "partly parallel", "full": "parallel"}
@@ -280,6 +310,11 @@ def test_a_stored_record_holds_together(folder: Path, record: Record) -> None:
 @pytest.mark.parametrize("folder", folders())
 def test_the_csv_says_what_the_records_say(folder: Path) -> None:
     agree(folder)
+
+
+def test_jobs_of_a_stored_group_measured_their_rates_at_the_same_time() -> None:
+    groups = steady_groups()
+    assert [_apart(jobs) for jobs in groups] == [[]] * len(groups)
 
 
 ANEW = ("sharing", "full_together", "epoch_time_iqr_s", "doubts", "cpu_speed_pct")
@@ -401,6 +436,16 @@ def test_a_broken_group_is_seen() -> None:
     assert broken(job, younger_than(folder)) == []
     for fault in faults:
         assert broken(job.model_copy(update=fault), younger_than(folder)), fault
+
+
+def test_jobs_that_measured_apart_are_seen() -> None:
+    groups = steady_groups()
+    if not groups:
+        pytest.skip("no stored result to break: they were deleted from this clone")
+    first, *others = groups[0]
+    warm_up, window = first.windows
+    for fault in (replace(window, t1=window.t1 - 0.5), replace(window, t0=window.t0 + 0.5)):
+        assert _apart([first.model_copy(update={"windows": [warm_up, fault]}), *others])
 
 
 # ---------------------------------------------------------------- of a fresh sweep
