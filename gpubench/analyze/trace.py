@@ -39,9 +39,13 @@ def trace_report(folder: Folder, report: Report, tell: Callable[[str], None]) ->
 
     `tell`: is given a line for each file of samples that is damaged.
     """
+    members = folder.members[folder.members["is_ok"]]
+    runs: dict[int, list[int]] = {}
+    for run, row in zip(members["run"], members["row"], strict=True):
+        runs.setdefault(row, []).append(run)
     first = [] if report.recommended is None else [report.recommended]
     for row in (*first, *report.labels):
-        for run in folder.processes(row).index:
+        for run in runs.get(row, ()):
             trace = trace_run(folder, run, row, tell)
             if trace is not None:
                 return trace

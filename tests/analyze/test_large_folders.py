@@ -12,6 +12,7 @@ from benchmarks import large_results as large
 
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.questions import report_folders
+from gpubench.analyze.trace import trace_report
 from gpubench.export.sheets import SHEETS
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import Options, with_options
@@ -114,3 +115,11 @@ def test_twice_as_many_trials_take_twice_the_work(
         found.append(calls(work, folder))
     one, two, four = found
     assert (four - two) < 2.4 * (two - one)
+
+
+def test_a_row_without_samples_is_passed_by_in_no_time(tmp_path: Path) -> None:
+    """The page looks for a trial that was sampled; where none was, it asks for each row."""
+    folder = read(folder_of(tmp_path / "f", large.planned(FEW)))
+    (report,) = report_folders([folder])
+    found = calls(lambda _: trace_report(folder, report, pytest.fail), tmp_path)
+    assert found < 200 * len(report.labels)
