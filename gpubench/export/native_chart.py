@@ -26,14 +26,12 @@ from gpubench.core.findings import (
 from gpubench.core.report import Report
 from gpubench.export.finding_sheet import Style, to_text
 from gpubench.render import words
-from gpubench.render.pictures import devices, growth, networks, together, vega, ways
+from gpubench.render.pictures import devices, growth, networks, target, together, vega, ways
 
 Role = Literal["figures", "context", "goal", "answer", "out of memory"]
 
 MOST_SERIES = 30
 """More can't be told apart: then there is no chart."""
-MOST_ABOVE = 2.5
-"""How many times as high as the highest point the end of an interval may move the end of the axis."""
 MARKERS = ("circle", "square", "triangle", "diamond", "star", "plus", "short_dash")
 LIGHT = "#D5D8DD"
 """The colour of bars that figures are held against."""
@@ -84,9 +82,8 @@ class NativeChart:
         """Where the axis of figures ends: at a round number above all points with their names, and above intervals
         unless these are far longer than the figures themselves."""
         points = [point for series in self.series for point in series.points if point.y is not None]
-        highest = max(point.y or 0.0 for point in points)
-        end = max(point.high or 0.0 for point in points)
-        top = max(1.1 * highest, min(end, MOST_ABOVE * highest))
+        figures = [point.y or 0.0 for point in points]
+        top = max(1.1 * max(figures), vega.find_end(figures, [point.high for point in points]))
         step = 10.0 ** math.floor(math.log10(top)) / 2 if top > 0 else 1.0
         return step * (math.floor(top / step) + 1)
 
@@ -140,6 +137,7 @@ def make_bars(
 ) -> NativeChart | None:
     """`bars`: key of a row's figure -> the name and the role of its bars. Those with the role `figures` have the row's
     interval, where it has one."""
+    rows, left_out = vega.limit(rows)
     series = [
         ChartSeries(
             name=name,
@@ -157,6 +155,7 @@ def make_bars(
         for key, (name, role) in reversed(list(bars.items()))
         if any(row[key] is not None for row in rows)
     ]
+    title = ", ".join(filter(None, (title, left_out)))
     return NativeChart(kind="bar", title=title, x_title="", series=tuple(series)) if series else None
 
 
@@ -175,12 +174,11 @@ def chart_networks(report: Report, finding: NetworkSizeFinding) -> NativeChart |
 def chart_sharing(report: Report, finding: SharingFinding) -> NativeChart | None:
     rows = [
         {
-            **together.to_row(report, group),
-            "low": group.bound if group.is_lower_bound else None,
-            "high": None if group.is_lower_bound else group.bound,
+            **row,
+            "low": row["bound"] if row["bound"] < row["work"] else None,
+            "high": row["bound"] if row["bound"] > row["work"] else None,
         }
-        for group in finding.groups
-        if group.work is not None
+        for row in together.list_groups(report, finding)
     ]
     return make_bars(
         "work done together, 1 = one job after the other",
@@ -212,7 +210,7 @@ def chart_target(report: Report, finding: TargetFinding) -> NativeChart | None:
             points=tuple(ChartPoint(x=seconds, y=top1) for seconds, top1 in traces[row]),
             role="figures" if row in finding.order else "context",
         )
-        for row in (*(row for row in finding.order if row in traces), *(traces.keys() - {*finding.order}))
+        for row in target.list_runs(finding, traces)
     ]
     longest = max(seconds for trace in traces.values() for seconds, _ in trace)
     goal = tuple(ChartPoint(x=x, y=finding.target_pct) for x in (0.0, longest))
@@ -220,7 +218,7 @@ def chart_target(report: Report, finding: TargetFinding) -> NativeChart | None:
     return NativeChart(
         kind="scatter",
         title="top-1 on the validation images, %",
-        x_title="training time, s",
+        x_title=words.name_training_time(report),
         series=tuple(curves),
     )
 

@@ -525,6 +525,11 @@ def describe_target(report: Report, row: int) -> list[str]:
     return [_name_run(report, row), ", ".join(filter(None, parts))]
 
 
+def name_training_time(report: Report) -> str:
+    """The axis of curves of training, which are those of one process a row."""
+    return "training time, s" + " (of the first process of a row)" * (report.facts.processes[1] > 1)
+
+
 def write_footnote(report: Report, letters: int, key: str = "") -> str:
     """One line under a picture: what was trained on what, and how many processes a row; the last facts go where it
     would be longer than so many letters."""
@@ -540,13 +545,34 @@ def count_drawn(drawn: int, total: int) -> str:
 
 
 def name_apart(report: Report, rows: Sequence[int], without: Collection[str] = ()) -> list[str]:
-    """Names of rows by the fields in which they differ, GPU ids aside; of a single row by all of them."""
-    labels = [report.labels[row] for row in rows]
-    common = {
-        name for label in labels for name in label if len({str(each.get(name)) for each in labels}) == 1
-    }
-    hidden = {*without, *(() if len(rows) == 1 else common), "gpu_ids"}
-    return [name_row(label, without=hidden) or report.name for label in labels]
+    """Names of rows by the fields in which they differ, of a single row by all of them; unlike rows have unlike names.
+    GPU ids are told where nothing else tells rows apart."""
+    labels = {row: report.labels[row] for row in rows}
+    fields = {name for label in labels.values() for name in label}
+    common = {name for name in fields if len({str(label.get(name)) for label in labels.values()}) == 1}
+    hidden = {*without, *(common if len(labels) > 1 else ())}
+    for more in ({"gpu_ids"}, set()):
+        names = [
+            name_row(label, without=hidden | more) or clean(report.name, 80) for label in labels.values()
+        ]
+        if len(set(names)) == len(names):
+            break
+    by_row = dict(zip(labels, number_equal(names), strict=True))
+    return [by_row[row] for row in rows]
+
+
+def number_equal(names: Sequence[str]) -> list[str]:
+    """The names, equal ones (as those of which only the beginning is told) with a number: `a`, `b`, `a (2)`."""
+    taken: set[str] = set()
+    numbered = []
+    for name in names:
+        candidate, number = name, 1
+        while candidate in taken:
+            number += 1
+            candidate = f"{name} ({number})"
+        taken.add(candidate)
+        numbered.append(candidate)
+    return numbered
 
 
 def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
@@ -639,7 +665,7 @@ def _write_devices(report: Report, finding: DevicesFinding) -> list[str]:
 
 def _list_speed_ups(report: Report, finding: DevicesFinding) -> list[tuple[str, list[str]]]:
     """Of each number of devices and kind of scaling: which against which, and ratios by how sure they are."""
-    thing = "process" if any("ranks" in label for label in report.labels.values()) else "GPU"
+    thing = name_device(report)
     groups: dict[tuple[Any, ...], list[SpeedUp]] = {}
     for speed_up in finding.speed_ups:
         strategy = report.labels[speed_up.claim.candidate].get("strategy") or report.facts.fixed.get(
@@ -661,6 +687,11 @@ def _list_speed_ups(report: Report, finding: DevicesFinding) -> list[tuple[str, 
         ratios = _list_ratios(report, [member.claim for member in members], describe)
         lines.append((f"{name} against {fewer}{batch}", ratios))
     return lines
+
+
+def name_device(report: Report) -> str:
+    """What rows have more or fewer of: `GPU`, or `process` on CPUs."""
+    return "process" if any("ranks" in label for label in report.labels.values()) else "GPU"
 
 
 def _write_versus(report: Report, finding: VersusFinding) -> list[str]:
@@ -691,7 +722,7 @@ def _write_network_size(report: Report, finding: NetworkSizeFinding) -> list[str
 
 def _answer_network_size(report: Report, finding: NetworkSizeFinding) -> tuple[str, str, list[str]]:
     """From what size on more devices are faster, by how much, and further sentences."""
-    name = count_things(finding.devices, "GPU") + (
+    name = count_things(finding.devices, name_device(report)) + (
         f" ({clean(finding.strategy)})" if finding.strategy else ""
     )
     if not finding.claims:
@@ -777,9 +808,15 @@ def _describe_work(report: Report, group: SharingGroup, is_first: bool) -> str:
     text = f" {format_ratio(group.work)} times"
     if is_first and group.word != "unknown":
         text = f" get{text} as much done as one after the other"
-    if group.bound is not None:
-        text += f" ({'≥' if group.is_lower_bound else '≤'} {format_ratio(group.bound)})"
-    return text
+    return text + write_bound(group)
+
+
+def write_bound(group: SharingGroup) -> str:
+    """The bound that a group's word rests on: ` (≥ 1.60)`; empty without one."""
+    if group.bound is None:
+        return ""
+    low, high = (group.bound, None) if group.is_lower_bound else (None, group.bound)
+    return f" ({format_interval(low, high, format_ratio)})"
 
 
 def _write_target(report: Report, finding: TargetFinding) -> list[str]:

@@ -49,7 +49,7 @@ def test_all_pictures_lie_in_the_results_folder_and_their_paths_are_printed(
 ) -> None:
     ended = plot(results)
     assert (ended.returncode, ended.stderr) == (0, "")
-    names = ["together", "energy", "trial-t62ed0fad9045"]
+    names = ["together", "trial-t62ed0fad9045"]
     assert ended.stdout.splitlines() == [str(results / "plots" / f"batch-size-{name}.svg") for name in names]
     for line in ended.stdout.splitlines():
         assert Path(line).read_text("utf-8").startswith("<svg")
@@ -85,10 +85,10 @@ def test_of_several_folders_nothing_overwrites_anything(plot: Plot, results: Pat
 def test_a_file_of_somebody_else_stays_and_the_others_are_written(
     plot: Plot, results: Path, tmp_path: Path
 ) -> None:
-    theirs = tmp_path / "out" / "batch-size-energy.svg"
+    theirs = tmp_path / "out" / "batch-size-trial-t62ed0fad9045.svg"
     theirs.parent.mkdir()
     theirs.write_text("<svg>mine</svg>")
-    ended = plot(results, "--out", tmp_path / "out", "--only", "energy,together")
+    ended = plot(results, "--out", tmp_path / "out", "--only", "trial,together")
     assert ended.returncode == 4
     assert theirs.read_text() == "<svg>mine</svg>"
     assert (

@@ -33,9 +33,10 @@ from gpubench.core.report import Report
 from gpubench.export import sheets, workbook
 from gpubench.export.finding_sheet import FindingSheet
 from gpubench.export.formats import Asked
-from gpubench.export.native_chart import MOST_ABOVE, ChartPoint, ChartSeries, NativeChart
+from gpubench.export.native_chart import ChartPoint, ChartSeries, NativeChart
 from gpubench.export.sheets import Sheet
 from gpubench.render import words
+from gpubench.render.pictures.vega import MOST_ABOVE
 from gpubench.schema.columns import COLUMNS, Column
 from gpubench.schema.kinds import as_text, kind, moment
 
@@ -492,3 +493,18 @@ def test_the_axis_reaches_the_ends_of_intervals_unless_these_dwarf_the_figures(
     point = ChartPoint(x="1", y=y, low=y / 2, high=y * times)
     chart = NativeChart(kind="line", title="", x_title="", series=(ChartSeries(name="", points=(point,)),))
     assert max(y, min(y * times, MOST_ABOVE * y)) < chart.top < 2 * MOST_ABOVE * y
+
+
+def test_a_chart_holds_no_more_bars_than_can_be_read() -> None:
+    rows = [
+        row_with(
+            trial_id=f"t{variant}{number}", config_id=f"c{variant}{number}", status="ok", batch_size=16,
+            model="lenet", variant=variant, lr=0.001 * number, epoch_time_s=1.0 + number,
+        )
+        for variant in ("synthetic", "crop-resize")
+        for number in range(1, 101)
+    ]  # fmt: skip
+    book = open_book(write(folder_of(rows, name="many", axes=[["variant"], ["lr"]])))
+    chart, series = read_chart(book, "finding")
+    assert [len(points) for points in series.values()] == [60, 60]
+    assert "".join(run.t for run in chart.title.tx.rich.p[0].r) == "epoch time, s, 60 of 100 drawn"

@@ -14,6 +14,7 @@ from typing import Any
 
 import committed
 import pytest
+from made_up_folders import folder_of
 from pages import cells, descriptions, find, html, in_rounds, of_folders, parsed, read, row, said
 from swept import swept
 from warm_command import WarmCommand
@@ -432,3 +433,18 @@ def test_the_charting_libraries_are_as_they_were_published(name: str, digest: st
     footer = said(parsed(html(read(in_rounds()))).find(".//footer"))
     assert footer.count("University of Washington Interactive Data Lab") == 2
     assert "Mike Bostock" in footer
+
+
+def test_tiles_of_a_cpu_count_processes() -> None:
+    rows = [
+        row(16, device="cpu", gpus=0, gpu_name=None, gpu_count=0, ranks=ranks, trial_id=f"t{ranks}",
+            config_id=f"c{ranks}", strategy="ddp" if ranks > 1 else "single", epoch_time_s=seconds,
+            images_per_s=10_240 / seconds)
+        for ranks, seconds in {1: 4.0, 2: 2.5}.items()
+    ]  # fmt: skip
+    folder = folder_of(rows, name="cpu", axes=[["ranks"]])
+    (section,) = sections(parsed(html(folder)))
+    assert tiles(section)[:2] == [
+        ("1.60×", "as fast on 2 processes as on 1 process"),
+        ("80 %", "efficiency: 2 processes in place of 1 process"),
+    ]

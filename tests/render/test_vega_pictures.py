@@ -5,21 +5,26 @@ from __future__ import annotations
 import itertools
 import json
 import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import reports
 import vl_convert
+from made_up_folders import folder_of
+from pages import row
 
-from gpubench.analyze.questions import load_reports
-from gpubench.core.findings import Finding
+from gpubench.analyze.questions import load_reports, report_folders
+from gpubench.core.findings import Finding, SharingFinding
 from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint
-from gpubench.render.pictures import breakdown, energy, trial
+from gpubench.render.pictures import breakdown, energy, together, trial
 from gpubench.render.pictures.labels import label_points
-from gpubench.render.pictures.pictures import draw_finding
-from gpubench.render.pictures.vega import ALARM, CONTEXT, limit
+from gpubench.render.pictures.pictures import draw_finding, list_pictures
+from gpubench.render.pictures.vega import ALARM, CONTEXT, MOST_ABOVE, limit
+from gpubench.schema.row import Row
 
 RESULTS = Path(__file__).parents[2] / "results"
 
@@ -116,8 +121,8 @@ def test_ways_show_both_times_and_the_ratio_of_their_rates() -> None:
     picture = draw("h200x4-2026", "resnet34-4gpu", "versus")
     rows = find_marks(picture, "rule")[0]
     assert [row["name"] for row in rows][:2] == ["batch 16", "batch 32"]
-    for row in rows:
-        assert row["ratio"] == f"{row['baseline'] / row['candidate']:.2f} times"
+    for line in rows:
+        assert line["ratio"] == f"{line['baseline'] / line['candidate']:.2f} times"
     assert not any(row["is_sure"] for row in rows)
 
 
@@ -264,3 +269,135 @@ def test_names_of_phases_do_not_run_into_each_other() -> None:
     trace = Trace(row=0, trial_id="t", panels={}, phases=phases, figures={})
     names = trial.name_phases(trace, 20.0)
     assert [name["seconds"] for name in names] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0]
+
+
+def draw_rows(rows: Sequence[Row], axes: Sequence[Sequence[str]], kind: str) -> dict[str, Any]:
+    """The first picture of a kind, of a table of these rows."""
+    (report,) = report_folders([folder_of(rows, name="by hand", axes=axes)])
+    return next(picture.description for picture in list_pictures(report) if picture.kind == kind)
+
+
+def test_rows_that_only_their_gpu_tells_apart_have_bars_and_marks_of_their_own() -> None:
+    rows = [
+        row(batch, trial_id=f"t{place}", config_id=f"c{place}", gpu_ids=(gpu,), variant=variant,
+            epoch_time_s=2.0 + place, images_per_s=10_240 / (2.0 + place), forward_ms=1.0 + place)
+        for place, (gpu, batch, variant) in enumerate(
+            itertools.product((0, 1), (16, 32), ("synthetic", "crop-resize"))
+        )
+    ]  # fmt: skip
+    axes = [["gpu_ids"], ["batch_size"], ["variant"]]
+    bars = find_marks(draw_rows(rows, axes, "breakdown"), "bar")[0]
+    assert sorted(bar["end"] for bar in bars) == [1.0 + place for place in range(8)]
+    assert len({bar["name"] for bar in bars}) == 8
+    dumbbells = find_marks(draw_rows(rows, axes, "ways"), "rule")[0]
+    assert [line["name"] for line in dumbbells] == [
+        "batch 16, GPU ids 0", "batch 32, GPU ids 0", "batch 16, GPU ids 1", "batch 32, GPU ids 1"
+    ]  # fmt: skip
+
+
+def test_names_of_which_only_the_beginning_is_told_have_numbers() -> None:
+    rows = [
+        row(16, trial_id=f"t{place}", config_id=f"c{place}", model="m" * 100 + str(place), forward_ms=1.0)
+        for place in range(3)
+    ]
+    bars = find_marks(draw_rows(rows, [["model"]], "breakdown"), "bar")[0]
+    assert [bar["name"] for bar in bars] == ["m" * 80, "m" * 80 + " (2)", "m" * 80 + " (3)"]
+
+
+def test_steps_that_took_no_time_are_not_drawn() -> None:
+    rows = [
+        row(batch, forward_ms=share * batch, backward_ms=0.0, comm_ms=0.0)
+        for batch, share in ((16, 0), (32, 1))
+    ]
+    bars = find_marks(draw_rows(rows, [["batch_size"]], "breakdown"), "bar")[0]
+    assert [(bar["name"], bar["end"]) for bar in bars] == [("batch 32", 32.0)]
+
+
+@pytest.mark.parametrize(
+    ("axis", "kind", "field"), [("gpus", "devices", "ratio"), ("batch_size", "growth", "rate")]
+)
+def test_an_interval_of_two_processes_that_differ_much_does_not_press_all_others_together(
+    axis: str, kind: str, field: str
+) -> None:
+    rows = [
+        row(size if axis == "batch_size" else 64, gpus=size if axis == "gpus" else 1, trial_id=f"t{size}",
+            config_id=f"c{size}", strategy="ddp" if axis == "gpus" and size > 1 else "single", round=number,
+            epoch_time_s=seconds, images_per_s=10_240 / seconds)
+        for size, times in {1: (4.0, 4.2), 2: (1.0, 3.0), 4: (1.5, 1.6)}.items()
+        for number, seconds in enumerate(times, 1)
+    ]  # fmt: skip
+    marks = find_marks(draw_rows(rows, [[axis]], kind), "rule")
+    whiskers = next(marks for marks in marks if "high" in marks[0] and field in marks[0])
+    ends = [mark["high"] for mark in whiskers if mark["high"] is not None]
+    highest = max(mark[field] for mark in whiskers)
+    assert highest < max(ends) <= 1.02 * MOST_ABOVE * max(highest, 4 if axis == "gpus" else 0)
+
+
+def test_energy_of_unlike_networks_is_not_compared() -> None:
+    for folder in ("h200x2-network-size-2026", "h200-pairs-2026"):
+        for report in load_reports(RESULTS / folder, lambda _: None):
+            assert len({label["model"] for label in report.labels.values()}) > 1
+            assert energy.draw(report) is None
+
+
+def test_what_was_predicted_lies_inside_the_picture() -> None:
+    report = reports.sharing()
+    finding = report.findings[0]
+    assert isinstance(finding, SharingFinding)
+    groups = tuple(replace(group, predicted_work=0.5) for group in finding.groups)
+    picture = draw_finding(report, replace(finding, groups=groups))
+    assert picture is not None
+    low, _ = picture["vconcat"][0]["layer"][0]["encoding"]["x"]["scale"]["domain"]
+    assert low == 0.45
+
+
+def test_groups_of_one_name_have_rows_of_their_own() -> None:
+    report = reports.sharing()
+    finding = report.findings[0]
+    assert isinstance(finding, SharingFinding)
+    groups = tuple(replace(group, name="n" * 90, label={}) for group in finding.groups)
+    names = [group["name"] for group in together.list_groups(report, replace(finding, groups=groups))]
+    assert names == ["n" * 80, *(f"{'n' * 80} ({number})" for number in range(2, len(names) + 1))]
+
+
+def test_a_phase_that_ends_after_the_last_reading_lies_inside_its_panel() -> None:
+    report = load_reports(RESULTS / "h200x4-2026", lambda _: None)[0]
+    points = (TracePoint(seconds=5.0, mean=50.0, low=40.0, high=60.0, piece=0),)
+    phase = Phase(name="window", begin=1.0, end=5.5, is_measured=True)
+    figures = dict.fromkeys(("gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w"))
+    trace = Trace(row=0, trial_id="t", panels={"power_w": points}, phases=(phase,), figures=figures)
+    picture = trial.draw(report, trace)
+    assert picture["vconcat"][0]["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 5.5]
+
+
+def test_curves_of_several_seeds_say_that_they_are_of_the_first() -> None:
+    """The figures beside a curve's end are of all seeds, so it ends elsewhere."""
+    titles = {}
+    for folder in ("h200-target-2026", "h200-until-top1-2026"):
+        picture = draw(folder, "mobilenet_v2-until-top1", "target")
+        titles[folder] = picture["vconcat"][0]["layer"][0]["encoding"]["x"]["axis"]["title"]
+    assert titles == {
+        "h200-target-2026": "training time, s (of the first process of a row)",
+        "h200-until-top1-2026": "training time, s",
+    }
+
+
+def test_runs_that_missed_a_target_are_counted_where_not_all_are_drawn() -> None:
+    report, finding = load("h200-until-top1-2026", "mobilenet_v2-until-top1", "target")
+    (unreached,) = (row for row in report.training if row not in finding.order)
+    many = {1000 + place: report.training[unreached] for place in range(20)}
+    picture = draw_finding(
+        replace(
+            report,
+            training={**report.training, **many},
+            labels={**report.labels, **dict.fromkeys(many, report.labels[unreached])},
+            figures={**report.figures, **dict.fromkeys(many, report.figures[unreached])},
+        ),
+        replace(finding, rows=(*finding.rows, *many)),
+    )
+    assert picture is not None
+    footnote = picture["vconcat"][-1]["encoding"]["text"]["value"]
+    assert footnote.startswith("12 of 24 drawn")
+    assert len(find_marks(picture, "point")[0]) == 3
+    (grey,) = find_marks(picture, "line", color=CONTEXT)
+    assert len({point["run"] for point in grey}) == 9

@@ -529,3 +529,25 @@ def test_what_the_bound_of_a_choice_rests_on():
     alone = words.write_bounds(report, replace(finding, choice=replace(choice, gains={}, bound=0.0)))
     assert alone.endswith("together): all are slower.")
     assert words.write_bounds(report, replace(finding, choice=replace(choice, bound=None))) == ""
+
+
+def test_naming_twice_as_many_rows_looks_at_twice_as_many_fields():
+    asked = []
+
+    class Label(dict):
+        def get(self, *arguments):
+            asked.append(arguments)
+            return super().get(*arguments)
+
+    report = reports.batch_sizes()
+    counts = []
+    for rows in (50, 100):
+        asked.clear()
+        labels = {row: Label(batch_size=row, lr=0.1, strategy="ddp") for row in range(rows)}
+        assert words.name_apart(replace(report, labels=labels), range(rows))[7] == "batch 7"
+        counts.append(len(asked))
+    assert counts[1] == 2 * counts[0] > 0
+
+
+def test_equal_names_are_numbered_and_stay_unlike_others():
+    assert words.number_equal(["a", "a (2)", "a", "b", "a"]) == ["a", "a (2)", "a (3)", "b", "a (4)"]

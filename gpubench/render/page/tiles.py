@@ -65,20 +65,21 @@ def _tell_batch_size(report: Report, finding: BatchSizeFinding) -> Iterator[Tile
         elif isinstance(other, DevicesFinding):
             for speed_up in other.speed_ups:
                 if speed_up.claim.candidate == row and not speed_up.same_batch_a_device:
-                    fewer = words.count_things(speed_up.baseline_devices, "GPU")
+                    fewer = words.count_things(speed_up.baseline_devices, words.name_device(report))
                     yield _compare(words.measure_claim(speed_up.claim), fewer)
 
 
 def _tell_devices(report: Report, finding: DevicesFinding) -> Iterator[Tile]:
     """The largest speed-up on each number of devices, the most devices first, with the efficiency of the first."""
+    thing = words.name_device(report)
     largest = {
         speed_up.devices: speed_up
         for speed_up in sorted(finding.speed_ups, key=lambda each: words.measure_claim(each.claim))
     }
     for place, (devices, speed_up) in enumerate(sorted(largest.items(), reverse=True)):
         names = {
-            "devices": words.count_things(devices, "GPU"),
-            "fewer": words.count_things(speed_up.baseline_devices, "GPU"),
+            "devices": words.count_things(devices, thing),
+            "fewer": words.count_things(speed_up.baseline_devices, thing),
         }
         yield make_tile("devices", f"{words.format_ratio(words.measure_claim(speed_up.claim))}×", **names)
         if not place:

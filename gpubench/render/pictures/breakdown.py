@@ -15,7 +15,7 @@ WIDE = 0.07
 def draw(report: Report) -> Vega | None:
     """A bar a row whose steps were timed in parts, with the milliseconds in it, and behind it what is waited for
     gradients, be it ever so small. None where none was."""
-    rows = [row for row, figures in report.figures.items() if figures["forward_ms"] is not None]
+    rows = [row for row, figures in report.figures.items() if any(figures[part] for part in words.PARTS)]
     if not rows:
         return None
     rows, left_out = vega.limit(rows)

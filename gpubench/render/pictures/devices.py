@@ -54,11 +54,13 @@ def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
 def draw_panel(rows: Sequence[dict[str, Any]], heading: str) -> Vega:
     """One kind of scaling."""
     y = vega.name_axis([row["name"] for row in rows])
-    most = max(max(row["ideal"], row["high"] or row["ratio"]) for row in rows)
+    figures = [max(row["ideal"], row["ratio"]) for row in rows]
+    end = 1.02 * vega.find_end(figures, [row["high"] for row in rows])
+    rows = [{**row, "high": vega.cut_interval(row["high"], end)} for row in rows]
     x: Vega = {
         "field": "ratio",
         "type": "quantitative",
-        "scale": {"domain": [0, 1.02 * most], "nice": False},
+        "scale": {"domain": [0, end], "nice": False},
         "axis": {**vega.x_title(heading), "grid": True},
     }
     color = vega.side_scale()

@@ -14,6 +14,8 @@ from gpubench.render.pictures.vega import Vega
 
 POWERS = (50, 100, 200, 300, 400, 500, 700, 1000, 1500, 2000, 3000, 4000)
 """Watts of lines of equal power; those near the points are drawn."""
+EPOCH_FIELDS = ("model", "width", "input_size", "train_images")
+"""Fields that say what an epoch computes: of another network, or of fewer images, less energy is no saving."""
 MOST_POINTS = 300
 """More make files large."""
 HEIGHT = 320
@@ -23,13 +25,14 @@ FAR = 6.0
 
 def draw(report: Report) -> Vega | None:
     """A point a row that ran alone, one colour a strategy; the front joined and named, lines of equal power in grey.
-    None under two rows with energy."""
+    None under two rows with energy, and where their epochs are unlike work."""
     rows = [
         row
         for row in vega.list_alone(report)
         if report.figures[row]["energy_j"] and report.figures[row]["epoch_time_s"]
     ]
-    if len(rows) < 2:
+    works = {tuple(str(report.labels[row].get(name)) for name in EPOCH_FIELDS) for row in rows}
+    if len(rows) < 2 or len(works) > 1:
         return None
     front = find_front(report.figures, rows)
     kept, left_out = vega.limit([*front, *(row for row in rows if row not in front)], MOST_POINTS)

@@ -98,6 +98,8 @@ def has_images(report: Report) -> bool:
 
 
 def to_values(points: Sequence[Point], finding: BatchSizeFinding) -> Vega:
+    rates = [point.rate for point in points if point.rate is not None]
+    end = vega.find_end(rates, [point.high for point in points]) if rates else 0.0
     return vega.values(
         [
             {
@@ -105,7 +107,7 @@ def to_values(points: Sequence[Point], finding: BatchSizeFinding) -> Vega:
                 "size": str(point.size),
                 "rate": point.rate,
                 "low": point.low,
-                "high": point.high,
+                "high": vega.cut_interval(point.high, end),
                 "memory": point.memory,
                 "is_sure": finding.word == "sure",
             }

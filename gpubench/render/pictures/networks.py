@@ -45,16 +45,18 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
             "values": [10.0**power for power in range(-5, 5)],
         },
     }
-    highest = max([finding.devices, *(point["high"] or point["ratio"] for point in points)])
-    lowest = min(0.5, *(point["low"] or point["ratio"] for point in points))
+    figures = [finding.devices, *(point["ratio"] for point in points)]
+    top = 1.05 * vega.find_end(figures, [point["high"] for point in points])
+    bottom = 0.9 * min(0.5, *(point["low"] or point["ratio"] for point in points))
+    points = [{**point, "high": vega.cut_interval(point["high"], top)} for point in points]
     y: Vega = {
         "field": "ratio",
         "type": "quantitative",
-        "scale": {"domain": [0.9 * lowest, 1.05 * highest], "nice": False},
+        "scale": {"domain": [bottom, top], "nice": False},
         "axis": {**vega.axis_title("times as fast"), "format": "~g", "tickCount": 6},
     }
     layers = [
-        *shade_sides(finding, 0.9 * lowest, 1.05 * highest, y),
+        *shade_sides(report, finding, bottom, top, y),
         *mark_turn(points, finding, x),
         {
             "mark": {"type": "rule", "strokeWidth": 2},
@@ -74,7 +76,7 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
                 "fill": vega.fill(vega.side_scale()),
             },
         },
-        *label_points(points, place_points(points, 0.9 * lowest, 1.05 * highest), {"x": x, "y": y}),
+        *label_points(points, place_points(points, bottom, top), {"x": x, "y": y}),
     ]
     panel = {"data": vega.values(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     return vega.frame(
@@ -99,9 +101,11 @@ def list_networks(report: Report, finding: NetworkSizeFinding) -> list[dict[str,
     ]
 
 
-def shade_sides(finding: NetworkSizeFinding, lowest: float, highest: float, y: Vega) -> list[Vega]:
+def shade_sides(
+    report: Report, finding: NetworkSizeFinding, lowest: float, highest: float, y: Vega
+) -> list[Vega]:
     """Above 1 more devices are faster, below they are slower; the ideal is a dashed line."""
-    devices = f"{finding.devices} GPUs"
+    devices = words.count_things(finding.devices, words.name_device(report))
     ideal = vega.values([{"ratio": finding.devices, "text": f"ideal: {finding.devices} times"}])
     sides = vega.values(
         [

@@ -68,7 +68,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     "energy": Kind(
         shows="energy against time of an epoch, with what no other row beats",
-        needs="two rows whose energy was measured, on a GPU that tells it",
+        needs="two rows of one network whose energy was measured, on a GPU that tells it",
     ),
     "breakdown": Kind(
         shows="the parts of a step",

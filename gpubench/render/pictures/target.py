@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+
 from gpubench.core.findings import TargetFinding
 from gpubench.core.report import Report
 from gpubench.render import words
@@ -15,14 +17,15 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
     traces = {row: trace for row, trace in report.training.items() if len(trace) > 1 and row in finding.rows}
     if not traces:
         return None
-    reached, left_out = vega.limit([row for row in finding.order if row in traces], vega.MOST_SERIES)
-    others, _ = vega.limit([row for row in traces if row not in finding.order], vega.MOST_SERIES)
-    names = [words.describe_target(report, row)[0] for row in reached]
+    rows, left_out = vega.limit(list_runs(finding, traces), vega.MOST_SERIES)
+    runs = name_runs(report, rows)
+    reached = {row: name for row, name in runs.items() if row in finding.order}
+    others = {row: name for row, name in runs.items() if row not in finding.order}
     x: Vega = {
         "field": "seconds",
         "type": "quantitative",
         "scale": {"zero": True, "nice": False},
-        "axis": {**vega.x_title("training time, s"), "tickCount": 8, "format": ",d"},
+        "axis": {**vega.x_title(words.name_training_time(report)), "tickCount": 8, "format": ",d"},
     }
     highest = max(top1 for trace in traces.values() for _, top1 in trace)
     y: Vega = {
@@ -31,13 +34,13 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
         "scale": {"domain": [0, max(finding.target_pct, highest) * 1.3], "nice": False},
         "axis": {**vega.axis_title("top-1 on the validation images, %"), "tickCount": 5, "format": "d"},
     }
-    color = vega.color_scale(names)
+    color = vega.color_scale([*reached.values()])
     layers: list[Vega] = [
         {
             "data": vega.values(
                 [
-                    {"seconds": seconds, "top1": top1, "run": words.describe_target(report, row)[0]}
-                    for row in others
+                    {"seconds": seconds, "top1": top1, "run": name}
+                    for row, name in others.items()
                     for seconds, top1 in traces[row]
                 ]
             ),
@@ -53,7 +56,7 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
             "data": vega.values(
                 [
                     {"seconds": seconds, "top1": top1, "series": name}
-                    for name, row in zip(names, reached, strict=True)
+                    for row, name in reached.items()
                     for seconds, top1 in traces[row]
                 ]
             ),
@@ -68,14 +71,28 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
     return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS, key=key)
 
 
+def list_runs(finding: TargetFinding, rows: Collection[int]) -> list[int]:
+    """Rows in the order in which they reached the target, then those that did not."""
+    return [
+        *(row for row in finding.order if row in rows),
+        *(row for row in rows if row not in finding.order),
+    ]
+
+
+def name_runs(report: Report, rows: Sequence[int]) -> dict[int, str]:
+    """Each row's name, which no other one has."""
+    names = words.number_equal([words.describe_target(report, row)[0] for row in rows])
+    return dict(zip(rows, names, strict=True))
+
+
 def mark_ends(
-    report: Report, finding: TargetFinding, reached: list[int], x: Vega, y: Vega, color: Vega
+    report: Report, finding: TargetFinding, reached: Mapping[int, str], x: Vega, y: Vega, color: Vega
 ) -> list[Vega]:
     """A point where each run ended, filled where the order is sure, and what it took."""
     ends = []
-    for row in reached:
+    for row, name in reached.items():
         seconds, top1 = report.training[row][-1]
-        name, cost = words.describe_target(report, row)
+        _, cost = words.describe_target(report, row)
         end = {"seconds": seconds, "top1": top1, "series": name, "text": [name, cost]}
         ends.append({**end, "is_sure": finding.word == "sure"})
     return [
@@ -102,11 +119,11 @@ def mark_ends(
     ]
 
 
-def name_unreached(report: Report, rows: list[int], x: Vega, y: Vega) -> list[Vega]:
+def name_unreached(report: Report, runs: Mapping[int, str], x: Vega, y: Vega) -> list[Vega]:
     """The names of runs that did not reach the target, in grey behind their last point."""
     ends = [
-        {"seconds": seconds, "top1": top1, "text": words.describe_target(report, row)[0]}
-        for row in rows
+        {"seconds": seconds, "top1": top1, "text": name}
+        for row, name in runs.items()
         for seconds, top1 in report.training[row][-1:]
     ]
     return [

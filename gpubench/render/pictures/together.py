@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpubench.core.findings import SharingFinding, SharingGroup
+from gpubench.core.findings import SharingFinding
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.pictures import vega
@@ -16,18 +16,18 @@ ROW_HEIGHT = 44
 def draw(report: Report, finding: SharingFinding) -> Vega | None:
     """A row a group: its work as a dot with the bound that its word rests on, a tick at no loss at all, what was
     predicted before as a hollow triangle above. None where no group's work is known."""
-    known = [group for group in finding.groups if group.work is not None]
-    groups, left_out = vega.limit([to_row(report, group) for group in known])
+    groups, left_out = vega.limit(list_groups(report, finding))
     if not groups:
         return None
     names = [group["name"] for group in groups]
-    most = max(max(group["jobs"], group["work"]) for group in groups)
-    least = min(1.0, *(group["work"] for group in groups))
+    predicted = [group for group in groups if group["predicted"] is not None]
+    works = [1.0, *(group["work"] for group in groups), *(group["predicted"] for group in predicted)]
+    most = max(*works, *(group["jobs"] for group in groups))
     y = vega.name_axis(names)
     x: Vega = {
         "field": "work",
         "type": "quantitative",
-        "scale": {"domain": [0.9 * least, 1.05 * most], "nice": False},
+        "scale": {"domain": [0.9 * min(works), 1.05 * most], "nice": False},
         "axis": {
             **vega.x_title("work done together (1: as one after the other)"),
             "values": list(range(1, int(most) + 1)),
@@ -43,11 +43,10 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
         },
         "legend": None,
     }
-    predicted = [group for group in groups if group["predicted"] is not None]
     layers: list[Vega] = [
         {
             "mark": {"type": "bar", "size": 12, "color": "#e6e8eb"},
-            "encoding": {"x": {**x, "field": "one"}, "x2": {"field": "jobs"}, "y": y},
+            "encoding": {"x": {**x, "field": "alone"}, "x2": {"field": "jobs"}, "y": y},
         },
         {
             "mark": {"type": "tick", "size": 22, "thickness": 2, "color": vega.CONTEXT},
@@ -94,19 +93,21 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
     return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NAMES, key=key)
 
 
-def to_row(report: Report, group: SharingGroup) -> dict[str, Any]:
-    bound = ""
-    if group.bound is not None:
-        bound = f" ({'≥' if group.is_lower_bound else '≤'} {words.format_ratio(group.bound)})"
-    work = group.work or 0.0
-    return {
-        "name": words.name_group(report, group),
-        "one": 1,
-        "jobs": group.jobs,
-        "work": work,
-        "bound": work if group.bound is None else group.bound,
-        "predicted": group.predicted_work,
-        "text": f"{words.format_ratio(work)} times{bound}",
-        "is_sure": group.word == "sure",
-        "gains": "unknown" if group.gains is None else "gain" if group.gains else "none",
-    }
+def list_groups(report: Report, finding: SharingFinding) -> list[dict[str, Any]]:
+    """A row a group whose work is known: its name, its work with the bound, and what was predicted."""
+    known = [(group, group.work) for group in finding.groups if group.work is not None]
+    names = words.number_equal([words.name_group(report, group) for group, _ in known])
+    return [
+        {
+            "name": name,
+            "alone": 1,
+            "jobs": group.jobs,
+            "work": work,
+            "bound": work if group.bound is None else group.bound,
+            "predicted": group.predicted_work,
+            "text": f"{words.format_ratio(work)} times{words.write_bound(group)}",
+            "is_sure": group.word == "sure",
+            "gains": "unknown" if group.gains is None else "gain" if group.gains else "none",
+        }
+        for (group, work), name in zip(known, names, strict=True)
+    ]

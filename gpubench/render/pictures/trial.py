@@ -23,7 +23,8 @@ HEADINGS = {
 def draw(report: Report, trace: Trace) -> Vega:
     """A panel a metric: the mean of the GPUs, a pale band from the least to the most of one, what was measured shaded
     and named."""
-    end = max(point.seconds for points in trace.panels.values() for point in points)
+    ends = [point.seconds for points in trace.panels.values() for point in points]
+    end = max([*ends, *(phase.end for phase in trace.phases)])
     columns = list(trace.panels)
     panels = [
         draw_panel(trace, column, end, is_first=column == columns[0], is_last=column == columns[-1])

@@ -7,7 +7,7 @@ draws: a page hands it to Vega, `gpubench plot` to vl-convert.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gpubench.core.findings import SharingFinding
@@ -32,6 +32,8 @@ FOOTNOTE_LETTERS = 118
 """In a line of the width of a picture."""
 MOST_ROWS, MOST_SERIES = 60, 12
 """More rows below each other, or lines, nobody can read in one picture, and files grow without end."""
+MOST_ABOVE = 2.5
+"""How many times as high as the highest figure the end of an interval may move the end of an axis."""
 NUMBERS = 48
 NAMES = 190
 """How wide the labels of a vertical axis are, in pixels."""
@@ -161,6 +163,20 @@ def list_alone(report: Report) -> list[int]:
 def limit(rows: Sequence[T], most: int = MOST_ROWS) -> tuple[list[T], str]:
     """As many rows as can be read in one picture, and what its footnote says where these are not all."""
     return list(rows[:most]), words.count_drawn(most, len(rows)) if len(rows) > most else ""
+
+
+def find_end(figures: Iterable[float], ends: Iterable[float | None]) -> float:
+    """Where an axis must reach: to the highest figure, and to the highest end of an interval unless that is far higher,
+    as of two processes that differ much."""
+    highest = max(figures)
+    return max(
+        highest, min(max((end for end in ends if end is not None), default=highest), MOST_ABOVE * highest)
+    )
+
+
+def cut_interval(high: float | None, end: float) -> float | None:
+    """The upper end of an interval, or where the axis ends."""
+    return None if high is None else min(high, end)
 
 
 def axis_title(text: str) -> Vega:
