@@ -141,7 +141,7 @@ class LoadedFolders:
                 for picture in list_pictures(report, trace, [] if name is None else [name]):
                     return LoadedPicture(description=picture.description)
         raise UnusableError(
-            f"nothing here can be drawn: {name or 'a picture'} needs {KINDS[name or 'growth'].needs}"
+            f"nothing here can be drawn: {name or 'a picture'} needs {KINDS[name or 'growth']}"
         )
 
     def text(self) -> str:

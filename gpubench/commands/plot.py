@@ -59,7 +59,7 @@ def plot(
         raise UnusableError(explain_none(kinds))
     for kind in kinds:
         if kind not in {each.picture.kind for each in pictures}:
-            warn(f"no picture {kind}: it needs {KINDS[kind].needs}")
+            warn(f"no picture {kind}: it needs {KINDS[kind]}")
     write_pictures(pictures, out, forms, is_paper=is_paper)
     return exit_code_of(folders, read)
 
@@ -119,10 +119,10 @@ def explain_none(kinds: Sequence[str]) -> str:
     """That no picture can be drawn, and what a sweep must have for one."""
     if not kinds:
         return (
-            f"nothing here can be drawn: a picture needs {KINDS['growth'].needs}, or what another one needs "
+            f"nothing here can be drawn: a picture needs {KINDS['growth']}, or what another one needs "
             "(docs/plots.md)"
         )
-    needs = "; ".join(f"{kind} needs {KINDS[kind].needs}" for kind in kinds)
+    needs = "; ".join(f"{kind} needs {KINDS[kind]}" for kind in kinds)
     return f"nothing here can be drawn: {needs}"
 
 

@@ -103,7 +103,7 @@ def chart_growth(report: Report, finding: BatchSizeFinding) -> NativeChart | Non
     points = growth.list_points(report)
     if len({point.size for point in points if point.rate is not None}) < 2:
         return None
-    unit = "images/s" if growth.has_images(report) else "epochs an hour"
+    unit = growth.name_unit(report)
     sizes = sorted({point.size for point in points})
 
     def spread(heights: Mapping[int, ChartPoint]) -> tuple[ChartPoint, ...]:
@@ -126,9 +126,8 @@ def chart_growth(report: Report, finding: BatchSizeFinding) -> NativeChart | Non
         lines.append(ChartSeries(name=name, points=cross, role="out of memory"))
     for point in points:
         if finding.choice and point.row == finding.choice.row and point.rate is not None:
-            name = f"{words.format_axis(point.size)}: {words.format_significant(point.rate)} {unit}"
             ring = spread({point.size: ChartPoint(y=point.rate)})
-            lines.append(ChartSeries(name=name, points=ring, role="answer"))
+            lines.append(ChartSeries(name=growth.name_rate(point, unit), points=ring, role="answer"))
     return NativeChart(kind="line", title=unit, x_title="batch size, images", series=tuple(lines))
 
 

@@ -707,12 +707,18 @@ def _write_versus(report: Report, finding: VersusFinding) -> list[str]:
     else:
         text = f"{candidate} is {', '.join(_list_ratios(report, finding.claims, than=f' as {baseline}'))}"
     if finding.cpu_claims:
-        shares = [1 - measure_claim(claim) for claim in finding.cpu_claims]
         word = max((claim.decided.word for claim in finding.cpu_claims), key=WORDS.index)
-        change = "less" if sum(shares) > 0 else "more"
-        amounts = [share if change == "less" else -share for share in shares]
-        text += f"; it takes {format_span(amounts, format_percent, ' %')} {change} CPU time ({word})"
+        amount, change = measure_cpu_time(finding)
+        text += f"; it takes {amount} {change} CPU time ({word})"
     return [f"{text}."]
+
+
+def measure_cpu_time(finding: VersusFinding) -> tuple[str, Literal["less", "more"]]:
+    """`44 to 58 %`, `less`: how much less CPU time an epoch takes, or more. The finding has claims on it."""
+    shares = [1 - measure_claim(claim) for claim in finding.cpu_claims]
+    is_less = sum(shares) > 0
+    amounts = (share if is_less else -share for share in shares)
+    return format_span(amounts, format_percent, " %"), "less" if is_less else "more"
 
 
 def _write_network_size(report: Report, finding: NetworkSizeFinding) -> list[str]:

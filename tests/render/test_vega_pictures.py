@@ -22,7 +22,7 @@ from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint
 from gpubench.render.pictures import breakdown, energy, together, trial
 from gpubench.render.pictures.labels import label_points
-from gpubench.render.pictures.pictures import draw_finding, list_pictures
+from gpubench.render.pictures.pictures import DRAWN, list_pictures
 from gpubench.render.pictures.vega import ALARM, CONTEXT, MOST_ABOVE, limit
 from gpubench.schema.row import Row
 
@@ -38,6 +38,11 @@ def draw(folder: str, table: str, question: str) -> dict[str, Any]:
     picture = draw_finding(*load(folder, table, question))
     assert picture is not None
     return picture
+
+
+def draw_finding(report: Report, finding: Finding) -> dict[str, Any] | None:
+    _, function = DRAWN.get(type(finding), ("", lambda *_: None))
+    return function(report, finding)
 
 
 def walk(part: Any) -> Iterator[dict[str, Any]]:

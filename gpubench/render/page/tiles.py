@@ -94,13 +94,9 @@ def _tell_versus(report: Report, finding: VersusFinding) -> Iterator[Tile]:
     ratios = [words.measure_claim(claim) for claim in finding.claims]
     baseline = words.name_value(finding.field, finding.baseline)
     yield make_tile("times", f"{words.format_span(ratios, words.format_ratio)}×", name=baseline)
-    shares = [1 - words.measure_claim(claim) for claim in finding.cpu_claims]
-    if shares:
-        is_less = sum(shares) > 0
-        span = words.format_span(
-            (share if is_less else -share for share in shares), words.format_percent, " %"
-        )
-        yield make_tile("cpu" if is_less else "more_cpu", span)
+    if finding.cpu_claims:
+        amount, change = words.measure_cpu_time(finding)
+        yield make_tile("cpu" if change == "less" else "more_cpu", amount)
     seconds = {claim.candidate: report.figures[claim.candidate]["epoch_time_s"] for claim in finding.claims}
     known = {row: value for row, value in seconds.items() if value is not None}
     if known:
@@ -196,4 +192,5 @@ def _compare(ratio: float, name: str) -> Tile:
 
 def name_short(report: Report, row: int) -> str:
     """A row by the fields that vary, GPU ids and its group aside."""
-    return words.name_row(report.labels[row], without=("gpu_ids", "group", "job")) or report.name
+    (name,) = words.name_apart(report, [row], without=("group", "job"))
+    return name

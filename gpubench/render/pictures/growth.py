@@ -97,6 +97,16 @@ def has_images(report: Report) -> bool:
     return all(figures["images_per_s"] for figures in report.figures.values() if figures["epoch_time_s"])
 
 
+def name_unit(report: Report) -> str:
+    """What the rates are in."""
+    return "images/s" if has_images(report) else "epochs an hour"
+
+
+def name_rate(point: Point, unit: str) -> str:
+    """A point's size with its rate: `128: 2,948 images/s`."""
+    return f"{words.format_axis(point.size)}: {words.format_significant(point.rate or 0.0)} {unit}"
+
+
 def to_values(points: Sequence[Point], finding: BatchSizeFinding) -> Vega:
     rates = [point.rate for point in points if point.rate is not None]
     end = vega.find_end(rates, [point.high for point in points]) if rates else 0.0
@@ -120,7 +130,7 @@ def draw_rates(report: Report, points: Sequence[Point], x: Vega, finding: BatchS
     """Images/s from 0, a line a series, the band that the choice was made from, and a ring around the choice."""
     measured = [point for point in points if point.rate is not None]
     names = name_series(points)
-    unit = "images/s" if has_images(report) else "epochs an hour"
+    unit = name_unit(report)
     y = {
         "field": "rate",
         "type": "quantitative",
@@ -206,7 +216,7 @@ def label_ends(points: Sequence[Point], x: Vega, y: Vega, names: Sequence[str], 
 
 def mark_choice(chosen: Point, unit: str, x: Vega, y: Vega) -> list[Vega]:
     """A ring around the chosen point, and its figures beside it."""
-    text = f"{chosen.size:,}: {words.format_significant(chosen.rate or 0.0)} {unit}"
+    text = name_rate(chosen, unit)
     is_left = x["sort"].index(str(chosen.size)) >= len(x["sort"]) / 2
     data = vega.values([{"size": str(chosen.size), "rate": chosen.rate, "text": text}])
     return [

@@ -30,56 +30,18 @@ from gpubench.render.pictures import (
 )
 from gpubench.render.pictures.vega import Vega
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
-    """A kind of picture, for `--help` and for messages."""
-
-    shows: str
-    """In a few words."""
-    needs: str
-    """What a sweep must have for it, as advice where a report lacks it."""
-
-
-KINDS: Mapping[str, Kind] = {
-    "growth": Kind(
-        shows="images/s and memory over the batch size",
-        needs="two batch sizes with their rates, as from --batch-size 16,32",
-    ),
-    "devices": Kind(
-        shows="what more GPUs bring, with the efficiency",
-        needs="rows on different numbers of GPUs that may be compared, as from --gpus 1,2,4",
-    ),
-    "networks": Kind(
-        shows="what more GPUs bring, network by network, the smallest first",
-        needs="three networks, each on different numbers of GPUs, as in experiments/network-size.toml",
-    ),
-    "ways": Kind(
-        shows="two ways of the same work, as variants or strategies, row by row",
-        needs="two ways to do the same work, as from --variant crop-resize,pre-resized",
-    ),
-    "together": Kind(
-        shows="how much jobs that run together get done",
-        needs="jobs that ran together and alone, as from --copies 1,2",
-    ),
-    "target": Kind(
-        shows="top-1 over training time, until the target was reached",
-        needs="a top-1 to reach, as from --until-top1 60",
-    ),
-    "energy": Kind(
-        shows="energy against time of an epoch, with what no other row beats",
-        needs="two rows of one network whose energy was measured, on a GPU that tells it",
-    ),
-    "breakdown": Kind(
-        shows="the parts of a step",
-        needs="steps that were timed in parts, as from --breakdown",
-    ),
-    "trial": Kind(
-        shows="GPU use, CPU use, memory and power over the life of the recommended trial",
-        needs="a trial that ended ok and whose samples lie in the results folder",
-    ),
+KINDS: Mapping[str, str] = {
+    "growth": "two batch sizes with their rates, as from --batch-size 16,32",
+    "devices": "rows on different numbers of GPUs that may be compared, as from --gpus 1,2,4",
+    "networks": "three networks, each on different numbers of GPUs, as in experiments/network-size.toml",
+    "ways": "two ways to do the same work, as from --variant crop-resize,pre-resized",
+    "together": "jobs that ran together and alone, as from --copies 1,2",
+    "target": "a top-1 to reach, as from --until-top1 60",
+    "energy": "two rows of one network whose energy was measured, on a GPU that tells it",
+    "breakdown": "steps that were timed in parts, as from --breakdown",
+    "trial": "a trial that ended ok and whose samples lie in the results folder",
 }
-"""Name -> kind, in the order of the docs."""
+"""Name -> what a sweep must have for it, as advice where a report lacks it; in the order of the docs."""
 
 DRAWN: Mapping[type[Finding], tuple[str, Callable[[Report, Any], Vega | None]]] = {
     BatchSizeFinding: ("growth", growth.draw),
@@ -119,12 +81,6 @@ def list_pictures(report: Report, trace: Trace | None = None, only: Collection[s
         for kind, subject, description in drawn
         if description is not None and (not only or kind in only)
     ]
-
-
-def draw_finding(report: Report, finding: Finding) -> Vega | None:
-    """The picture of a finding as Vega-Lite; None where it has none."""
-    _, draw = DRAWN.get(type(finding), ("", None))
-    return None if draw is None else draw(report, finding)
 
 
 def _draw_findings(report: Report) -> Iterator[tuple[str, str, Vega | None]]:
