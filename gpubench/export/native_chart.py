@@ -251,13 +251,16 @@ class ChartDrawer:
         drawing = self.book.add_chart(
             {"type": chart.kind, "subtype": "straight" if chart.kind == "scatter" else None}
         )
-        number = -1
-        for series in chart.series:
-            number += series.role == "figures"
-            place = self.write_series(chart.kind, series, name)
-            drawing.add_series(place | style_series(chart.kind, series, max(0, number)))
+        figures = [place for place, series in enumerate(chart.series) if series.role == "figures"]
+        if chart.kind == "bar":
+            figures.reverse()  # as bars are, so that each has the colour that it has in the picture
+        for number, series in enumerate(chart.series):
+            color = figures.index(number) if number in figures else 0
+            drawing.add_series(
+                self.write_series(chart.kind, series, name) | style_series(chart.kind, series, color)
+            )
         drawing.set_title({"name": chart.title, "name_font": {"size": 11, "bold": False}, "overlay": False})
-        figures: dict[str, Any] = {
+        heights: dict[str, Any] = {
             "min": 0,
             "max": chart.top,
             "num_format": "#,##0" if chart.top >= 5 else "0.0",
@@ -272,8 +275,8 @@ class ChartDrawer:
         if chart.kind == "scatter":
             others |= {"min": 0, "max": max(point.x for point in points), "num_format": "#,##0"}
         # Of bars the figures run along the horizontal axis.
-        drawing.set_x_axis(figures if chart.kind == "bar" else others)
-        drawing.set_y_axis(others if chart.kind == "bar" else figures)
+        drawing.set_x_axis(heights if chart.kind == "bar" else others)
+        drawing.set_y_axis(others if chart.kind == "bar" else heights)
         labelled = [place for place, series in enumerate(chart.series) if series.role in MARKS]
         has_legend = len(chart.series) - len(labelled) > 1
         drawing.set_legend(

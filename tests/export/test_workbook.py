@@ -506,5 +506,7 @@ def test_a_chart_holds_no_more_bars_than_can_be_read() -> None:
     ]  # fmt: skip
     book = open_book(write(folder_of(rows, name="many", axes=[["variant"], ["lr"]])))
     chart, series = read_chart(book, "finding")
+    colors = [drawn.spPr.solidFill.srgbClr for drawn in chart.series]
+    assert dict(zip(series, colors, strict=True)) == {"synthetic": "D55E00", "crop-resize": "0072B2"}
     assert [len(points) for points in series.values()] == [60, 60]
     assert "".join(run.t for run in chart.title.tx.rich.p[0].r) == "epoch time, s, 60 of 100 drawn"

@@ -448,3 +448,11 @@ def test_tiles_of_a_cpu_count_processes() -> None:
         ("1.60×", "as fast on 2 processes as on 1 process"),
         ("80 %", "efficiency: 2 processes in place of 1 process"),
     ]
+
+
+def test_a_time_that_cannot_be_read_spoils_no_page() -> None:
+    rows = [
+        row(16, epoch_time_s=1.0, started_at="yesterday"),
+        row(32, epoch_time_s=2.0, started_at="2026-11-20 09:53:00"),
+    ]
+    assert said(parsed(html(read(rows))).find("body/header/h1")).endswith(" · Nov 2026")

@@ -309,6 +309,16 @@ def test_names_of_which_only_the_beginning_is_told_have_numbers() -> None:
     assert [bar["name"] for bar in bars] == ["m" * 80, "m" * 80 + " (2)", "m" * 80 + " (3)"]
 
 
+def test_series_of_which_only_the_beginning_is_told_are_lines_of_their_own() -> None:
+    rows = [
+        row(batch, trial_id=f"t{model}{batch}", config_id=f"c{model}{batch}", model="m" * 100 + model,
+            epoch_time_s=1.0 + batch / 10, images_per_s=10_240 / (1.0 + batch / 10), gpu_mem_mib=100.0)
+        for batch, model in itertools.product((16, 32), "ab")
+    ]  # fmt: skip
+    points = find_marks(draw_rows(rows, [["batch_size"], ["model"]], "growth"), "line")[0]
+    assert [point["series"] for point in points] == ["m" * 80, "m" * 80 + " (2)"] * 2
+
+
 def test_steps_that_took_no_time_are_not_drawn() -> None:
     rows = [
         row(batch, forward_ms=share * batch, backward_ms=0.0, comm_ms=0.0)

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -28,6 +27,7 @@ from gpubench.render.page.plans import PlanFile, list_plans
 from gpubench.render.page.table import PageTable, make_table
 from gpubench.render.page.tiles import Tile, list_tiles
 from gpubench.render.pictures.pictures import list_pictures
+from gpubench.schema.kinds import moment
 
 TABLE_ROOM, PICTURE_ROOM, PLAN_ROOM = 1_000_000, 600_000, 200_000
 """Bytes that all tables, pictures and plans may take: with Vega, which takes 0.8 MB, a page stays below 3 MB."""
@@ -213,8 +213,8 @@ def describe_provenance(folders: Sequence[Folder], reports: Sequence[Report]) ->
     """Machines, version of torch and months of what is on the page."""
     machines = dict.fromkeys(machine for report in reports for machine in report.facts.machines)
     versions = _list_values(folders, "torch")
-    days = sorted(began[:10] for began in _list_values(folders, "started_at"))
-    months = [date.fromisoformat(day).strftime("%b %Y") for day in days[:1] + days[-1:]]
+    times = sorted(filter(None, map(moment, _list_values(folders, "started_at"))))
+    months = [time.strftime("%b %Y") for time in times[:1] + times[-1:]]
     parts = [
         *machines,
         f"torch {', '.join(versions)}" if versions else "",

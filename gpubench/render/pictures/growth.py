@@ -54,14 +54,24 @@ def list_points(report: Report) -> list[Point]:
         for row in report.rows
         for place, label in enumerate(row.labels)
     }
+    rows = [row for row in vega.list_alone(report) if endings.get(row, "ok") in ("ok", "oom")]
+    series = find_series(report, rows)
     return sorted(
-        (
-            make_point(report, row, endings.get(row, "ok"))
-            for row in vega.list_alone(report)
-            if endings.get(row, "ok") in ("ok", "oom")
-        ),
+        (make_point(report, row, series[row], endings.get(row, "ok")) for row in rows),
         key=lambda point: point.size,
     )
+
+
+def find_series(report: Report, rows: Sequence[int]) -> dict[int, str]:
+    """The name of each row's series, which is all of its fields but the batch size; unlike series have unlike names."""
+    fields = {
+        row: {name: value for name, value in report.labels[row].items() if name != "batch_size"}
+        for row in rows
+    }
+    distinct = {str(label): label for label in fields.values()}
+    names = words.number_equal([words.name_row(label) for label in distinct.values()])
+    by_label = dict(zip(distinct, names, strict=True))
+    return {row: by_label[str(label)] for row, label in fields.items()}
 
 
 def limit_series(points: Sequence[Point], finding: BatchSizeFinding) -> tuple[list[Point], str]:
@@ -74,7 +84,7 @@ def limit_series(points: Sequence[Point], finding: BatchSizeFinding) -> tuple[li
     return [point for point in points if point.series in names], left_out
 
 
-def make_point(report: Report, row: int, status: str) -> Point:
+def make_point(report: Report, row: int, series: str, status: str) -> Point:
     """Where images are not known (a published log) the rate is in epochs an hour."""
     fields, figures = report.labels[row], report.figures[row]
     seconds, low, high, memory = (
@@ -82,7 +92,7 @@ def make_point(report: Report, row: int, status: str) -> Point:
     )
     work = figures["images_per_s"] * seconds if has_images(report) and seconds else SECONDS_PER_HOUR
     return Point(
-        series=words.name_row({name: value for name, value in fields.items() if name != "batch_size"}),
+        series=series,
         size=fields["batch_size"],
         row=row,
         rate=work / seconds if seconds else None,
