@@ -273,7 +273,7 @@ def test_names_of_phases_do_not_run_into_each_other() -> None:
     )
     trace = Trace(row=0, trial_id="t", panels={}, phases=phases, figures={})
     names = trial.name_phases(trace, 20.0)
-    assert [name["seconds"] for name in names] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0]
+    assert [name["seconds"] for name in names] == [0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0]
 
 
 def draw_rows(rows: Sequence[Row], axes: Sequence[Sequence[str]], kind: str) -> dict[str, Any]:

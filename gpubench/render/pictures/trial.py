@@ -10,8 +10,9 @@ from gpubench.render import words
 from gpubench.render.pictures import vega
 from gpubench.render.pictures.vega import Vega
 
-NAME_PIXELS = 56
-"""From the beginning of one phase's name to that of the next: nearer ones would run into each other."""
+NAME_PIXELS = 80
+"""From the beginning of one phase's name to that of the next, of which a column of a paper leaves 48: nearer ones would
+run into each other."""
 HEADINGS = {
     "gpu_util_pct": "GPU use, %",
     "cpu_util_pct": "CPU use, %",
