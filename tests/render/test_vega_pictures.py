@@ -20,7 +20,7 @@ from gpubench.analyze.questions import load_reports, report_folders
 from gpubench.core.findings import Finding, SharingFinding
 from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint
-from gpubench.render.pictures import breakdown, energy, together, trial
+from gpubench.render.pictures import breakdown, energy, growth, together, trial
 from gpubench.render.pictures.labels import label_points
 from gpubench.render.pictures.pictures import DRAWN, list_pictures
 from gpubench.render.pictures.vega import ALARM, CONTEXT, MOST_ABOVE, limit
@@ -317,6 +317,28 @@ def test_series_of_which_only_the_beginning_is_told_are_lines_of_their_own() -> 
     ]  # fmt: skip
     points = find_marks(draw_rows(rows, [["batch_size"], ["model"]], "growth"), "line")[0]
     assert [point["series"] for point in points] == ["m" * 80, "m" * 80 + " (2)"] * 2
+
+
+def test_points_of_twice_as_many_rows_take_twice_the_looks() -> None:
+    asked: list[str] = []
+
+    class Figures(dict[str, Any]):
+        def __getitem__(self, name: str) -> Any:
+            asked.append(name)
+            return super().__getitem__(name)
+
+    sample = reports.batch_sizes()
+    figures = next(figures for figures in sample.figures.values() if figures["images_per_s"])
+    counts = []
+    for count in (50, 100):
+        asked.clear()
+        labels = {row: {"batch_size": row} for row in range(count)}
+        report = replace(
+            sample, findings=(), groups=(), labels=labels, figures={row: Figures(figures) for row in labels}
+        )
+        assert len(growth.list_points(report)) == count
+        counts.append(len(asked))
+    assert counts[1] == 2 * counts[0] > 0
 
 
 def test_steps_that_took_no_time_are_not_drawn() -> None:

@@ -55,11 +55,12 @@ def list_points(report: Report) -> list[Point]:
         for place, label in enumerate(row.labels)
     }
     rows = [row for row in vega.list_alone(report) if endings.get(row, "ok") in ("ok", "oom")]
-    series = find_series(report, rows)
-    return sorted(
-        (make_point(report, row, series[row], endings.get(row, "ok")) for row in rows),
-        key=lambda point: point.size,
-    )
+    series, knows_images = find_series(report, rows), has_images(report)
+    points = [
+        make_point(report, row, series[row], endings.get(row, "ok"), knows_images=knows_images)
+        for row in rows
+    ]
+    return sorted(points, key=lambda point: point.size)
 
 
 def find_series(report: Report, rows: Sequence[int]) -> dict[int, str]:
@@ -84,13 +85,13 @@ def limit_series(points: Sequence[Point], finding: BatchSizeFinding) -> tuple[li
     return [point for point in points if point.series in names], left_out
 
 
-def make_point(report: Report, row: int, series: str, status: str) -> Point:
+def make_point(report: Report, row: int, series: str, status: str, *, knows_images: bool) -> Point:
     """Where images are not known (a published log) the rate is in epochs an hour."""
     fields, figures = report.labels[row], report.figures[row]
     seconds, low, high, memory = (
         figures[name] for name in ("epoch_time_s", "epoch_time_low_s", "epoch_time_high_s", "gpu_mem_mib")
     )
-    work = figures["images_per_s"] * seconds if has_images(report) and seconds else SECONDS_PER_HOUR
+    work = figures["images_per_s"] * seconds if knows_images and seconds else SECONDS_PER_HOUR
     return Point(
         series=series,
         size=fields["batch_size"],
