@@ -16,7 +16,7 @@ from gpubench.analyze.questions import load_reports
 from gpubench.core.findings import Finding
 from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint
-from gpubench.render.pictures import breakdown, energy, trial
+from gpubench.render.pictures import breakdown, energy, target, trial
 from gpubench.render.pictures.labels import label_points
 from gpubench.render.pictures.pictures import draw_finding
 from gpubench.render.pictures.vega import ALARM, CONTEXT, limit
@@ -149,7 +149,7 @@ def test_energy_fills_the_rows_that_no_other_beats_and_leaves_jobs_together_out(
     assert picture is not None
     points = find_marks(picture, "point")[0]
     assert len(points) == 18
-    front = [point for point in points if point["is_sure"]]
+    front = [point for point in points if point["is_best"]]
     for point in points:
         beaten = [
             other
@@ -264,3 +264,20 @@ def test_names_of_phases_do_not_run_into_each_other() -> None:
     trace = Trace(row=0, trial_id="t", panels={}, phases=phases, figures={})
     names = trial.name_phases(trace, 20.0)
     assert [name["seconds"] for name in names] == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 18.0]
+
+
+def test_texts_at_the_ends_of_runs_do_not_cover_each_other() -> None:
+    ends = [
+        {"seconds": 41.7, "top1": 69.0, "text": ["batch 128", "41.7 s, 13 epochs, 12.1 kJ"]},
+        {"seconds": 53.7, "top1": 66.0, "text": ["batch 64", "53.7 s, 9 epochs, 11.4 kJ"]},
+        {"seconds": 10.0, "top1": 66.0, "text": ["batch 512", "10 s"]},
+    ]
+    assert target.place_texts(ends, 90.0) == [-30, -86, -30]
+
+
+def test_the_line_of_a_row_is_that_of_the_seed_with_the_median_time() -> None:
+    report, _ = load("h200-target-2026", "mobilenet_v2-until-top1", "target")
+    for row, trace in report.training.items():
+        if report.figures[row]["time_to_top1_s"] is not None:
+            assert trace[-1][0] == pytest.approx(report.figures[row]["time_to_top1_s"], rel=1e-9)
+    assert len(report.training) == 4

@@ -18,8 +18,9 @@ def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     """Dots with whiskers, a row a batch size, lines at 1 and at as many times as there are devices, efficiency at the
     margin; one panel for the same batch in all, one for the same batch a device. None without a comparison."""
     rows, left_out = vega.limit(list_rows(report, finding))
+    most = max((max(row["ideal"], row["high"] or row["ratio"]) for row in rows), default=1.0)
     panels = [
-        draw_panel([row for row in rows if row["is_weak"] == is_weak], heading)
+        draw_panel([row for row in rows if row["is_weak"] == is_weak], heading, most)
         for is_weak, heading in (
             (False, "times as fast, same batch in all"),
             (True, "times as fast, same batch a device"),
@@ -51,10 +52,9 @@ def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
     ]
 
 
-def draw_panel(rows: Sequence[dict[str, Any]], heading: str) -> Vega:
-    """One kind of scaling."""
+def draw_panel(rows: Sequence[dict[str, Any]], heading: str, most: float) -> Vega:
+    """One kind of scaling. `most`: where the axis ends, which both kinds have in common."""
     y = vega.name_axis([row["name"] for row in rows])
-    most = max(max(row["ideal"], row["high"] or row["ratio"]) for row in rows)
     x: Vega = {
         "field": "ratio",
         "type": "quantitative",
