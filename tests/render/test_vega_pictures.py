@@ -208,6 +208,7 @@ def test_a_trial_shades_what_was_measured_and_draws_the_mean_of_its_gpus() -> No
     assert [name["name"] for name in find_marks(picture, "text", align="left")[0]] == ["warm-up", "window"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", sorted(path.name for path in RESULTS.iterdir() if any(path.glob("*.csv"))))
 def test_titles_are_answers_of_few_lines_and_pictures_are_json(folder: str) -> None:
     drawn = 0
@@ -221,6 +222,7 @@ def test_titles_are_answers_of_few_lines_and_pictures_are_json(folder: str) -> N
     assert drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "table", "question"),
     [
