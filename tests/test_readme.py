@@ -62,6 +62,7 @@ def test_the_pages_have_commands() -> None:
     assert DOCTOR in commands()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [line for line in commands() if not line.startswith(DOCTOR)])
 def test_a_command_of_the_pages_works(
     command: str, birds: Path, tmp_path: Path, environment: dict[str, str], warm_command: WarmCommand
@@ -122,9 +123,10 @@ STORED = [
 
 
 def test_the_readme_shows_stored_results() -> None:
-    assert len([page for page, _ in STORED if page == "README.md"]) == 3
+    assert len([page for page, _ in STORED if page == "README.md"]) == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "block"), STORED, ids=[block.splitlines()[0] for _, block in STORED])
 def test_what_is_shown_is_what_the_command_prints(page: str, block: str) -> None:
     first, *shown = block.splitlines()

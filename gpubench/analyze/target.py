@@ -36,11 +36,15 @@ TIME, ENERGY = "time_to_top1_s", "energy_to_top1_j"
 def trace_training(
     records: Iterable[Record], runs: pd.DataFrame
 ) -> dict[int, tuple[tuple[float, float], ...]]:
-    """Of each row its first process: seconds of training and top-1 in per cent after each epoch that was judged."""
+    """Of each row the process whose time to the target is the median (the lower one of two): seconds of training and
+    top-1 in per cent after each epoch that was judged. Of a row that did not reach it the first process."""
     by_process = {(record.trial_id, record.round): record for record in records}
-    first = runs.sort_values(["repeat", "round"]).drop_duplicates("row")
+    ordered = runs.sort_values(["time_to_top1_s", "repeat", "round"], na_position="last")
+    reached = ordered.groupby("row")["time_to_top1_s"].transform("count")
+    place = ordered.groupby("row").cumcount()
+    chosen = ordered[place == (reached - 1).clip(lower=0) // 2]
     traces = {}
-    for row, trial_id, turn in zip(first["row"], first["trial_id"], first["round"], strict=True):
+    for row, trial_id, turn in zip(chosen["row"], chosen["trial_id"], chosen["round"], strict=True):
         record = by_process.get((trial_id, turn))
         seconds, points = 0.0, []
         for epoch in record.epochs if record else ():

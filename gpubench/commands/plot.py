@@ -52,6 +52,8 @@ def plot(
         )
     if trial_id is not None and kinds not in ([], ["trial"]):
         raise UsageError("--trial draws that trial's samples alone: give no other picture with --only")
+    if out is not None and out.exists() and not out.is_dir():
+        raise UsageError(f"--out names a folder, and {clean(str(out))} is a file")
     need_converter()
     read = read_named(folders)
     pictures = draw_trial(read, trial_id) if trial_id is not None else draw_folders(read, kinds)

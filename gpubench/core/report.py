@@ -128,8 +128,8 @@ class Report:
     figures: Mapping[int, Mapping[str, Any]]
     """Row of the summary -> its figures that words need (images_per_s, epoch_time_s, gpu_mem_mib, time_to_top1_s …)."""
     training: Mapping[int, tuple[tuple[float, float], ...]] = field(default_factory=dict)
-    """Row of the summary -> seconds of training and top-1 in per cent after each epoch that was judged, of its first
-    process; where a target was asked for."""
+    """Row of the summary -> seconds of training and top-1 in per cent after each epoch that was judged, of the
+    process with the median time to the target; where a target was asked for."""
     missing: Mapping[int, Mapping[str, str]] = field(default_factory=dict)
     """Row of the summary -> its figures and shown columns that are empty, with the reason that its records hold. Of one
     that did not end ok its line tells why."""

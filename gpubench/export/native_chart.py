@@ -217,7 +217,7 @@ def chart_target(report: Report, finding: TargetFinding) -> NativeChart | None:
     return NativeChart(
         kind="scatter",
         title="top-1 on the validation images, %",
-        x_title=words.name_training_time(report),
+        x_title="training time, s",
         series=tuple(curves),
     )
 

@@ -40,7 +40,7 @@ from gpubench.core.findings import (
     Top1Finding,
     VersusFinding,
 )
-from gpubench.core.report import Report, ReportColumn, ReportRow, Selection, Warned
+from gpubench.core.report import Report, ReportColumn, ReportRow, RowGroup, Selection, Warned
 from gpubench.core.trace import Trace
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.cell import cell
@@ -504,10 +504,12 @@ def title_trial(report: Report, trace: Trace) -> tuple[str, list[str]]:
     busy, cpu, memory, power = (
         trace.figures[column] for column in ("gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w")
     )
+    gpus = {**report.facts.fixed, **report.labels[trace.row]}.get("gpus")
+    has_several = gpus is not None and gpus > 1
     parts = [
         "" if cpu is None else f"CPU use {cpu:.0f} %",
         "" if memory is None else f"GPU memory {format_gib(memory)} GiB",
-        "" if power is None else f"{format_significant(power)} W",
+        "" if power is None else f"{format_significant(power)} W{' of all GPUs' * has_several}",
     ]
     answer = f"{name}: GPU busy {busy:.0f} % of the time measured" if busy is not None else name
     rest = ", ".join(filter(None, parts))
@@ -525,11 +527,6 @@ def describe_target(report: Report, row: int) -> list[str]:
     return [_name_run(report, row), ", ".join(filter(None, parts))]
 
 
-def name_training_time(report: Report) -> str:
-    """The axis of curves of training, which are those of one process a row."""
-    return "training time, s" + " (of the first process of a row)" * (report.facts.processes[1] > 1)
-
-
 def write_footnote(report: Report, letters: int, key: str = "") -> str:
     """One line under a picture: what was trained on what, and how many processes a row; the last facts go where it
     would be longer than so many letters."""
@@ -537,6 +534,16 @@ def write_footnote(report: Report, letters: int, key: str = "") -> str:
     while len(" · ".join(facts)) > letters:
         facts.pop()
     return " · ".join(facts)
+
+
+GAINS = {"gain": "blue: worth it", "none": "orange: no gain", "unknown": "grey: unknown"}
+"""What the colours of a picture of jobs together mean."""
+
+
+def explain_gains(gains: Collection[str], *, has_predictions: bool) -> str:
+    """For its footnote. `gains`: keys of GAINS."""
+    parts = [text for gain, text in GAINS.items() if gain in gains]
+    return ", ".join([*parts, *["▽ predicted before"] * has_predictions])
 
 
 def count_drawn(drawn: int, total: int) -> str:
@@ -1040,13 +1047,20 @@ def write_legend(report: Report, interval: str = "±, ( )", details: str = "--wh
         parts.append(f"{interval}: 95 % interval over {over} processes")
     if any(cell.word == "unknown" for cell in cells):
         parts.append("?: unknown")
-    if any(row.warnings for row in report.rows):
+    if any(_is_marked(group) for group in report.groups):
         parts.append(f"!: warned of, {details}")
     if any(column.name == "work" for column in report.columns):
         parts.append("work done: 1 = one job after the other")
     if report.selection is not None:
         parts.append(describe_selection(report.selection))
     return "; ".join(parts)
+
+
+def _is_marked(group: RowGroup) -> bool:
+    """Whether signs of warnings stand at its head or rows. Where all rows of a table's only group, which has no head,
+    have the same warnings, the line below the table tells them."""
+    warned = {row.warnings for row in group.rows}
+    return warned != {()} and bool(group.head or len(group.rows) == 1 or len(warned) > 1)
 
 
 def describe_selection(selection: Selection) -> str:

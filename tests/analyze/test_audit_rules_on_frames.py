@@ -194,6 +194,7 @@ CASES: list[tuple[int, str, list[Row], str]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "verdict", "rows", "code"), CASES)
 def test_a_rule_finds_this(number: int, verdict: str, rows: list[Row], code: str) -> None:
     finding = judge(number, rows)
@@ -314,6 +315,7 @@ def test_a_damaged_record_leaves_it_open_and_is_no_gap(tmp_path: Path) -> None:
     assert (finding.verdict, [each.code for each in finding.observations]) == ("not decidable", ["no-record"])
 
 
+@pytest.mark.slow
 def test_verdicts_on_committed_folders(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
 

@@ -71,6 +71,7 @@ def test_rows_of_one_folder_are_compared_by_their_rounds_and_on_one_node() -> No
     assert answer(only(row(STEADY, host="x"), row(times(1.3), host="y"))) == ("unknown", "unknown")
 
 
+@pytest.mark.slow
 def test_memory_is_exact() -> None:
     def of(mib: float, source: str = "nvml-process", **how: Any) -> Change:
         a = row(gpu_mem_mib=1000, gpu_mem_source="nvml-process")
@@ -176,6 +177,7 @@ def test_the_exit_code_tells_of_a_regression_and_strictly_of_what_is_not_exclude
     assert (gone.find_exit_code(), gone.find_exit_code(is_strict=True), gone.only_a) == (0, 3, (11,))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("status", "code"), [("oom", 3), ("failed", 3), ("timeout", 3), ("missing", 4)])
 def test_a_trial_that_broke_is_a_regression(status: str, code: int) -> None:
     broken = row((), status=status)

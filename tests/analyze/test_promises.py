@@ -15,6 +15,7 @@ from simulated_reports import answer_batch_size, rate_reports
 TABLES = 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "rounds", "effect", "at_least"),
     [(0.02, 3, 0.10, 0.80), (0.05, 3, 0.40, 0.95), (0.05, 5, 0.20, 0.95)],
@@ -32,6 +33,7 @@ def test_equal_sizes_are_seldom_called_different_and_the_bound_of_the_choice_hol
     assert rates.bounded == 1
 
 
+@pytest.mark.slow
 def test_the_bound_of_a_choice_holds_where_another_row_is_the_fastest() -> None:
     truths = [0.3, 0.02, 0.0, 0.02, 0.3]
     assert rate_reports(answer_batch_size(3, TABLES, truths, 0.05, 3), truths).bounded >= 0.95

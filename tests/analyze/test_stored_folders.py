@@ -50,6 +50,7 @@ def test_a_trial_of_two_experiments_is_one_row_and_stands_in_both_tables(tmp_pat
     assert list_sizes(folder) == {"one": [16, 32], "two": [32, 64]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("models", ["mlp,lenet", "lenet,mlp"])
 def test_rows_stand_as_planned_whatever_was_measured_first(tmp_path: Path, models: str) -> None:
     options = Options(fields={"optimizer": "sgd,adam,momentum", "model": models})

@@ -62,6 +62,7 @@ def made(kind: str) -> Found:
     return attack_until_struck(attack, PATIENCE)
 
 
+@pytest.mark.slow
 def test_a_fault_loses_nothing_and_hurts_nobody() -> None:
     with skipped_without_namespaces():
         check(made(OFTEN))

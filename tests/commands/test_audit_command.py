@@ -58,6 +58,7 @@ def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> N
     assert verdicts(tmp_path)[3] == "broken"
 
 
+@pytest.mark.slow
 def test_measurements_of_further_rounds_that_are_not_there_break_a_rule(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32", rounds=3)
     assert list_lacking(tmp_path) == []
@@ -68,6 +69,7 @@ def test_measurements_of_further_rounds_that_are_not_there_break_a_rule(tmp_path
     assert list_lacking(tmp_path) == [2]
 
 
+@pytest.mark.slow
 def test_what_was_interrupted_is_left_where_a_certainty_ends_the_rounds(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32", rounds=2)
     (plan,) = job.bench.results.plans()
@@ -106,6 +108,7 @@ def test_two_forms_at_once_are_refused() -> None:
     assert ended.stderr == b"gpubench: --json and --markdown are two forms of the same; give one of them\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", [[], ["--markdown"], ["--json"]])
 def test_it_says_and_does_not_judge_in_any_locale(form: list[str]) -> None:
     ended = run(

@@ -76,6 +76,7 @@ def plain(ended: subprocess.CompletedProcess[str]) -> str:
     return " ".join(ended.stdout.split())
 
 
+@pytest.mark.slow
 def test_each_trial_is_faster_slower_the_same_or_unknown(compare: Compare) -> None:
     others = {32: ("the same", "sure"), 64: ("unknown", "unknown")}
     assert answers(compare("a", "b", "--json")) == {16: ("slower", "sure"), **others}
@@ -102,6 +103,7 @@ def test_two_variants_are_checked_against_a_threshold_as_two_values_of_any_field
         assert [fields["variant"] for fields in read_fields(data, side)] == [variant] * 4
 
 
+@pytest.mark.slow
 def test_images_that_a_variant_names_itself_are_told_and_no_guess(
     compare: Compare, warm_command: WarmCommand, home: Path
 ) -> None:
@@ -123,6 +125,7 @@ def test_images_that_a_variant_names_itself_are_told_and_no_guess(
     assert "guess" not in ended.stdout
 
 
+@pytest.mark.slow
 def test_a_trial_that_has_not_run_yet_is_the_other_side_s(compare: Compare, home: Path) -> None:
     """Of the only trial of a variant nothing says yet what that does, nor which images it reads: it was listed as two,
     "Only in A" and "Only in B". The ids of both are made of that."""
@@ -153,6 +156,7 @@ def test_a_field_whose_values_are_the_sides_names_them_and_no_trial(compare: Com
     assert "\nthe only trial  " in ended.stdout
 
 
+@pytest.mark.slow
 def test_a_figure_that_was_asked_for_and_not_measured_is_told(compare: Compare) -> None:
     ended = compare("a", "b", "--figures", "time,energy")
     assert ended.returncode == 0
@@ -160,6 +164,7 @@ def test_a_figure_that_was_asked_for_and_not_measured_is_told(compare: Compare) 
     assert "Energy" not in compare("a", "b").stdout
 
 
+@pytest.mark.slow
 def test_the_exit_code_tells_ci_of_a_regression(compare: Compare) -> None:
     ended = compare("a", "b", "--threshold", "5%")
     assert ended.returncode == 3
@@ -172,6 +177,7 @@ def test_the_exit_code_tells_ci_of_a_regression(compare: Compare) -> None:
     assert compare("a", "b", "--figures", "memory").returncode == 4
 
 
+@pytest.mark.slow
 def test_a_trial_that_broke_is_a_regression_and_one_that_is_gone_only_where_that_is_asked(
     compare: Compare, home: Path, tmp_path: Path
 ) -> None:
@@ -198,6 +204,7 @@ def test_a_trial_that_broke_is_a_regression_and_one_that_is_gone_only_where_that
     assert compare("a", copy).returncode == 0
 
 
+@pytest.mark.slow
 def test_where_nothing_can_be_compared_a_check_does_not_pass(compare: Compare, tmp_path: Path) -> None:
     swept(tmp_path / "a", "one", "16")
     shutil.copytree(tmp_path / "a", tmp_path / "b")
@@ -213,6 +220,7 @@ def test_where_nothing_can_be_compared_a_check_does_not_pass(compare: Compare, t
     assert compare(tmp_path / "a", tmp_path / "b").returncode == 4
 
 
+@pytest.mark.slow
 def test_a_folder_is_not_compared_with_itself(compare: Compare, home: Path, tmp_path: Path) -> None:
     for other in ("a", shutil.copytree(home / "a", tmp_path / "copy")):
         for threshold in ([], ["--threshold", "5%"]):
@@ -239,6 +247,7 @@ def test_a_threshold_needs_a_figure_that_it_is_for(compare: Compare) -> None:
     assert "No trial ended ok on both sides with a figure to compare" in plain(ended)
 
 
+@pytest.mark.slow
 def test_pairs_that_are_a_guess_fail_no_check(compare: Compare, tmp_path: Path) -> None:
     times = {16: [3.0, 3.001, 2.999], 32: [3.0] * 3, 64: [3.0] * 3}
     swept(tmp_path / "x", "one", "16,32,64", repeats=3, optimizer="adam")
@@ -287,6 +296,7 @@ def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
         assert said in ended.stderr
 
 
+@pytest.mark.slow
 def test_unlike_kinds_of_time_are_not_compared(compare: Compare, home: Path) -> None:
     swept(home / "rate", "one", "16", window="2s")
     ended = compare("x", "rate")
@@ -303,6 +313,7 @@ def test_unlike_kinds_of_time_are_not_compared(compare: Compare, home: Path) -> 
     )
 
 
+@pytest.mark.slow
 def test_windows_of_unlike_length_are_compared(compare: Compare, home: Path) -> None:
     swept(home / "short", "one", "16", steps="20")
     swept(home / "long", "one", "16", window="2s")
@@ -310,6 +321,7 @@ def test_windows_of_unlike_length_are_compared(compare: Compare, home: Path) -> 
     assert [fields["window"] for fields in read_fields(data, "b")] == [2.0]
 
 
+@pytest.mark.slow
 def test_forms_and_order(compare: Compare) -> None:
     marked = compare("a", "b", "--markdown").stdout
     assert marked.startswith("A: a; 3 trials; ")
@@ -323,6 +335,7 @@ def test_forms_and_order(compare: Compare) -> None:
     assert compare("a", "b", "--strict").returncode == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["--markdown", "--json", "--threshold=5%"])
 def test_every_form_can_be_said_on_a_c_locale(home: Path, form: str) -> None:
     shutil.copytree(home / "a", home / "ä", dirs_exist_ok=True)

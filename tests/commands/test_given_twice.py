@@ -43,6 +43,7 @@ TWICE: list[tuple[Sequence[str], str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "words"), TWICE, ids=[" ".join(a) for a, _ in TWICE])
 def test_what_is_given_twice_is_an_error_that_says_how_to_give_both(
     place: Place, arguments: Sequence[str], words: str

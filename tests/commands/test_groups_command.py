@@ -36,6 +36,7 @@ def span(record: Record) -> tuple[float, float]:
     return min(w.t0 for w in windows), max(w.t1 for w in windows)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_two_jobs_on_one_cpu_take_turns_and_on_cpus_of_their_own_they_do_not(place: Place) -> None:
     command = (
@@ -86,6 +87,7 @@ def start(place: Place, *options: str) -> tuple[Started, list[psutil.Process]]:
     return sweep, ranks()
 
 
+@pytest.mark.slow
 def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
     hold = place.home / "hold"
     (place.home / "nets.py").write_text(HELD.format(hold=str(hold)))
@@ -137,6 +139,7 @@ def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
     assert {r.missing["top1_pct"].split()[-1] for r in (one, other)} == {r.trial_id for r in solos}
 
 
+@pytest.mark.slow
 def test_every_pair_of_three_jobs(place: Place) -> None:
     sweep = (
         "sweep", *BASE, "--set", "train_images=256", "--window", "0.2s", "--rounds", "1", "--out", "out", "--pairs",

@@ -56,6 +56,7 @@ def held(place: Place) -> tuple[Path, tuple[str, ...]]:
     return hold, (*asked, "--out", "all")
 
 
+@pytest.mark.slow
 def test_several_measure_each_trial_once_a_round(place: Place) -> None:
     started = [place.start("sweep", *JOINED) for _ in range(3)]
     assert [one.wait(LIMIT_S) for one in started] == [0, 0, 0], [one.communicate() for one in started]
@@ -92,6 +93,7 @@ def test_what_a_killed_one_was_at_is_measured_by_the_next(place: Place) -> None:
     assert left_behind(place.home / "all") == []
 
 
+@pytest.mark.slow
 def test_who_joins_takes_what_is_left_and_leaves_the_rest_to_the_others(place: Place) -> None:
     hold, command = held(place)
     first = place.start(*command, "--join")
@@ -116,6 +118,7 @@ def test_who_joins_takes_what_is_left_and_leaves_the_rest_to_the_others(place: P
     assert (place.home / "all" / "trials.csv").exists()
 
 
+@pytest.mark.slow
 def test_who_joins_with_another_plan_is_told_so(place: Place) -> None:
     hold, command = held(place)
     first = place.start(*command, "--join")
@@ -130,6 +133,7 @@ def test_who_joins_with_another_plan_is_told_so(place: Place) -> None:
     assert told == [other.pid]
 
 
+@pytest.mark.slow
 def test_alone_and_together_exclude_each_other(place: Place) -> None:
     hold, command = held(place)
     together = place.start(*command, "--join")

@@ -23,6 +23,7 @@ def records(place: Place) -> dict[int, dict[str, Any]]:
     return {record["trial"]["nodes"]: record for record in found}
 
 
+@pytest.mark.slow
 def test_a_record_of_two_nodes_tells_of_both_and_of_each(place: Place) -> None:
     ran = place.run("sweep", *ASKED, "--nodes", "1,2", *AGENT, "--json")
     assert ran.returncode == 0, ran.stderr

@@ -80,6 +80,7 @@ def _refused(place: Place, words: str, *arguments: str) -> None:
     assert not {path for path in place.files() - before if "__pycache__" not in path}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("own", "words"), [*SEEN, NO_SUCH_ARGUMENT], ids=[own for own, _ in [*SEEN, NO_SUCH_ARGUMENT]]
 )
@@ -95,6 +96,7 @@ def test_what_users_wrote_themselves_is_tried_before_anything_is_made(place: Pla
     _refused(place, words, *asked, "--out", "results/there")
 
 
+@pytest.mark.slow
 def test_what_is_right_is_not_refused(place: Place) -> None:
     (place.home / "nets.py").write_text(NETS)
     (place.home / "own.toml").write_text(

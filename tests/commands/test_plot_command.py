@@ -44,6 +44,7 @@ def results(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.slow
 def test_all_pictures_lie_in_the_results_folder_and_their_paths_are_printed(
     plot: Plot, results: Path
 ) -> None:
@@ -73,6 +74,7 @@ def test_a_folder_that_cannot_be_read_is_told_by_the_exit_code(plot: Plot, resul
     assert ended.stderr.startswith("gpubench: nothing is not a results folder")
 
 
+@pytest.mark.slow
 def test_of_several_folders_nothing_overwrites_anything(plot: Plot, results: Path, tmp_path: Path) -> None:
     twin = tmp_path / "deep" / results.name
     shutil.copytree(results, twin)
@@ -98,11 +100,13 @@ def test_a_file_of_somebody_else_stays_and_the_others_are_written(
     assert [Path(line).name for line in ended.stdout.splitlines()] == ["batch-size-together.svg"]
 
 
+@pytest.mark.slow
 def test_a_picture_of_ours_is_written_over(plot: Plot, results: Path) -> None:
     asked = (results, "--only", "together", "--format", "svg,png,pdf")
     assert plot(*asked).returncode == plot(*asked).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_folder_that_can_t_be_written_says_so(plot: Plot, results: Path) -> None:
     (results / "plots").write_text("a file")
     ended = plot(results)
@@ -121,6 +125,7 @@ def test_a_read_only_folder_says_so(plot: Plot, results: Path) -> None:
     assert "--out" in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_path_that_the_terminal_can_not_say_ends_no_command(results: Path) -> None:
     folder = results.rename(results.with_name("größe"))
     ended = subprocess.run(
@@ -134,6 +139,7 @@ def test_a_path_that_the_terminal_can_not_say_ends_no_command(results: Path) -> 
     assert ended.stdout.endswith("gr\\xf6\\xdfe/plots/batch-size-together.svg\n")
 
 
+@pytest.mark.slow
 def test_a_trial_by_the_beginning_of_its_id(plot: Plot, results: Path, tmp_path: Path) -> None:
     name = next(path.name for path in sorted((results / "samples").glob("*/*.csv"))).rpartition("-")[0]
     ended = plot(results, "--trial", name[:6], "--out", tmp_path / "out")
@@ -147,6 +153,7 @@ def test_a_trial_by_the_beginning_of_its_id(plot: Plot, results: Path, tmp_path:
     assert "no trial's id begins with 'zzz'" in none.stderr
 
 
+@pytest.mark.slow
 def test_what_can_t_be_drawn_is_named_with_what_it_needs(plot: Plot, results: Path) -> None:
     ended = plot(results, "--only", "breakdown")
     assert (ended.returncode, ended.stdout) == (4, "")
@@ -173,6 +180,7 @@ def test_wrong_options_are_told(plot: Plot, results: Path, given: tuple[str, ...
     assert said in ended.stderr
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_broken_still_has_its_pictures(plot: Plot, results: Path) -> None:
     damaged = min((results / "records").glob("*/*.json"))
     damaged.write_text("{")
@@ -187,6 +195,7 @@ def test_a_sweep_that_is_broken_still_has_its_pictures(plot: Plot, results: Path
     assert ".csv is damaged: 2 of its 2 readings can't be read, and are left out" in only.stderr
 
 
+@pytest.mark.slow
 def test_files_are_of_the_same_bytes_and_of_inches(plot: Plot, results: Path, tmp_path: Path) -> None:
     """96 pixels of an SVG are an inch, 72 points of a PDF. A PDF's parts stand in another order each time."""
     made: list[dict[str, bytes]] = []
@@ -219,6 +228,7 @@ def test_for_a_paper_a_picture_fits_a_column_and_has_no_title(
     assert "0.93 times" in "".join(root.itertext())
 
 
+@pytest.mark.slow
 def test_fonts_come_with_the_package(results: Path, tmp_path: Path) -> None:
     """Widths of letters are not those of the machine, so that texts stand where they do elsewhere."""
     script = (
@@ -268,6 +278,7 @@ def test_names_of_files_are_safe(name: str, safe: str) -> None:
     assert name_file(name) == safe
 
 
+@pytest.mark.slow
 def test_a_picture_and_a_page_of_a_folder_are_called_alike(
     plot: Plot, results: Path, warm_command: WarmCommand, tmp_path: Path
 ) -> None:

@@ -108,6 +108,7 @@ def test_other_gpus_will_do_and_other_workers_are_told(tmp_path: Path, asked: As
     assert "16@1: would" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("far")
 @pytest.mark.parametrize("busy", [0.2, 1.5, 4.0])
 def test_no_answer_from_rows_beside_other_work_is_likely(tmp_path: Path, asked: Asked, busy: float) -> None:
@@ -140,6 +141,7 @@ jobs = [{batch_size = 16}, {batch_size = 64}]
 """
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("far")
 def test_every_group_of_a_file_is_answered_where_it_can(tmp_path: Path, asked: Asked) -> None:
     (tmp_path / "file.toml").write_text(FILE)
@@ -190,6 +192,7 @@ LOG = ("batch_size=32,gpu_ids=0", "batch_size=64,gpu_ids=1", "batch_size=128,gpu
 OF_LOG = {"model": "mobilenet_v2", "data": "unpublished", "input_size": "224"}
 
 
+@pytest.mark.slow
 def test_the_published_log(asked: Asked) -> None:
     """Together each took 28.5 s."""
     text = asked(committed.folder("titan-xp-2021"), jobs=LOG, **OF_LOG)
@@ -208,6 +211,7 @@ def test_rows_of_other_images_answer_for_no_job(asked: Asked) -> None:
     assert asked.code == 4
 
 
+@pytest.mark.slow
 def test_where_nobody_knows_how_many_cpus_there_were_none_are_too_many(asked: Asked) -> None:
     log = committed.folder("titan-xp-2021")
     note = "All jobs: would have 4 cpus, had an unknown number alone. "
@@ -219,6 +223,7 @@ def test_where_nobody_knows_how_many_cpus_there_were_none_are_too_many(asked: As
     assert asked.code == 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["docs/side-by-side.md", "results/titan-xp-2021/README.md"])
 def test_the_command_that_pages_give_for_the_log_works(page: str) -> None:
     committed.folder("titan-xp-2021")
@@ -232,6 +237,7 @@ def test_the_command_that_pages_give_for_the_log_works(page: str) -> None:
 # ---- no answer ----
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("far")
 @pytest.mark.parametrize(
     ("record", "why"),
@@ -277,6 +283,7 @@ def test_needs_that_are_not_known_are_named(tmp_path: Path, asked: Asked) -> Non
     assert "the jobs would wait for nothing" in apart, "on GPUs of their own it plays no part"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("far")
 def test_what_nobody_asked_for_is_as_in_the_rows_and_is_said(tmp_path: Path, asked: Asked) -> None:
     """The folder holds resnet50 in fp32 alone: that is meant, not the built-in experiment's network."""
@@ -402,6 +409,7 @@ def of_images(root: Path, policy: BadImages) -> list[Record]:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("far")
 def test_rows_that_left_images_out_answer_for_those_images_and_for_no_others(
     tmp_path: Path, asked: Asked, damaged: Path
@@ -433,6 +441,7 @@ def test_a_model_whose_file_is_gone(tmp_path: Path, asked: Asked, monkeypatch: p
 # ---- the command ----
 
 
+@pytest.mark.slow
 def test_plain_signs_on_a_c_locale() -> None:
     ended = run_predict(
         str(committed.folder("titan-xp-2021")), LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"
@@ -441,6 +450,7 @@ def test_plain_signs_on_a_c_locale() -> None:
     assert b" -22\n" in ended.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["sweep", "predict"])
 def test_help_asks_for_each_job_once(command: str) -> None:
     """One with copies is enough."""

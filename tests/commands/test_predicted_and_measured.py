@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from place import TINY, Place
 
 
+@pytest.mark.slow
 def test_what_jobs_would_do_to_each_other_is_what_the_sweep_predicted(place: Place) -> None:
     """First from a trial that was measured alone; once the group was measured, with how good that was."""
     ask = ("--set", "model=lenet", "--set", "device=cpu", "--set", "input_size=28", "--set", "data=procedural:64x32",

@@ -34,6 +34,7 @@ def once(*batches: int, rounds: int) -> Counter[tuple[int | None, int, str]]:
     return Counter((batch, number, "ok") for batch in batches for number in range(1, rounds + 1))
 
 
+@pytest.mark.slow
 def test_three_rounds_and_a_fourth(place: Place) -> None:
     done = place.run(*SWEEP, "--batch-size", "16", "--rounds", "3")
     assert done.returncode == 0, done.stderr
@@ -95,6 +96,7 @@ def test_a_used_up_budget_is_no_failure(place: Place) -> None:
     assert rounds(place) == once(16, rounds=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 def test_a_sweep_that_ends_in_a_further_round_loses_nothing_and_goes_on(place: Place, how: str) -> None:
     command = (*SWEEP, "--batch-size", "16,32")
@@ -119,6 +121,7 @@ def test_a_sweep_that_ends_in_a_further_round_loses_nothing_and_goes_on(place: P
     assert rounds(place) == once(16, 32, rounds=last) + interrupted, "nothing twice, nothing missing"
 
 
+@pytest.mark.slow
 def test_groups_go_through_rounds_with_their_baselines(place: Place) -> None:
     done = place.run(*SWEEP, "--batch-size", "16", "--copies", "2", "--rounds", "2")
     assert done.returncode == 0, done.stderr
@@ -134,6 +137,7 @@ def test_groups_go_through_rounds_with_their_baselines(place: Place) -> None:
         assert job["slowdown"] == pytest.approx(job["epoch_time_s"] / alone, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_prediction_rests_on_all_rounds(place: Place) -> None:
     """The mean of two processes, where one process alone would say something else."""
     assert place.run(*SWEEP, "--batch-size", "16", "--rounds", "2").returncode == 0

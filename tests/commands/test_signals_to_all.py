@@ -44,6 +44,7 @@ def test_a_sweep_whose_trial_hears_it_first_is_stopped_all_the_same(
     assert "x interrupted: the sweep was stopped" in out
 
 
+@pytest.mark.slow
 def test_a_server_that_is_only_starting_ends_no_sweep(place: Place, hold: Path) -> None:
     started = place.start_cold(*SWEEP)
     until(lambda: bool(_servers(started)), "the fork server to start")

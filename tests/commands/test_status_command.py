@@ -71,6 +71,7 @@ def test_further_rounds_are_left_too(status: Status, tmp_path: Path) -> None:
     assert (told["left"], told["state"]) == (5, "unfinished")
 
 
+@pytest.mark.slow
 def test_the_rounds_that_were_asked_for_last_are_left(status: Status, tmp_path: Path) -> None:
     swept(tmp_path / "a", "one", "16,32", rounds=3, stop_after=5)
     assert (json.loads(status("a", "--json").stdout)["left"], status("a").returncode) == (1, 75)
@@ -135,6 +136,7 @@ def test_a_sweep_that_was_killed_and_one_on_another_host(status: Status, tmp_pat
     assert status("a").returncode == 5
 
 
+@pytest.mark.slow
 def test_of_several_folders_the_one_that_needs_somebody_decides(status: Status, tmp_path: Path) -> None:
     swept(tmp_path / "done", "one", "16")
     swept(tmp_path / "left", "one", "16,32", stop_after=1)
@@ -178,6 +180,7 @@ def test_a_damaged_record_is_named_and_counts_as_missing(status: Status, tmp_pat
     assert "is left out" in ended.stderr
 
 
+@pytest.mark.slow
 def test_without_any_plan_nobody_knows_whether_all_is_done(status: Status, tmp_path: Path) -> None:
     """It was called complete, where a plan that is cut off is not."""
     swept(tmp_path / "a", "one", "16,32", stop_after=1)

@@ -16,6 +16,7 @@ from warm_command import Started
 from gpubench.schema.columns import COLUMNS
 
 
+@pytest.mark.slow
 def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     first = place.run("sweep", *TINY, "--batch-size", "8,16")
     assert first.returncode == 0, first.stderr

@@ -65,6 +65,7 @@ def test_a_column_that_is_none_names_the_nearest(table: Table, given: str) -> No
     assert ended.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_the_answer_of_a_folder_is_in_every_form_the_same(table: Table) -> None:
     folder = str(committed.folder("h200x2-2026"))
     (report,) = read_json(table, folder)["reports"]
@@ -104,6 +105,7 @@ def test_a_speed_up_that_is_unknown_says_so_in_its_cell_beside_another_claim_of_
     assert round(cells[1]["value"], 2) == 0.94
 
 
+@pytest.mark.slow
 def test_best_is_a_command_that_a_sweep_takes(
     table: Table, warm_command: WarmCommand, tmp_path: Path
 ) -> None:
@@ -126,6 +128,7 @@ def test_best_is_a_command_that_a_sweep_takes(
     assert "1 trial" in planned.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["h200x2-2026", "h200x4-2026", "h200-until-top1-2026"])
 def test_the_best_trial_is_planned_anew_with_its_id_whatever_a_built_in_file_fixes(
     table: Table, warm_command: WarmCommand, tmp_path: Path, name: str
@@ -139,6 +142,7 @@ def test_the_best_trial_is_planned_anew_with_its_id_whatever_a_built_in_file_fix
         assert planned.stdout.split()[0] in (folder / "trials.csv").read_text()
 
 
+@pytest.mark.slow
 def test_a_choice_that_is_not_sure_is_no_silent_command(table: Table) -> None:
     ended = table(str(committed.folder("h200x2-2026")), "--best")
     assert (ended.returncode, ended.stderr) == (0, "")
@@ -212,6 +216,7 @@ def run_plainly(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, "-m", "gpubench", "table", *arguments], env=environment, **more)
 
 
+@pytest.mark.slow
 def test_a_reader_that_leaves_and_an_encoding_of_few_signs_break_nothing(tmp_path: Path) -> None:
     folder = shutil.copytree(committed.folder("h200x2-2026"), tmp_path / "größer")
     both = (str(folder), str(committed.folder("h200x4-2026")))  # so that names stand above tables
@@ -229,6 +234,7 @@ def test_a_reader_that_leaves_and_an_encoding_of_few_signs_break_nothing(tmp_pat
     assert ended.communicate(timeout=60)[1] == b""
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_bars_and_colours_as_wide_as_it_is() -> None:
     leader, follower = pty.openpty()
     started = run_plainly(
@@ -250,6 +256,7 @@ def test_a_terminal_gets_bars_and_colours_as_wide_as_it_is() -> None:
     assert "More: --why, --columns all" in text or "More findings and warnings: --why" in text
 
 
+@pytest.mark.slow
 def test_every_repeat_stands_in_trials_csv(tmp_path: Path) -> None:
     swept(tmp_path, "one", "16,32", repeats=3)
     with (tmp_path / "trials.csv").open(newline="") as file:

@@ -46,6 +46,7 @@ def test_a_warm_command_is_a_process_of_its_own(place: Place, tmp_path: Path) ->
     started.kill()  # whoever has its id now is not meant
 
 
+@pytest.mark.slow
 def test_what_a_warm_sweep_forks_is_as_what_a_cold_one_starts(place: Place) -> None:
     """Its fork server: threads, open files, whether it leads a session, signals that it ignores."""
     hold = place.home / "hold"

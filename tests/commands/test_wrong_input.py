@@ -219,6 +219,7 @@ WRONG: list[tuple[Sequence[str], int, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arguments", "code", "words"), WRONG, ids=[" ".join(a) for a, _, _ in WRONG])
 def test_wrong_input_is_one_line_and_nothing_written(
     place: Place, arguments: Sequence[str], code: int, words: str

@@ -119,6 +119,7 @@ def without(found: tuple[bad_images.BadImage, ...]) -> list[str]:
     return [one.path for one in found]
 
 
+@pytest.mark.slow
 def test_all_that_can_not_be_used_is_found_with_its_reason(found: tuple[bad_images.BadImage, ...]) -> None:
     assert [one.path for one in found] == list(BAD)
     for one in found:

@@ -95,6 +95,7 @@ def swept(server: ForkServer, colours: Path, tmp_path_factory: pytest.TempPathFa
     )
 
 
+@pytest.mark.slow
 def test_by_default_a_bad_image_fails_its_trial_and_is_named(swept: Swept) -> None:
     assert len(swept.failed) == 2
     for record in swept.failed:
@@ -170,6 +171,7 @@ def stored_plans_of(swept: Swept) -> tuple[list[Plan], list[str]]:
     return [one.plan for one in found], problems
 
 
+@pytest.mark.slow
 def test_a_folder_of_broken_images_is_told_as_such(
     warm_command: WarmCommand, colours: Path, tmp_path: Path
 ) -> None:

@@ -70,6 +70,7 @@ def test_makes_what_it_says_and_says_what_it_makes(tmp_path: Path) -> None:
     assert seen == sorted(seen)
 
 
+@pytest.mark.slow
 def test_the_same_recipe_gives_the_same_bytes_in_any_number_of_processes(tmp_path: Path) -> None:
     make.make(tmp_path / "a", **SMALL, processes=1)
     make.make(tmp_path / "b", **SMALL, processes=3)
@@ -98,6 +99,7 @@ def test_every_part_of_the_recipe_has_its_own_fingerprint_and_place() -> None:
     assert len({make.default_root(recipe) for recipe in recipes}) == len(recipes)
 
 
+@pytest.mark.slow
 def test_two_processes_at_once_make_it_once(tmp_path: Path) -> None:
     both = [start(tmp_path / "made", 120) for _ in range(2)]
     outputs = [process.communicate(timeout=60) for process in both]
@@ -108,6 +110,7 @@ def test_two_processes_at_once_make_it_once(tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["made"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_build_that_is_stopped_leaves_no_finished_folder_and_no_processes(
     tmp_path: Path, number: signal.Signals
@@ -129,6 +132,7 @@ def test_a_build_that_is_stopped_leaves_no_finished_folder_and_no_processes(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["made"]
 
 
+@pytest.mark.slow
 def test_what_a_killed_build_left_goes_with_the_next_one_beside_it(tmp_path: Path) -> None:
     """Whoever gave up on it may make something else next: hundreds of megabytes lie there under a hidden name."""
     process = start(tmp_path / "made", 20_000)

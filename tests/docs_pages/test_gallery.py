@@ -18,6 +18,7 @@ def drawn() -> dict[Path, bytes]:
     return dict(gallery.draw_pictures(committed.HOME))
 
 
+@pytest.mark.slow
 def test_they_are_up_to_date(drawn: dict[Path, bytes]) -> None:
     """If not: `PYTHONPATH=tests python -m docs_pages.gallery`."""
     for path, content in drawn.items():

@@ -51,6 +51,7 @@ def here(at: Path) -> subprocess.CompletedProcess[str]:
     return run(at, LC_ALL="C", PYTHONUTF8="0", COLUMNS="40")
 
 
+@pytest.mark.slow
 def test_a_machine_without_gpus_can_sweep_and_says_where(here: subprocess.CompletedProcess[str]) -> None:
     assert here.returncode == 0, here.stdout + here.stderr
     assert "a sweep runs on the CPU" in here.stdout
@@ -91,6 +92,7 @@ def test_json_is_one_object_with_every_finding(tmp_path: Path) -> None:
     assert all(f["remedy"] for f in told["findings"] if f["verdict"] != "ok")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("package", "body", "found"),
     [
@@ -149,6 +151,7 @@ def with_gpu(tmp_path: Path) -> dict[str, str]:
     return {"PYTHONPATH": ahead(fakes), "CUDA_VISIBLE_DEVICES": "0"}
 
 
+@pytest.mark.slow
 def test_a_gpu_that_cuda_cannot_use_forbids_a_sweep(tmp_path: Path, with_gpu: dict[str, str]) -> None:
     ran = run(tmp_path, "--json", **with_gpu)
     assert ran.returncode == 4, ran.stdout + ran.stderr
@@ -162,6 +165,7 @@ def test_a_gpu_that_cuda_cannot_use_forbids_a_sweep(tmp_path: Path, with_gpu: di
     assert not [f for f in found.values() if f["group"] == "checks that broke"]
 
 
+@pytest.mark.slow
 def test_a_sweep_is_refused_where_a_stranger_is_busy(tmp_path: Path, with_gpu: dict[str, str]) -> None:
     arguments = [sys.executable, "-m", "gpubench", "sweep", "--model", "lenet", "--batch-size", "16",
                  "--set", "input_size=28", "--variant", "synthetic", "--steps", "2"]  # fmt: skip

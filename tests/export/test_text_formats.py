@@ -43,6 +43,7 @@ def test_no_two_formats_end_alike() -> None:
     assert all(one.startswith(".") and one == one.lower() for one in endings)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "name"), [("csv", "csv"), ("json", "json"), ("markdown", "md"), ("latex", "tex")]
 )
@@ -92,6 +93,7 @@ def test_a_pipe_is_written_into_and_not_replaced(run: Export, folder: Path, tmp_
     assert pipe.is_fifo()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
@@ -126,6 +128,7 @@ def test_of_several_folders_one_that_is_none_is_named_and_the_others_are_shown(
         assert "crop-resize" in ended.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sheet", "lines"), [("table", 7), ("trials", 9), ("epochs", 18)])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_sheets_in_each_dialect_hold_the_same_figures(

@@ -54,6 +54,7 @@ def sampled(folder: Path, metric: str) -> list[float]:
         return [float(row["value"]) for row in csv.DictReader(file) if row["metric"] == metric]
 
 
+@pytest.mark.slow
 def test_mlflow_reads_parameters_figures_series_tags_and_the_log(
     export: Export, stored: Path, tmp_path: Path
 ):
@@ -97,6 +98,7 @@ def test_mlflow_reads_parameters_figures_series_tags_and_the_log(
     assert once_more.stdout.split(";")[0] == "1 run written, 2 runs there already"
 
 
+@pytest.mark.slow
 def test_the_same_trial_of_another_machine_is_another_run(export: Export, stored: Path, tmp_path: Path):
     other = tmp_path / "other"
     shutil.copytree(stored, other)

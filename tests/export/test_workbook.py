@@ -101,6 +101,7 @@ def assert_holds(book: openpyxl.Workbook, sheet: Sheet) -> None:
             assert cell == convert(column, value), column.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["titan-xp-2021", "h200-copies-2026"])
 def test_every_value_is_that_of_the_records(name: str) -> None:
     folder, book = read(name), export(name)
@@ -136,6 +137,7 @@ def test_headers_stay_in_view_and_filter() -> None:
 DATES = st.none() | st.datetimes(datetime(2000, 1, 1)).map(lambda date: date.isoformat(" ", "seconds"))
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None)
 @given(
     st.lists(
@@ -228,6 +230,7 @@ def test_names_of_sheets_are_short_and_unlike() -> None:
     assert found[3] == "TABLE 2"
 
 
+@pytest.mark.slow
 def test_several_folders_stand_in_one_workbook() -> None:
     first, second = read("h200-copies-2026"), read("h200x4-2026")
     book = open_book(write(first, second))
@@ -291,6 +294,7 @@ def test_the_first_sheet_has_figures_under_two_rows_of_headings_and_marks_the_an
     assert [cell.value for cell in failed[2:7]] == [None] * 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", committed.folders(), ids=lambda path: path.name)
 def test_every_figure_of_a_report_is_a_number_with_its_interval(path: Path) -> None:
     reports = report_folders([read(path.name)])
@@ -437,6 +441,7 @@ def test_error_bars_reach_from_end_to_end_of_the_interval() -> None:
     assert [rate, rate - down, rate + up] == pytest.approx([cell.value for cell in row[1:4]])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "series", "first"),
     [

@@ -69,6 +69,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("locale", "comma", "decimal"), [("en-US", ",", "."), ("de-DE", ".", ",")])
 def test_figures_are_figures_and_dates_are_dates(
     locale: str, comma: str, decimal: str, book: Path, tmp_path: Path

@@ -20,6 +20,7 @@ def test_whole_texts_are_used(name: str) -> None:
         assert is_used(TARGETS[name], text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 @given(data=st.data())
 @settings(max_examples=300, deadline=None)

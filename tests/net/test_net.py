@@ -77,6 +77,7 @@ def test_the_net_was_made_of_the_folders_that_it_is_held_against(part: str) -> N
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", HELD)
 def test_figures_are_what_they_were(where: str, differences: list[Difference]) -> None:
     wrong = unlisted([each for each in differences if each.where == where], held.load_allowed())

@@ -110,6 +110,7 @@ def all_below(process: psutil.Process) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
 
+@pytest.mark.slow
 def test_ranks_of_both_nodes_train_one_network(two: Two, tmp_path: Path) -> None:
     done, ended, log = two.run(tmp_path, model=write(tmp_path), strategy="ddp", epochs=2)
     assert ended == ("ok", ""), log
@@ -166,6 +167,7 @@ def test_a_sweep_that_is_stopped_ends_the_trial_on_both_nodes(two: Two, tmp_path
     assert all_gone_below(two.agent)
 
 
+@pytest.mark.slow
 def test_a_deadline_is_both_nodes(two: Two, tmp_path: Path) -> None:
     _, (status, reason), _ = two.run(tmp_path, epochs=100_000, timeout_s=3)
     assert status == "timeout"
@@ -249,6 +251,7 @@ def test_an_agent_that_a_signal_to_all_has_ended_at_its_begin_is_no_failure(two:
         two.cluster = working
 
 
+@pytest.mark.slow
 def test_what_a_login_prints_before_the_agent_begins_is_passed_over(two: Two, tmp_path: Path) -> None:
     greets = AgentCommand(name="n2", before=("sh", "-c", 'echo Welcome to n2; exec "$@"', "sh"))
     working, two.cluster = two.cluster, Cluster(first=two.node, commands=[greets], address="127.0.0.1")
@@ -260,6 +263,7 @@ def test_what_a_login_prints_before_the_agent_begins_is_passed_over(two: Two, tm
         two.cluster = working
 
 
+@pytest.mark.slow
 def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(two: Two, tmp_path: Path) -> None:
     gpu, hold = f"GPU-{secrets.token_hex(8)}", GpuHold()
     order = replace(two.order(tmp_path)[0], gpu_uuids=(gpu,))

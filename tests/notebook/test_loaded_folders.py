@@ -65,6 +65,7 @@ def is_same(found: Any, value: Any, form: str) -> bool:
     return bool(found == (as_text(value) if form in ("text", "list") else value))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [folder.name for folder in committed.folders()])
 def test_trials_hold_every_column_of_trials_csv_and_every_value(name: str) -> None:
     found = gpubench.load(committed.folder(name))
@@ -143,6 +144,7 @@ def test_findings_are_those_of_the_command_as_data_and_in_words() -> None:
     assert repr(found) == f"<gpubench results of {path}: 55 records>"
 
 
+@pytest.mark.slow
 def test_a_notebook_shows_the_table_and_no_text_of_it_is_html() -> None:
     row = row_with(trial_id="t1", experiment="<b>x", status="failed", reason="<script>", batch_size=16)
     shown = LoadedFolders([folder_of([row])])._repr_html_()
@@ -176,6 +178,7 @@ def test_samples_are_marked_by_the_windows_of_the_record(copies: LoadedFolders) 
     assert busy == pytest.approx(copies.trials["gpu_util_pct"][0], abs=5)
 
 
+@pytest.mark.slow
 def test_what_has_no_samples_says_so(copies: LoadedFolders) -> None:
     logs = gpubench.load(committed.folder("titan-xp-2021"))
     with pytest.raises(UnusableError, match="no time series is stored of this attempt"):
@@ -233,6 +236,7 @@ def test_a_file_that_was_cut_off_between_two_lines_is_told_by_its_record(tmp_pat
     assert [one.filename for one in warned] == [__file__]
 
 
+@pytest.mark.slow
 def test_several_folders_stand_in_one_frame_under_their_names(interrupted: Path, tmp_path: Path) -> None:
     other = committed.folder("h200-copies-2026")
     found = gpubench.load(other, interrupted)
@@ -318,6 +322,7 @@ def read_of(rows: Sequence[Row], records: Sequence[Record] = ()) -> Folder:
 TRIALS = st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in COLUMNS}), max_size=3)
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(TRIALS)
 def test_a_frame_holds_what_rows_hold_whatever_is_missing(told: list[dict[str, Any]]) -> None:
@@ -382,6 +387,7 @@ def test_the_package_imports_next_to_nothing() -> None:
     assert not {"pandas", "pydantic", "numpy", "typer"} & more
 
 
+@pytest.mark.slow
 def test_pandas_comes_with_the_first_folder(interrupted: Path) -> None:
     more = imported_by(f"import gpubench; gpubench.load({str(interrupted)!r})")
     assert "pandas" in more
@@ -405,6 +411,7 @@ def test_what_the_pages_show_of_a_notebook_works(
     assert (page == "plots.md") == (tmp_path / "energy.pdf").is_file()
 
 
+@pytest.mark.slow
 def test_a_notebook_draws_what_the_command_draws() -> None:
     found = gpubench.load(committed.folder("h200-pairs-2026"), committed.folder("h200x4-2026"))
     main, growth = found.plot(), found.plot("growth")

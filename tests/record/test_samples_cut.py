@@ -79,6 +79,7 @@ class Slow:
         self.server.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fields", [{"epochs": "3"}, {"window": "0.5s"}], ids=["epochs", "window"])
 def test_steps_and_cpu_time_are_found_again(
     tmp_path: Path, server: ForkServer, fields: dict[str, str]

@@ -76,6 +76,7 @@ def list_texts(report: Report) -> list[str]:
     return [cell.text for row in make_grid(report).rows for cell in row.cells if cell.text]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["titan-xp-2021", "h200-copies-rounds-2026", "h200x2-network-size-2026"])
 def test_no_form_loses_a_cell(name: str) -> None:
     for report in report_folders([read_folder(committed.folder(name), never)]):

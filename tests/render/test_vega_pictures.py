@@ -20,7 +20,7 @@ from gpubench.analyze.questions import load_reports, report_folders
 from gpubench.core.findings import Finding, SharingFinding
 from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint
-from gpubench.render.pictures import breakdown, energy, growth, together, trial
+from gpubench.render.pictures import breakdown, energy, growth, target, together, trial
 from gpubench.render.pictures.labels import label_points
 from gpubench.render.pictures.pictures import DRAWN, list_pictures
 from gpubench.render.pictures.vega import ALARM, CONTEXT, MOST_ABOVE, limit
@@ -159,7 +159,7 @@ def test_energy_fills_the_rows_that_no_other_beats_and_leaves_jobs_together_out(
     assert picture is not None
     points = find_marks(picture, "point")[0]
     assert len(points) == 18
-    front = [point for point in points if point["is_sure"]]
+    front = [point for point in points if point["is_best"]]
     for point in points:
         beaten = [
             other
@@ -218,6 +218,7 @@ def test_a_trial_shades_what_was_measured_and_draws_the_mean_of_its_gpus() -> No
     assert [name["name"] for name in find_marks(picture, "text", align="left")[0]] == ["warm-up", "window"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", sorted(path.name for path in RESULTS.iterdir() if any(path.glob("*.csv"))))
 def test_titles_are_answers_of_few_lines_and_pictures_are_json(folder: str) -> None:
     drawn = 0
@@ -231,6 +232,7 @@ def test_titles_are_answers_of_few_lines_and_pictures_are_json(folder: str) -> N
     assert drawn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "table", "question"),
     [
@@ -408,18 +410,6 @@ def test_a_phase_that_ends_after_the_last_reading_lies_inside_its_panel() -> Non
     assert picture["vconcat"][0]["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0, 5.5]
 
 
-def test_curves_of_several_seeds_say_that_they_are_of_the_first() -> None:
-    """The figures beside a curve's end are of all seeds, so it ends elsewhere."""
-    titles = {}
-    for folder in ("h200-target-2026", "h200-until-top1-2026"):
-        picture = draw(folder, "mobilenet_v2-until-top1", "target")
-        titles[folder] = picture["vconcat"][0]["layer"][0]["encoding"]["x"]["axis"]["title"]
-    assert titles == {
-        "h200-target-2026": "training time, s (of the first process of a row)",
-        "h200-until-top1-2026": "training time, s",
-    }
-
-
 def test_runs_that_missed_a_target_are_counted_where_not_all_are_drawn() -> None:
     report, finding = load("h200-until-top1-2026", "mobilenet_v2-until-top1", "target")
     (unreached,) = (row for row in report.training if row not in finding.order)
@@ -439,3 +429,30 @@ def test_runs_that_missed_a_target_are_counted_where_not_all_are_drawn() -> None
     assert len(find_marks(picture, "point")[0]) == 3
     (grey,) = find_marks(picture, "line", color=CONTEXT)
     assert len({point["run"] for point in grey}) == 9
+
+
+def test_texts_at_the_ends_of_runs_do_not_cover_each_other() -> None:
+    ends = [
+        {"seconds": 41.7, "top1": 69.0, "text": ["batch 128", "41.7 s, 13 epochs, 12.1 kJ"]},
+        {"seconds": 53.7, "top1": 66.0, "text": ["batch 64", "53.7 s, 9 epochs, 11.4 kJ"]},
+        {"seconds": 10.0, "top1": 66.0, "text": ["batch 512", "10 s"]},
+    ]
+    assert target.place_texts(ends, 53.7, 90.0) == [-30, -86, -30]
+
+
+def test_texts_stand_apart_where_a_run_that_missed_the_target_took_longer() -> None:
+    """Then the ends of the others stand closer together."""
+    ends = [
+        {"seconds": seconds, "top1": 69.0, "text": ["batch 128", "36.1 s, 13 epochs"]}
+        for seconds in (30.0, 50.0)
+    ]
+    assert target.place_texts(ends, 50.0, 90.0) == [-30, -30]
+    assert target.place_texts(ends, 200.0, 90.0) == [-30, -58]
+
+
+def test_the_line_of_a_row_is_that_of_the_seed_with_the_median_time() -> None:
+    report, _ = load("h200-target-2026", "mobilenet_v2-until-top1", "target")
+    for label, trace in report.training.items():
+        if report.figures[label]["time_to_top1_s"] is not None:
+            assert trace[-1][0] == pytest.approx(report.figures[label]["time_to_top1_s"], rel=1e-9)
+    assert len(report.training) == 4

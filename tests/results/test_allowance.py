@@ -212,6 +212,7 @@ def test_a_table_never_compares_across_them_and_shows_them(tmp_path: Path) -> No
     assert found == [(1, 16, True), (1, 32, False), (2, 64, True), (2, 128, False)]
 
 
+@pytest.mark.slow
 def test_a_folder_shows_what_the_sweep_shows_whichever_allowance_came_last(tmp_path: Path) -> None:
     """Also of trials that were measured again since, under other CPUs."""
     sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
@@ -233,6 +234,7 @@ def test_a_folder_shows_what_the_sweep_shows_whichever_allowance_came_last(tmp_p
     assert (len(audited.rows), len(audited.folder.attempts)) == (5, 5)
 
 
+@pytest.mark.slow
 def test_predict_takes_the_rows_of_its_own_cpus_whichever_came_last(tmp_path: Path) -> None:
     jobs = ("batch_size=16", "batch_size=32")
     for cpus in (2, 4):
@@ -255,6 +257,7 @@ def test_repeats_stay_repeats_of_one_allowance(tmp_path: Path) -> None:
     assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in rows] == [(1, 2, 4.0), (2, 2, 1.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [{}, {"cpus": "1", "workers": "0"}])
 def test_a_group_under_two_allowances_is_shown_as_two(tmp_path: Path, given: dict[str, str]) -> None:
     """Also where one of its jobs got the same both times: it was beside another."""
@@ -284,6 +287,7 @@ def test_repeats_of_other_cpus_are_no_repeats(tmp_path: Path) -> None:
     assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in rows] == [(1, 1, 4.0), (2, 1, 1.0)]
 
 
+@pytest.mark.slow
 def test_a_trial_alone_with_other_cpus_is_no_baseline(tmp_path: Path) -> None:
     jobs = ("batch_size=16", "batch_size=32")
     sweep(tmp_path, 2, *jobs, gpus=1)
@@ -312,6 +316,7 @@ def test_what_the_machine_has_no_room_for_is_not_asked_what_it_would_get(tmp_pat
         assert [item.state for item in made.survey()] == ["done"], "what is measured stays"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
 def test_through_real_processes(tmp_path: Path, warm_command: WarmCommand) -> None:
     every = sorted(os.sched_getaffinity(0))

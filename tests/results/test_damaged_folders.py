@@ -200,6 +200,7 @@ def ruined(measured: Home, tmp_path_factory: pytest.TempPathFactory) -> Home:
     return home
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_damaged_file_is_named_once_and_the_rest_goes_on(
     ruined: Home, measured: Home, name: str
@@ -221,6 +222,7 @@ def test_every_damaged_file_is_named_once_and_the_rest_goes_on(
         assert found.out == whole.out.replace(str(measured.home), str(ruined.home))
 
 
+@pytest.mark.slow
 def test_the_tables_hold_what_is_whole(ruined: Home, measured: Home) -> None:
     for home in (ruined, measured):
         assert gpubench("sweep", home.good, "--out", home.folder, "-q").code == 0
@@ -245,6 +247,7 @@ def test_the_newest_folder_is_found_among_damaged_ones(ruined: Home, measured: H
     assert last_use(Results(ruined.folder)) >= last_use(Results(measured.folder)) > "2"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["number", "stored_at"])
 def test_a_plans_stamp_beyond_all_bounds_counts_as_none(place: Home, kind: str) -> None:
     path = place.plan("other")
@@ -273,6 +276,7 @@ def test_a_folder_of_nothing_but_damaged_records_holds_none(place: Home) -> None
         assert found.err.count("is left out") == 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["fifo", "link-to-itself", "dangling-link", "half", "folder"])
 def test_what_stands_in_place_of_a_folder_of_records_hides_no_other(place: Home, kind: str) -> None:
     stray = place.folder / "records" / "zz"
@@ -308,6 +312,7 @@ def contents_of(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", ["half", "fifo", "dangling-link", "folder", "newer", "attempt 2", "attempt 1000000000"]
 )
@@ -339,6 +344,7 @@ def told_of(place: Home, path: Path) -> str:
     return line.removeprefix(f"gpubench: record {path} is left out")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["half", "trial.batch_size 0", "fifo"])
 def test_once_it_has_been_measured_again_the_line_says_so_and_the_audit_decides(
     place: Home, kind: str
@@ -366,6 +372,7 @@ def test_once_it_has_been_measured_again_the_line_says_so_and_the_audit_decides(
     assert f"attempts without a record that can be read: {name} (damaged, " in rule["finding"]
 
 
+@pytest.mark.slow
 def test_the_same_of_a_group(place: Home) -> None:
     path = place.group()
     damage(path, FILES["half"])
@@ -388,6 +395,7 @@ def test_an_attempt_that_failed_took_no_ones_place(place: Home) -> None:
     assert "; its trial was tried again (failed) as attempt 2; leave the file there" in told_of(place, path)
 
 
+@pytest.mark.slow
 def test_a_further_round_is_not_said_to_have_measured_a_damaged_first_round_again(place: Home) -> None:
     """It said "measured again as attempt 3", and the table "has not run yet"."""
     path = place.record(16)
@@ -426,6 +434,7 @@ FIRST_GONE = (
 OTHERS = ", and the other rounds of its trial count: it is not JSON"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cut_off", "rounds", "said"),
     [
@@ -471,6 +480,7 @@ def test_an_earlier_attempt_that_was_interrupted_does_not_count(place: Home) -> 
     assert told_of(place, later).startswith(", and its trial counts as not measured: it is not JSON")
 
 
+@pytest.mark.slow
 def test_a_newer_record_that_was_measured_again_here_is_not_to_be_deleted(place: Home) -> None:
     path = place.record(16)
     damage(path, RECORDS["newer"])
@@ -521,6 +531,7 @@ def test_a_dangling_link_is_no_place_for_a_record(place: Home) -> None:
     assert samples.read_bytes() == before, "looked at before anything is written"
 
 
+@pytest.mark.slow
 def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(
     place: Home, server: ForkServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -553,6 +564,7 @@ def test_a_real_sweep_among_damaged_files_measures_what_they_left_open(
 TABLES = ("trials.csv", "epochs.csv", "table.csv", "table.md")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_that_can_not_be_written_ends_no_sweep(
     place: Home, name: str, monkeypatch: pytest.MonkeyPatch
@@ -681,6 +693,7 @@ def tell_of(place: Home, path: Path, stored: Any) -> None:
         path.write_text(text)
 
 
+@pytest.mark.slow
 def test_what_the_reader_lets_through_can_be_told(place: Home) -> None:
     trial, group = json.loads(place.record(64).read_text()), json.loads(place.group().read_text())
     trial["result"]["epoch_time_s"], trial["reason"] = 1e12, "a\nb"

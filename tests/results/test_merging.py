@@ -48,6 +48,7 @@ def records(folder):
     return Results(folder).records()
 
 
+@pytest.mark.slow
 def test_folders_with_other_trials_stand_side_by_side_in_one(tmp_path, capsys):
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     swept(a, "one", "16,32")
@@ -137,6 +138,7 @@ def shown_rounds(folder):
     return sorted((one.round, one.started_at[8:10]) for one in counting(records(folder)).values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", [1, 11])
 def test_an_older_first_round_takes_no_further_rounds_away(tmp_path, capsys, other):
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
@@ -183,6 +185,7 @@ def cut_off(folder, number, keep=400):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_path, capsys, number, sampled):
@@ -265,6 +268,7 @@ def shown_allowances(folder):
     return sorted((one.resolved["cpus"], one.round, int(one.started_at[8:10])) for one in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("mine", "others"),
     [
@@ -301,6 +305,7 @@ def test_further_rounds_stay_behind_their_first_one_though_another_allowance_cam
     assert shown_allowances(c) == [(2, 1, 10), (2, 2, 14), (4, 1, 12)]
 
 
+@pytest.mark.slow
 def test_a_plan_that_can_t_be_read_is_left_out_in_one_line(tmp_path, capsys, monkeypatch):
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     swept(a, "one", "16")
@@ -348,6 +353,7 @@ def test_a_plan_of_the_target_that_can_t_be_read_stays_as_it_is(tmp_path, monkey
     assert closed.read_bytes() == kept
 
 
+@pytest.mark.slow
 def test_each_record_of_a_source_is_opened_once(tmp_path, monkeypatch):
     """But for the copy."""
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
@@ -433,6 +439,7 @@ def test_one_folder_gets_its_tables_anew(tmp_path, capsys):
     assert "tables are written anew" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0, 1, 3, 5])
 def test_an_interrupted_merge_is_completed_by_the_next(tmp_path, monkeypatch, after):
     a, b, c, d = (tmp_path / name for name in "abcd")

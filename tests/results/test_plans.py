@@ -72,6 +72,7 @@ def test_a_plan_carries_its_time_and_its_number(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_same_plan_keeps_its_stamp_while_it_is_its_experiments_newest(tmp_path: Path) -> None:
     swept(tmp_path, "one", "16")
     first = stamps(tmp_path)
@@ -128,6 +129,7 @@ def began_at(folder: Path, experiment: str, moment: str) -> None:
             path.write_text(re.sub(r'"started_at": "[^"]*"', f'"started_at": "{moment}"', text))
 
 
+@pytest.mark.slow
 def test_older_plans_stand_as_their_trials_began_and_before_those_with_a_number(tmp_path: Path) -> None:
     swept(tmp_path, "ant", "16")
     swept(tmp_path, "bee", "32")
@@ -190,6 +192,7 @@ def why_left_out(folder: Path, old: str, new: str) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
@@ -238,6 +241,7 @@ def edited(folder: Path, p: float) -> Sweep:
     return work
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_of_an_edited_variant_the_latest_plan_counts_whatever_the_files_say(
     tmp_path: Path, seed: int
@@ -299,6 +303,7 @@ def test_copies_and_touches_of_a_committed_folder_change_no_answer(
 # ---- the newest folder ----
 
 
+@pytest.mark.slow
 def test_the_newest_folder_is_the_one_in_which_something_was_last_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -318,6 +323,7 @@ def test_the_newest_folder_is_the_one_in_which_something_was_last_begun(
     assert newest_results() == tmp_path / "c", "a plan that was just stored counts, too"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "edit",
     [

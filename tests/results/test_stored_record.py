@@ -275,6 +275,7 @@ def places(held: Any, way: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [way] * bool(way) + [one for key, value in inside for one in places(value, (*way, key))]
 
 
+@pytest.mark.slow
 @given(data=st.data(), text=st.sampled_from([TEXT, GROUP]))
 @settings(max_examples=200, deadline=1000, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_anything_at_any_place_is_read_or_refused(tmp_path: Path, data: st.DataObject, text: str) -> None:

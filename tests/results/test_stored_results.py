@@ -374,6 +374,7 @@ def readable_with_commas(folder: Path, *patterns: str) -> None:
                 assert not wrong, f"{path}: {', '.join(wrong)}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", folders())
 def test_table_csv_has_every_column_that_is_printed(folder: Path) -> None:
     results = Results(folder)
@@ -467,6 +468,7 @@ rounds = 1
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("windows", "asked"), [
     (2, {"ranks": "1", "window": "0.2"}), (2, {"ranks": "2", "steps": "20"}), (3, {"ranks": "2", "epochs": "3"}),
 ])  # fmt: skip

@@ -66,6 +66,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
     return Desk(tmp_path / "results", monkeypatch, capsys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epochs", "unasked"), [("4", ()), ("3", ("epochs = 3",))], ids=["asked", "unasked"])
 def test_what_is_missing_is_measured_by_as_many_epochs(
     desk: Desk, epochs: str, unasked: tuple[str, ...]

@@ -113,6 +113,7 @@ def tried(card: Card) -> list[int]:
     return [order.batch_size for order in card.launched if order.protocol == TRY]
 
 
+@pytest.mark.slow
 def test_the_line_leads_to_the_edge_in_a_few_tries(tmp_path: Path) -> None:
     """12,340 MiB are there: 1,134 images."""
     card = Card(12_340)
@@ -123,6 +124,7 @@ def test_the_line_leads_to_the_edge_in_a_few_tries(tmp_path: Path) -> None:
     assert tried(card) == [1134, 1150]
 
 
+@pytest.mark.slow
 def test_without_a_line_sizes_are_doubled_and_halved(tmp_path: Path) -> None:
     card = Card(12_340)
     work = sweep(tmp_path, card, batch_size="16")
@@ -133,6 +135,7 @@ def test_without_a_line_sizes_are_doubled_and_halved(tmp_path: Path) -> None:
     assert tried(card)[:3] == [32, 64, 128]
 
 
+@pytest.mark.slow
 def test_what_was_tried_is_kept_under_an_experiment_of_its_own(tmp_path: Path) -> None:
     card = Card(12_340)
     work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
@@ -147,6 +150,7 @@ def test_what_was_tried_is_kept_under_an_experiment_of_its_own(tmp_path: Path) -
     assert all(row["steps"] == 3 for row in tries)
 
 
+@pytest.mark.slow
 def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
     """Their times are of first steps: who reads that larger batches don't pay from these is misled."""
     card = Card(12_340)
@@ -165,6 +169,7 @@ def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
     assert all(row["epoch_time_s"] is None and row["gpu_mem_mib"] for row in rows)
 
 
+@pytest.mark.slow
 def test_a_search_that_was_stopped_goes_on_and_one_that_has_ended_tries_nothing(tmp_path: Path) -> None:
     card = Card(12_340)
     work = sweep(tmp_path, card, batch_size="16")
@@ -217,6 +222,7 @@ def test_on_a_cpu_it_is_refused_in_one_line(tmp_path: Path) -> None:
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -262,6 +268,7 @@ def test_a_try_that_no_job_has_time_for_is_told_though_the_next_configuration_ha
     assert whole.late.never == {"t1": 900.0}
 
 
+@pytest.mark.slow
 def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,6 +24,7 @@ LOG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOG)
 def test_the_logs_figures_through_the_whole_path(desk: Desk, name: str) -> None:
     alone, together, gain, gpus, batches = LOG[name]

@@ -48,6 +48,7 @@ def test_two_jobs_and_their_baselines(desk: Desk) -> None:
         assert result["solo_id"] == alone[batch]
 
 
+@pytest.mark.slow
 def test_the_table_tells_it(desk: Desk) -> None:
     by = times(alone={16: 2.0, 32: 1.0}, together={16: 3.0, 32: 2.0})
     desk.sweep(*TWO, by=by)
@@ -64,6 +65,7 @@ def test_the_table_tells_it(desk: Desk) -> None:
     assert "| 1.50 / 2.00 | 1.17 | " in page
 
 
+@pytest.mark.slow
 def test_the_barrier_and_the_end_of_filling_stand_in_the_record(desk: Desk) -> None:
     by = times(alone={16: 0.1, 32: 0.1}, together={16: 0.1, 32: 0.1})
     desk.sweep(*TWO, by=by)
@@ -105,6 +107,7 @@ def test_figures_of_a_group_are_of_the_time_in_which_all_measured(desk: Desk) ->
     assert rates == pytest.approx([16 / 0.1, 32 / 0.5], rel=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lasts_s", [1.19, 1.21])
 def test_a_job_with_fewer_than_three_steps_in_that_time_fails_its_group(desk: Desk, lasts_s: float) -> None:
     by = side_by_side((0.0, 100, lasts_s / 100), (0.0, 9, 0.4))
@@ -127,6 +130,7 @@ def test_several_ranks_wait_at_one_barrier(desk: Desk) -> None:
     assert [(r.status, r.resolved["gpus"]) for r in desk.jobs()] == [("ok", 1), ("ok", 2)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "script",
     [
@@ -171,6 +175,7 @@ def test_json_lines_of_a_group(desk: Desk, capsys: pytest.CaptureFixture[str]) -
     assert "together" not in one
 
 
+@pytest.mark.slow
 def test_samples_and_logs_are_each_jobs_own(desk: Desk) -> None:
     desk.sweep(*TWO)
     results = Results(desk.folder)
@@ -180,6 +185,7 @@ def test_samples_and_logs_are_each_jobs_own(desk: Desk) -> None:
     assert len(list(desk.folder.rglob("records/*/*.json"))) == 3, "a file each for two trials and the group"
 
 
+@pytest.mark.slow
 def test_the_audit_copes_with_groups(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     desk.sweep(*TWO, by=in_a_group(scripted.runs_out_when_measured, 32), repeats=2)
     assert audit(desk.folder, form="json") == 0
@@ -190,6 +196,7 @@ def test_the_audit_copes_with_groups(desk: Desk, capsys: pytest.CaptureFixture[s
     assert found[3] == "kept", "every attempt of every job is there"
 
 
+@pytest.mark.slow
 def test_every_pair(desk: Desk) -> None:
     by = Scripted(lambda order: trains_for(1.0 if order.jobs == 1 else 1.0 + order.batch_size / 100))
     desk.sweep("batch_size=10", "batch_size=20", "batch_size=40", by=by, pairs=True)

@@ -52,6 +52,7 @@ def test_a_lock_that_was_taken_over_ends_the_sweep(desk: Desk) -> None:
     assert work.records == []
 
 
+@pytest.mark.slow
 def test_an_axis_that_one_job_settles_leaves_every_group_whole(desk: Desk) -> None:
     desk.sweep("optimizer=adam", "batch_size=128", batch_size="32,64")
     folder = analyze(Results(desk.folder))
@@ -61,6 +62,7 @@ def test_an_axis_that_one_job_settles_leaves_every_group_whole(desk: Desk) -> No
     assert any("batch_size=32/128" in line for line in desk.said), "and they are told apart"
 
 
+@pytest.mark.slow
 def test_an_edited_group_takes_no_half_of_the_old_one_away(desk: Desk) -> None:
     text = BASE + '\n[[group]]\nname = "x"\njobs = [{{batch_size = 32}}, {{batch_size = {}}}]\n'
     machine = scripted.computer(1, cpus=2)
@@ -79,6 +81,7 @@ def test_an_edited_group_takes_no_half_of_the_old_one_away(desk: Desk) -> None:
     assert list(kept.values()) == [{False}, {False}]
 
 
+@pytest.mark.slow
 def test_a_baseline_that_succeeds_at_last_runs_its_group_again_in_the_same_sweep(desk: Desk) -> None:
     failing = Scripted(
         lambda order: scripted.raises if order.jobs == 1 and order.batch_size == 32 else scripted.trains
@@ -91,6 +94,7 @@ def test_a_baseline_that_succeeds_at_last_runs_its_group_again_in_the_same_sweep
     assert counts(desk.sweep(*TWO)) == {"reused": 3}
 
 
+@pytest.mark.slow
 def test_another_allowance_of_cpus_is_another_answer(tmp_path: Path) -> None:
     for cpus in (4, 8):
         desk = Desk(folder=tmp_path / "r", cpus=cpus)
@@ -143,6 +147,7 @@ def test_a_neighbour_whose_cpus_reach_further_is_not_charged(
     assert wide.cpu_pct is not None
 
 
+@pytest.mark.slow
 def test_a_neighbour_whose_cpus_reach_further_hides_what_another_one_spent(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +171,7 @@ def test_slowed_jobs_are_no_measure_of_how_long_a_trial_takes(desk: Desk) -> Non
     assert group.seconds == pytest.approx(2 * alone.seconds, rel=0.01)
 
 
+@pytest.mark.slow
 def test_a_baseline_of_a_group_that_can_not_run_is_not_trained(desk: Desk) -> None:
     by = Scripted()
     assert counts(desk.sweep(copies="3", cpu_sharing="pinned", cpus="2", by=by)) == {"skipped": 2}
@@ -193,6 +199,7 @@ def test_what_the_machine_has_no_room_for_is_skipped_whoever_reads_the_folder(de
     assert states == [("3 copies", "skipped", why)] * 3
 
 
+@pytest.mark.slow
 def test_a_group_beside_a_trial_alone_of_other_versions_says_so(desk: Desk) -> None:
     """The trial alone was measured under an older torch; only the group runs anew."""
     desk.sweep(batch_size="16")
@@ -207,6 +214,7 @@ def test_a_group_beside_a_trial_alone_of_other_versions_says_so(desk: Desk) -> N
     assert not any("solo-stale" in job.doubts for job in desk.jobs())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old", [0, 1])
 def test_only_the_job_whose_trial_alone_is_of_other_versions_says_so(desk: Desk, old: int) -> None:
     desk.sweep(batch_size="16,32")
@@ -219,6 +227,7 @@ def test_only_the_job_whose_trial_alone_is_of_other_versions_says_so(desk: Desk,
     assert ["solo-stale" in job.doubts for job in desk.jobs()] == [number == old for number in (0, 1)]
 
 
+@pytest.mark.slow
 def test_json_lines_of_what_was_done_already_say_what_the_tables_say(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:

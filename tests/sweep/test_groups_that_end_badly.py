@@ -60,6 +60,7 @@ def test_a_baseline_that_ran_out_of_memory_skips_its_groups(desk: Desk) -> None:
 # ---- members that end badly ----
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", [scripted.runs_out_of_gpu_memory, scripted.runs_out_when_measured])
 def test_jobs_that_do_not_fit_together_are_a_result(desk: Desk, script: scripted.Script) -> None:
     summary = desk.sweep(*TWO, by=in_a_group(script, 32), precision="fp32,bf16")
@@ -76,6 +77,7 @@ def test_jobs_that_do_not_fit_together_are_a_result(desk: Desk, script: scripted
     assert again.launched == []
 
 
+@pytest.mark.slow
 def test_groups_that_need_more_are_skipped_and_smaller_ones_are_not(desk: Desk) -> None:
     def choose(order: TrialOrder) -> scripted.Script:
         return scripted.runs_out_when_measured if order.jobs * order.batch_size >= 64 else scripted.trains
@@ -99,6 +101,7 @@ def test_groups_that_need_more_are_skipped_and_smaller_ones_are_not(desk: Desk) 
     assert desk.table()["status"].eq("ok").all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "reason"), scripted.DEATHS)
 def test_one_that_dies_takes_the_others_along_and_the_whole_group_is_run_again(
     desk: Desk, script: scripted.Script, reason: str
@@ -129,6 +132,7 @@ def test_a_job_that_hangs_is_named_and_the_others_were_skipped(desk: Desk) -> No
     assert counts(desk.sweep(*TWO, retry="timeout")) == {"ran": 1, "reused": 2}
 
 
+@pytest.mark.slow
 def test_an_interrupted_group_runs_again_unasked(desk: Desk) -> None:
     by = in_a_group(scripted.hangs, 32)
     summary = desk.sweep(*TWO, by=by, seed="0,1", stop=lambda: len(by.launched) == 4)
@@ -150,6 +154,7 @@ def test_a_sweep_that_was_killed_in_a_group_leaves_a_log_that_is_kept(desk: Desk
     assert log.read_text() == "its last words"
 
 
+@pytest.mark.slow
 def test_a_second_sweep_has_nothing_to_do(desk: Desk) -> None:
     asked: dict[str, Any] = {"copies": "1,2,3", "batch_size": "16,32"}
     first = counts(desk.sweep(**asked))
@@ -160,6 +165,7 @@ def test_a_second_sweep_has_nothing_to_do(desk: Desk) -> None:
     assert {path: path.read_bytes() for path in desk.folder.rglob("records/*/*.json")} == before
 
 
+@pytest.mark.slow
 def test_fresh_runs_groups_again(desk: Desk) -> None:
     desk.sweep(*TWO)
     assert counts(desk.sweep(*TWO, fresh=True)) == {"ran": 3}
@@ -177,6 +183,7 @@ def test_groups_beyond_the_machine(desk: Desk) -> None:
     assert "needs 3 CPUs for jobs pinned to their own, 2 may be used" in desk.said[-1]
 
 
+@pytest.mark.slow
 def test_a_cap_that_one_job_breaks_is_out_of_memory(desk: Desk) -> None:
     """Both train to the end, 900 MiB each by the driver; the cap of one is below that, but only in the group."""
     desk.nvml = scripted.Driver(mib={os.getpid(): 700.0})

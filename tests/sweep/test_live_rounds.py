@@ -68,6 +68,7 @@ class Terminal:
         return self.sweep.wait()
 
 
+@pytest.mark.slow
 def test_a_terminal_says_that_torch_is_started_before_the_first_trial(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path / "out", "--rounds", "1")
     assert terminal.end() == 0
@@ -81,6 +82,7 @@ def test_a_terminal_says_that_torch_is_started_before_the_first_trial(tmp_path: 
     assert not any("starting" in one for one in quiet.pictures)
 
 
+@pytest.mark.slow
 def test_the_table_stands_from_the_start_and_is_gone_in_the_end(
     tmp_path: Path, warm_command: WarmCommand
 ) -> None:
@@ -122,6 +124,7 @@ def test_ctrl_c_takes_the_live_table_away_and_prints_the_whole_one(
     assert left.endswith("stopped; to continue, run the same command again")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["--json", "-q"])
 def test_neither_json_nor_quiet_shows_a_table_or_tells_of_rounds(
     tmp_path: Path, warm_command: WarmCommand, form: str

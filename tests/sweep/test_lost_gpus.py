@@ -124,6 +124,7 @@ def uuids(launcher: Scripted) -> list[tuple[str, ...]]:
     return [tuple(order.gpu_uuids) for order in launcher.launched]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", ["GPU is lost", "GPU requires restart", "Unknown Error"])
 def test_a_trial_that_outlives_its_gpu_keeps_its_row_and_the_rest_is_skipped(desk: Desk, said: str) -> None:
     launcher = first_then_well(losing(desk, G1, scripted.trains, said))

@@ -41,6 +41,7 @@ def records(folder: Path) -> list[Record]:
     return Results(folder).records()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", ["stderr", "stdout"])
 @pytest.mark.parametrize("form", [(), ("--json",), ("-q",)])
 def test_a_closed_pipe_ends_no_sweep(

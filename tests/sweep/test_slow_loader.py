@@ -38,6 +38,7 @@ def told_apart(table: pd.DataFrame) -> None:
     assert slow_step["epoch_time_s"] > 6 * 0.15, "six steps of 0.2 s, on a GPU by its clock"
 
 
+@pytest.mark.slow
 def test_a_slow_loader_is_data_wait_and_a_slow_step_is_not(tmp_path: Path) -> None:
     told_apart(sweep(tmp_path, "--device", "cpu"))
 

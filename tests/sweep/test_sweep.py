@@ -155,6 +155,7 @@ def test_the_epoch_has_full_batches_only(desk: Desk) -> None:
     assert row.images_per_s == pytest.approx(10_200 / scripted.EPOCH_S)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", [scripted.trains, scripted.raises, scripted.runs_out_of_gpu_memory])
 def test_every_column_has_a_value_or_a_reason(desk: Desk, script: Script) -> None:
     desk.sweep(always(script), batch_size="64")
@@ -220,6 +221,7 @@ def test_out_of_memory_is_a_row_and_larger_batches_are_skipped(gpu_desk: Desk) -
     assert len(gpu_desk.said) == 2
 
 
+@pytest.mark.slow
 def test_out_of_memory_is_final(gpu_desk: Desk) -> None:
     gpu_desk.sweep(from_batch(32, scripted.runs_out_of_gpu_memory), batch_size="16,32,64")
     again = Scripted()
@@ -251,6 +253,7 @@ def test_a_chain_in_any_order(gpu_desk: Desk) -> None:
     assert gpu_desk.statuses() == {16: "ok", 32: "oom", 64: "oom", 128: "skipped"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("script", "reason"), scripted.DEATHS)
 def test_a_trial_that_dies_leaves_a_row_and_the_sweep_goes_on(
     desk: Desk, script: Script, reason: str
@@ -271,6 +274,7 @@ def test_a_deadline(desk: Desk) -> None:
     assert [e["epoch"] for e in record.epochs] == [0], "what it got done is kept"
 
 
+@pytest.mark.slow
 def test_an_interrupt_stops_the_sweep_and_nothing_is_lost(desk: Desk) -> None:
     launcher = from_batch(32, scripted.hangs)
     summary = desk.sweep(launcher, batch_size="16,32,64", stop=lambda: len(launcher.launched) == 2)
@@ -348,6 +352,7 @@ def test_trials_for_more_gpus_than_there_are_are_skipped(gpu_desk: Desk) -> None
 # ---- resume ----
 
 
+@pytest.mark.slow
 def test_only_new_batches_run(desk: Desk) -> None:
     desk.sweep(batch_size="16,32")
     before = {path: path.read_bytes() for path in (desk.folder / "records").rglob("*.json")}
@@ -358,6 +363,7 @@ def test_only_new_batches_run(desk: Desk) -> None:
     assert set(desk.statuses()) == {8, 16, 32, 64}
 
 
+@pytest.mark.slow
 def test_another_question_reuses_the_same_trials(desk: Desk) -> None:
     desk.sweep(batch_size="16,32")
     launcher = Scripted()
@@ -365,6 +371,7 @@ def test_another_question_reuses_the_same_trials(desk: Desk) -> None:
     assert [order.optimizer for order in launcher.launched] == ["adam"]
 
 
+@pytest.mark.slow
 def test_failures_run_again_when_asked(desk: Desk) -> None:
     desk.sweep(
         Scripted(lambda order: scripted.raises if order.batch_size == 16 else scripted.trains),
@@ -383,6 +390,7 @@ def test_failures_run_again_when_asked(desk: Desk) -> None:
     assert len(desk.records()) == 3
 
 
+@pytest.mark.slow
 def test_fresh_runs_everything_and_keeps_everything(gpu_desk: Desk) -> None:
     gpu_desk.sweep(from_batch(32, scripted.runs_out_of_gpu_memory), batch_size="16,32,64")
     launcher = from_batch(64, scripted.runs_out_of_gpu_memory)
@@ -399,6 +407,7 @@ def test_fresh_does_not_lose_a_result_to_a_failure(desk: Desk) -> None:
     assert [r.status for r in desk.records()] == ["ok", "failed"]
 
 
+@pytest.mark.slow
 def test_other_versions_are_stale_and_run_again_only_when_asked(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -423,6 +432,7 @@ def test_another_machine_measures_for_itself(gpu_desk: Desk) -> None:
 # ---- repeats ----
 
 
+@pytest.mark.slow
 def test_repeats_run_in_a_random_order_drawn_from_the_seed(desk: Desk, tmp_path: Path) -> None:
     one, same, other = Scripted(), Scripted(), Scripted()
     batches = "8,16,32,64"
@@ -439,6 +449,7 @@ def test_repeats_run_in_a_random_order_drawn_from_the_seed(desk: Desk, tmp_path:
     assert [batch for batch, _ in runs[0]] != [8, 16, 32, 64] * 3
 
 
+@pytest.mark.slow
 def test_more_repeats_add_to_those_there_are(desk: Desk) -> None:
     desk.sweep(batch_size="16,32")
     launcher = Scripted()

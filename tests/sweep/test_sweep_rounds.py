@@ -147,6 +147,7 @@ def whole(batch: int, rounds: int) -> list[tuple[int, int, int, str]]:
 # ---- what is measured ----
 
 
+@pytest.mark.slow
 def test_each_round_measures_each_trial_once_more_in_a_process_of_its_own(desk: Desk) -> None:
     launcher = by_turns(b16=(1.0, 2.0, 4.0))
     assert desk.sweep(launcher, rounds=3).ran == 6
@@ -173,6 +174,7 @@ def test_only_a_further_round_is_stored_in_the_form_that_older_versions_refuse(d
     assert [record.round for record in desk.records()] == [1, 2]
 
 
+@pytest.mark.slow
 def test_the_same_command_again_measures_nothing(desk: Desk) -> None:
     desk.sweep(rounds=3)
     launcher = Scripted()
@@ -180,6 +182,7 @@ def test_the_same_command_again_measures_nothing(desk: Desk) -> None:
     assert (summary.ran, summary.reused, launcher.launched) == (0, 2, [])
 
 
+@pytest.mark.slow
 def test_more_rounds_later_add_to_those_there_are_and_fewer_take_none_away(desk: Desk) -> None:
     desk.sweep(rounds=3)
     assert desk.sweep(rounds=4).ran == 2
@@ -200,6 +203,7 @@ def test_wherever_it_is_stopped_the_same_command_goes_on(desk: Desk, ran: int) -
     assert desk.measured() == [*whole(16, 3), *whole(32, 3)]
 
 
+@pytest.mark.slow
 def test_fresh_measures_every_round_again_and_older_ones_count_no_more(desk: Desk) -> None:
     desk.sweep(by_turns(b16=(1.0,)), rounds=3, batch_size="16")
     assert desk.sweep(by_turns(b16=(9.0,)), rounds=2, batch_size="16", fresh=True).ran == 2
@@ -211,6 +215,7 @@ def test_fresh_measures_every_round_again_and_older_ones_count_no_more(desk: Des
     assert desk.sweep(rounds=3, batch_size="16").ran == 1
 
 
+@pytest.mark.slow
 def test_what_did_not_end_ok_in_the_first_round_is_in_no_further_one(desk: Desk) -> None:
     launcher = fails_in(1, script=scripted.runs_out_of_gpu_memory)
     assert desk.sweep(launcher, rounds=3, batch_size="8,16").ran == 4
@@ -220,6 +225,7 @@ def test_what_did_not_end_ok_in_the_first_round_is_in_no_further_one(desk: Desk)
     assert launcher.batches == [16]
 
 
+@pytest.mark.slow
 def test_a_failed_further_round_is_told_and_left_until_it_is_asked_for(desk: Desk) -> None:
     summary = desk.sweep(fails_in(2), rounds=3)
     assert summary.failed == 1
@@ -234,12 +240,14 @@ def test_a_failed_further_round_is_told_and_left_until_it_is_asked_for(desk: Des
     assert desk.line(16).repeats == 3
 
 
+@pytest.mark.slow
 def test_a_further_round_out_of_memory_skips_nothing_else(desk: Desk) -> None:
     """What is larger did fit in the first round."""
     summary = desk.sweep(fails_in(2, script=scripted.runs_out_of_gpu_memory), rounds=2)
     assert (summary.ran, summary.skipped) == (4, 0)
 
 
+@pytest.mark.slow
 def test_repeats_are_measured_in_every_round(desk: Desk) -> None:
     launcher = Scripted()
     desk.sweep(launcher, rounds=2, repeats=3, batch_size="16")
@@ -247,6 +255,7 @@ def test_repeats_are_measured_in_every_round(desk: Desk) -> None:
     assert desk.line(16).repeats == 6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("asked", "protocol", "kind"),
     [
@@ -275,6 +284,7 @@ def test_every_round_measures_alike(desk: Desk, asked: Any, protocol: Protocol, 
 # ---- when they end ----
 
 
+@pytest.mark.slow
 def test_what_is_known_well_enough_drops_out(desk: Desk) -> None:
     """b16 is the same each time and sure after 3 processes; b32 is not within 2 % before the rounds are over."""
     launcher = by_turns(b16=(1.0,), b32=(1.0, 1.2))
@@ -284,6 +294,7 @@ def test_what_is_known_well_enough_drops_out(desk: Desk) -> None:
     assert desk.sweep(rounds=5, within="2%").ran == 0
 
 
+@pytest.mark.slow
 def test_a_record_without_its_epochs_is_measured_on_all_the_same(desk: Desk) -> None:
     desk.sweep()
     for file in (desk.folder / "records").rglob("*.json"):
@@ -292,6 +303,7 @@ def test_a_record_without_its_epochs_is_measured_on_all_the_same(desk: Desk) -> 
     assert desk.measured() == [*whole(16, 2), *whole(32, 2)]
 
 
+@pytest.mark.slow
 def test_three_processes_within_the_share_are_needed_and_enough(desk: Desk) -> None:
     """ln: -0.01, 0, 0.01: a standard error of 0.01 / sqrt(3), times 4.303 is 2.48 % to either side."""
     times = (0.99005, 1.0, 1.01005)
@@ -299,6 +311,7 @@ def test_three_processes_within_the_share_are_needed_and_enough(desk: Desk) -> N
     assert desk.sweep(by_turns(b16=times), rounds=4, within="2.4%", batch_size="16").ran == 1, "a fourth"
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_not_sure_enough_says_so_with_the_command_that_goes_on(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -310,6 +323,7 @@ def test_a_sweep_that_is_not_sure_enough_says_so_with_the_command_that_goes_on(
     assert command.nothing_to_run(work, work.pending()).unsure == 1, "the same command says it again"
 
 
+@pytest.mark.slow
 def test_what_fails_every_time_is_not_tried_a_hundred_times(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -320,6 +334,7 @@ def test_what_fails_every_time_is_not_tried_a_hundred_times(
     assert line.startswith("1 failed: "), "and not that it is unknown after a hundred rounds"
 
 
+@pytest.mark.slow
 def test_a_budget_ends_further_rounds_and_never_the_first(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,6 +349,7 @@ def test_a_budget_ends_further_rounds_and_never_the_first(
     assert desk.sweep(rounds=2, budget="10m").ran == 2, "what is left is measured when there is time"
 
 
+@pytest.mark.slow
 def test_a_budget_too_short_for_one_process_says_so_and_not_that_the_same_command_goes_on(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -367,6 +383,7 @@ def test_a_budget_does_not_hide_what_is_not_known(desk: Desk, capsys: pytest.Cap
 ANSWERED = "every question of the table that further rounds can answer is answered, after"
 
 
+@pytest.mark.slow
 def test_a_budget_goes_to_what_is_open_and_ends_where_nothing_is(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -385,6 +402,7 @@ def test_a_budget_goes_to_what_is_open_and_ends_where_nothing_is(
     assert command.nothing_to_run(work, work.pending()).answered == turns[64]
 
 
+@pytest.mark.slow
 def test_all_are_answered_after_three_rounds_where_all_is_clear(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -395,6 +413,7 @@ def test_all_are_answered_after_three_rounds_where_all_is_clear(
     assert ["left of the budget" in line for line in desk.view.ended] == [True, True, False]
 
 
+@pytest.mark.slow
 def test_without_a_question_a_budget_is_used_up(desk: Desk) -> None:
     """One row: nothing else says what is enough."""
     launcher = Scripted()
@@ -407,6 +426,7 @@ def test_without_a_question_a_budget_is_used_up(desk: Desk) -> None:
     assert (stopped.ran, stopped.interrupted, stopped.answered) == (7, True, None)
 
 
+@pytest.mark.slow
 def test_a_certainty_or_a_number_of_rounds_asks_for_more_than_answers(desk: Desk) -> None:
     launcher = by_turns(b16=(1.0, 1.1), b32=(0.2,))
     assert desk.sweep(launcher, rounds=6, budget="10h").answered is None
@@ -416,6 +436,7 @@ def test_a_certainty_or_a_number_of_rounds_asks_for_more_than_answers(desk: Desk
     assert Counter(launcher.batches) == {16: 3}
 
 
+@pytest.mark.slow
 def test_a_row_in_no_question_has_three_processes_and_leaves_the_budget_to_questions(desk: Desk) -> None:
     """Of two learning rates, only one has two batch sizes, and they cost about the same."""
     times = {(0.01, 16): cycle((0.5, 0.6, 0.7)), (0.01, 32): cycle((0.5, 0.7, 0.6, 0.8))}
@@ -429,6 +450,7 @@ def test_a_row_in_no_question_has_three_processes_and_leaves_the_budget_to_quest
     assert turns == {(0.01, 16): 5, (0.01, 32): 5, (0.02, 16): 3}
 
 
+@pytest.mark.slow
 def test_a_question_that_can_not_be_answered_any_more_takes_no_budget(desk: Desk) -> None:
     """The third process of 16 fails, and what fails in a further round is in no later one."""
     launcher = fails_in(3)
@@ -439,6 +461,7 @@ def test_a_question_that_can_not_be_answered_any_more_takes_no_budget(desk: Desk
     assert (again.ran, again.failed, again.answered) == (1, 0, 3)
 
 
+@pytest.mark.slow
 def test_a_repeat_that_failed_does_not_end_the_others_of_its_row(desk: Desk) -> None:
     """Of two repeats of 16 one fails in the second round. The other one can still answer whether 32 is faster."""
     times, turns = cycle((0.5, 0.8, 0.65)), Counter[tuple[int, int]]()
@@ -456,6 +479,7 @@ def test_a_repeat_that_failed_does_not_end_the_others_of_its_row(desk: Desk) -> 
     assert min(turns[16, 0], turns[32, 0], turns[32, 1]) > 5
 
 
+@pytest.mark.slow
 def test_a_group_that_is_decided_drops_out_and_so_do_its_trials_alone(desk: Desk) -> None:
     def choose(order: TrialOrder) -> Script:
         return trains_for(2.0 if order.jobs > 1 else 1.0)
@@ -466,6 +490,7 @@ def test_a_group_that_is_decided_drops_out_and_so_do_its_trials_alone(desk: Desk
     assert Counter(order.jobs for order in launcher.launched) == {1: 6, 2: 6}
 
 
+@pytest.mark.slow
 def test_what_is_left_of_a_budget_is_the_most_that_it_may_take(
     desk: Desk, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -483,6 +508,7 @@ def test_what_is_left_of_a_budget_is_the_most_that_it_may_take(
 # ---- groups ----
 
 
+@pytest.mark.slow
 def test_groups_take_part_and_are_compared_by_geometric_means(desk: Desk) -> None:
     """Alone 1, 2 and 4 s: 2. Together 3 s each time: 1.5 times as long."""
     alone = cycle((1.0, 2.0, 4.0))
@@ -508,6 +534,7 @@ def test_groups_take_part_and_are_compared_by_geometric_means(desk: Desk) -> Non
 # ---- what is said ----
 
 
+@pytest.mark.slow
 def test_the_announcement_says_how_many_rounds(desk: Desk) -> None:
     def said(**asked: Any) -> str:
         work = desk.work(**asked)
@@ -565,6 +592,7 @@ def test_a_round_of_which_the_budget_lets_nothing_run_is_not_announced(desk: Des
     assert not [line for line in desk.view.lines if line.startswith("round")]
 
 
+@pytest.mark.slow
 def test_json_lines_of_what_was_done_tell_every_round(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
     desk.sweep(rounds=2, batch_size="16")
     work = desk.work(rounds=3, batch_size="16")
@@ -583,6 +611,7 @@ def test_the_progress_of_a_window_is_in_steps(desk: Desk) -> None:
     assert max(one.step or 0 for one in windows) > 1
 
 
+@pytest.mark.slow
 def test_a_row_is_of_one_set_of_versions(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """What an older torch measured in the first round gets no further rounds by a newer one, until it is asked for."""
     desk.sweep(rounds=1)
@@ -594,6 +623,7 @@ def test_a_row_is_of_one_set_of_versions(desk: Desk, monkeypatch: pytest.MonkeyP
     assert set(desk.rows()["torch"]) == {"torch of tomorrow"}
 
 
+@pytest.mark.slow
 def test_a_question_about_a_row_of_other_versions_takes_no_budget(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

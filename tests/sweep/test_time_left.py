@@ -31,6 +31,7 @@ def seconds(desk: Desk, **asked: Any) -> float:
     return estimate.seconds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "asked", "expected"),
     [

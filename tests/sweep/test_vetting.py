@@ -26,6 +26,7 @@ def tries(folder: Path, **files: str) -> dict[str, Any]:
     return {f"model {model!r}": {"model": model, **SIZES} for model in models}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wait", ["sys.stdin.read() or time.sleep(60)", "exec('while True: pass')"])
 def test_a_model_that_is_not_ready_in_time_is_not_refused(tmp_path: Path, wait: str) -> None:
     said: list[str] = []
@@ -38,6 +39,7 @@ def test_a_model_that_is_not_ready_in_time_is_not_refused(tmp_path: Path, wait: 
     assert "\n" not in line
 
 
+@pytest.mark.slow
 def test_no_disk_is_needed_to_try_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The one for temporary files may be full."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))

@@ -205,6 +205,7 @@ def test_the_hook_averages_as_ddp_does(train):
     assert "--breakdown" in plain.outcome.missing["comm_ms"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["fsdp", "local"])
 @pytest.mark.parametrize(
     "where", [TWO, pytest.param(TWO_GPUS, marks=pytest.mark.multigpu)], ids=["gloo", "nccl"]

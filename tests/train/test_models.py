@@ -36,6 +36,7 @@ def test_the_catalogue_knows_the_transforms_of_torchvision_and_ours():
     assert ours == catalog.DEVICE_TRANSFORMS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "input_size"),
     [
@@ -61,6 +62,7 @@ def test_multiply_adds_are_those_that_torchvision_publishes(name):
     assert models.parameters_m(model) == pytest.approx(published["num_params"] / 1e6, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["vit_b_32", "swin_t", "swin_v2_t", "maxvit_t", "mobilenet_v3_small", "googlenet"]
 )

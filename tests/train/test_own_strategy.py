@@ -59,6 +59,7 @@ def test_what_the_hook_does_not_see_has_a_reason(train, registered, devices):
     assert result["backward_ms"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["colours", None], ids=["images", "synthetic"])
 def test_ranks_may_read_nothing_and_update_nothing(train, registered, request, data):
     """Rank 0 trains alone, on whole batches, while the others go along: the figures are those of one process."""

@@ -50,6 +50,7 @@ def found(request, tmp_path_factory) -> dict[str, Any]:
     return json.loads(told.splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_weights_move_so_that_a_comparison_could_fail(found):
     assert found["moved"] > 1e-3
 

@@ -28,6 +28,7 @@ def events(ran, kind):
 # ---------------------------------------------------------------- it learns, and says how well
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fields",
     [
@@ -51,6 +52,7 @@ def test_the_loss_falls_and_top1_beats_chance(train, fields):
     assert ran.outcome.result["loss"] < 1
 
 
+@pytest.mark.slow
 def test_top1_is_over_every_validation_image(train):
     """64 images in batches of 24 on two ranks: neither padded nor cut off."""
     ran = train(model=MODELS + "tiny", ranks=2, cpus=2, workers=2, batch_size=48, lr=0.0001)
@@ -70,6 +72,7 @@ def test_without_a_validation_split_top1_is_empty_with_a_reason(train):
 # ---------------------------------------------------------------- seeds
 
 
+@pytest.mark.slow
 def test_a_seed_makes_a_trial_repeatable(train):
     first, again, other = (train(cpu=AUGMENTED, seed=seed, epochs=3) for seed in (5, 5, 6))
     assert losses(first) == losses(again)
@@ -78,6 +81,7 @@ def test_a_seed_makes_a_trial_repeatable(train):
     assert losses(first) != losses(other)
 
 
+@pytest.mark.slow
 def test_a_repeat_is_another_seed(train):
     assert losses(train(seed=5, repeat=1)) == losses(train(seed=6)) != losses(train(seed=5))
 
@@ -95,6 +99,7 @@ def gradients(train, **fields):
     return found["gradients"], losses(ran)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shared", [{}, {"accumulate": 2}], ids=["whole", "accumulated"])
 @pytest.mark.parametrize(
     "spread",
@@ -215,6 +220,7 @@ def told_by(ran, who):
     return {line[who]: line for line in lines}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
 @pytest.mark.parametrize("where", [{}, pytest.param(ONE_GPU, marks=pytest.mark.gpu)], ids=["cpu", "gpu"])
 def test_a_rank_stays_on_one_cpu_and_its_loaders_on_the_others(train, where):
@@ -226,6 +232,7 @@ def test_a_rank_stays_on_one_cpu_and_its_loaders_on_the_others(train, where):
     assert ran.outcome.result["cpu_probe_ms"] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(CPUS) < 2, reason="needs two CPUs")
 def test_each_rank_has_a_cpu_of_its_own_or_all(train):
     one, free = (train(**BOUND, data=None, ranks=2, launch_cpu=how) for how in ("one", "free"))
@@ -260,6 +267,7 @@ def starved(ran, ranks, *, least):
 STARVED = {"model": MODELS + "second_rank_starves", "train_images": 64, "batch_size": 16, "workers": 2}
 
 
+@pytest.mark.slow
 def test_one_rank_that_starves_stalls_all(train):
     starved(train(**STARVED, ranks=2, cpus=2), 2, least=0.8)
 

@@ -26,6 +26,7 @@ def events(ran, kind):
     return [event for event in ran.done.events if isinstance(event, kind)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "where",
     [
@@ -53,6 +54,7 @@ def test_it_stops_when_the_target_is_reached(train, where):
     assert len(events(ran, Settle)) == 1
 
 
+@pytest.mark.slow
 def test_a_confirmed_target_takes_a_second_evaluation_in_a_row(train):
     seen = top1(train(until_top1=99.9, epochs=5, **GRADUALLY))
     assert max(seen[:2]) < seen[2] <= seen[3], (

@@ -18,8 +18,11 @@ def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     """Dots with whiskers, a row a batch size, lines at 1 and at as many times as there are devices, efficiency at the
     margin; one panel for the same batch in all, one for the same batch a device. None without a comparison."""
     rows, left_out = vega.limit(list_rows(report, finding))
+    figures = [max(row["ideal"], row["ratio"]) for row in rows]
+    end = 1.02 * vega.find_end([1.0, *figures], [row["high"] for row in rows])
+    rows = [{**row, "high": vega.cut_interval(row["high"], end)} for row in rows]
     panels = [
-        draw_panel([row for row in rows if row["is_weak"] == is_weak], heading)
+        draw_panel([row for row in rows if row["is_weak"] == is_weak], heading, end)
         for is_weak, heading in (
             (False, "times as fast, same batch in all"),
             (True, "times as fast, same batch a device"),
@@ -51,12 +54,9 @@ def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
     ]
 
 
-def draw_panel(rows: Sequence[dict[str, Any]], heading: str) -> Vega:
-    """One kind of scaling."""
+def draw_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega:
+    """One kind of scaling. `end`: where the axis ends, which both kinds have in common."""
     y = vega.name_axis([row["name"] for row in rows])
-    figures = [max(row["ideal"], row["ratio"]) for row in rows]
-    end = 1.02 * vega.find_end(figures, [row["high"] for row in rows])
-    rows = [{**row, "high": vega.cut_interval(row["high"], end)} for row in rows]
     x: Vega = {
         "field": "ratio",
         "type": "quantitative",

@@ -46,7 +46,7 @@ def draw(report: Report) -> Vega | None:
             "joules": report.figures[row]["energy_j"],
             "series": series[row],
             "name": names[row],
-            "is_sure": row in front,
+            "is_best": row in front,
         }
         for row in rows
     ]
@@ -71,13 +71,19 @@ def draw(report: Report) -> Vega | None:
             "encoding": {"x": x, "y": y},
         },
         {
-            "mark": {"type": "point", "shape": "circle", "size": 90, "strokeWidth": 2, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": color, "fill": vega.fill(color)},
+            "mark": {"type": "point", "shape": "circle", "filled": True},
+            "encoding": {
+                "x": x,
+                "y": y,
+                "color": color,
+                "size": {"condition": {"test": "datum.is_best", "value": 110}, "value": 40},
+                "opacity": {"condition": {"test": "datum.is_best", "value": 1}, "value": 0.6},
+            },
         },
         *label_ends(points, best, x, y, color, is_named=len(colors) > 1),
     ]
     panel = {"data": vega.values(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
-    key = left_out or "filled: beaten in both by no other"
+    key = left_out or "large: beaten in both by no other"
     title = words.title_energy(report, rows, front)
     return vega.frame(report, title, [panel], margin=vega.NUMBERS, key=key)
 

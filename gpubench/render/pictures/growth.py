@@ -14,6 +14,8 @@ from gpubench.render.pictures.vega import Vega
 
 MIB_PER_GIB = 1024
 SECONDS_PER_HOUR = 3600
+UNKNOWN_HEIGHT = 1.15
+"""Times the most memory that was measured: where a size that ran out stands if nobody knows what there was."""
 TOLERANCE = 0.05
 """The recommended size is within this share of the best rate (`stats.choice`)."""
 
@@ -130,7 +132,7 @@ def to_values(points: Sequence[Point], finding: BatchSizeFinding) -> Vega:
                 "low": point.low,
                 "high": vega.cut_interval(point.high, end),
                 "memory": point.memory,
-                "is_sure": finding.word == "sure",
+                "is_sure": finding.word == "sure" and point.low is not None,
             }
             for point in points
         ]
@@ -294,7 +296,8 @@ def draw_cap(cap: float, y: Vega) -> Vega:
 def mark_out_of_memory(points: Sequence[Point], x: Vega, y: Vega, cap: float | None) -> list[Vega]:
     """Of each series the first size that ran out of memory: a cross, and a dotted line from the last that ran.
 
-    It stands at the cap, else as high as the last size that ran: how much it wanted is not known."""
+    It stands at the cap, else above all that ran: how much it wanted is not known."""
+    highest = max((point.memory for point in points if point.memory is not None), default=0.0)
     layers: list[Vega] = []
     for series in dict.fromkeys(point.series for point in points):
         members = [point for point in points if point.series == series]
@@ -308,7 +311,7 @@ def mark_out_of_memory(points: Sequence[Point], x: Vega, y: Vega, cap: float | N
         )
         if last is None or failed is None:
             continue
-        height = cap if cap is not None else last.memory
+        height = cap if cap is not None else UNKNOWN_HEIGHT * highest
         way = vega.values(
             [
                 {"size": str(last.size), "memory": last.memory},

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from gpubench.core.findings import TargetFinding
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.pictures import vega
+from gpubench.render.pictures.labels import LETTER_PIXELS, Box
 from gpubench.render.pictures.vega import Vega
+
+HEIGHT = 300
+SHIFTS = (-30, -58, -86, -114)
+"""Pixels from a point up to the first line of its text, the best first."""
 
 
 def draw(report: Report, finding: TargetFinding) -> Vega | None:
@@ -24,8 +30,8 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
     x: Vega = {
         "field": "seconds",
         "type": "quantitative",
-        "scale": {"zero": True, "nice": False},
-        "axis": {**vega.x_title(words.name_training_time(report)), "tickCount": 8, "format": ",d"},
+        "scale": {"domain": [0, max(seconds for row in rows for seconds, _ in traces[row])], "nice": False},
+        "axis": {**vega.x_title("training time, s"), "tickCount": 8, "format": ",d"},
     }
     highest = max(top1 for trace in traces.values() for _, top1 in trace)
     y: Vega = {
@@ -66,7 +72,7 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
         *mark_ends(report, finding, reached, x, y, color),
         *name_unreached(report, others, x, y),
     ]
-    panel = {"width": vega.WIDTH, "height": 300, "layer": layers}
+    panel = {"width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     key = left_out or "first epoch included, evaluation not"
     return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS, key=key)
 
@@ -108,15 +114,33 @@ def mark_ends(
                     "type": "text",
                     "align": "right",
                     "dx": 4,
-                    "dy": -30 - 28 * (place % 2),  # neighbours stand at two heights
+                    "dy": dy,
                     "lineHeight": 14,
                     "fontSize": 11,
                 },
                 "encoding": {"x": x, "y": y, "text": {"field": "text"}, "color": color},
             }
-            for place, end in enumerate(ends)
+            for end, dy in zip(
+                ends, place_texts(ends, x["scale"]["domain"][1], y["scale"]["domain"][1]), strict=True
+            )
         ),
     ]
+
+
+def place_texts(ends: Sequence[Mapping[str, Any]], last: float, highest: float) -> list[int]:
+    """How far above its point, in pixels, the first of each two lines stands, so that no text covers another. `last`,
+    `highest`: where the axes end."""
+    taken: list[Box] = []
+    shifts = []
+    for end in ends:
+        right = vega.WIDTH * end["seconds"] / last
+        top = HEIGHT * (1 - end["top1"] / highest)
+        width = LETTER_PIXELS * max(map(len, end["text"]))
+        boxes = {dy: Box(right - width, top + dy - 7, right, top + dy + 21) for dy in SHIFTS}
+        dy = next((dy for dy, box in boxes.items() if not any(map(box.covers, taken))), SHIFTS[0])
+        taken.append(boxes[dy])
+        shifts.append(dy)
+    return shifts
 
 
 def name_unreached(report: Report, runs: Mapping[int, str], x: Vega, y: Vega) -> list[Vega]:

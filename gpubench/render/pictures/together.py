@@ -89,7 +89,9 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
         "height": ROW_HEIGHT * len(groups),
         "layer": layers,
     }
-    key = left_out or ("▽ predicted before it ran" if predicted else "")
+    key = left_out or words.explain_gains(
+        {group["gains"] for group in groups}, has_predictions=bool(predicted)
+    )
     return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NAMES, key=key)
 
 

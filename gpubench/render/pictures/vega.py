@@ -65,7 +65,7 @@ CONFIG: Vega = {
         "titleFontSize": 12,
         "titleFontWeight": "normal",
     },
-    "axisX": {"grid": False, "labelAngle": 0},
+    "axisX": {"grid": False, "labelAngle": 0, "labelFlush": False},
     "axisY": {"domain": False, "ticks": False, "titleAlign": "left", "titleAnchor": "start"},
     "title": {
         "anchor": "start",

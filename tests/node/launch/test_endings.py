@@ -104,6 +104,7 @@ def test_an_endless_line_in_the_log_does_not_grow_the_reason(train):
     assert ran.reason == "rank 0 ended with exit code 3; last line of its output: " + "x" * 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "status", "reason"),
     [
@@ -192,6 +193,7 @@ def test_a_daemon_goes_with_its_killed_leader(train, server):
     assert not psutil.pid_exists(said["daemon"])
 
 
+@pytest.mark.slow
 def test_a_killed_server_fails_its_trial_and_is_replaced(train, own_server):
     first = own_server.pid
     spy = Spy(own_server, count=4, act=lambda _: psutil.Process(first).kill())
@@ -204,6 +206,7 @@ def test_a_killed_server_fails_its_trial_and_is_replaced(train, own_server):
     assert not psutil.pid_exists(first)
 
 
+@pytest.mark.slow
 def test_a_server_that_a_model_has_stopped_is_replaced(train, own_server, monkeypatch):
     monkeypatch.setattr(fork_server, "LAUNCH_LIMIT_S", 1.0)
     monkeypatch.setattr(fork_server, "TELL_LIMIT_S", 1.0)
@@ -216,6 +219,7 @@ def test_a_server_that_a_model_has_stopped_is_replaced(train, own_server, monkey
     assert not psutil.pid_exists(first)
 
 
+@pytest.mark.slow
 def test_a_server_that_does_not_start_a_trial_is_killed_and_its_trial_fails(train, own_server, monkeypatch):
     monkeypatch.setattr(fork_server, "LAUNCH_LIMIT_S", 1.0)
     first = psutil.Process(own_server.pid)
@@ -303,6 +307,7 @@ def test_a_stranger_is_left_alone(train):
         stranger.wait()
 
 
+@pytest.mark.slow
 def test_the_server_survives_twenty_trials_and_stays_fit_for_forking(train, server):
     process = psutil.Process(server.pid)
     before = process.num_fds()

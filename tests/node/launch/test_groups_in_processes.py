@@ -75,6 +75,7 @@ def one_window(together):
 # ---------------------------------------------------------------- the span in which all train
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3])
 def test_no_job_begins_before_all_are_warm(train_together, count):
     """The last takes long to warm up; its neighbours, which read images, wait for it."""
@@ -86,6 +87,7 @@ def test_no_job_begins_before_all_are_warm(train_together, count):
     assert all(ran.outcome.phases["wait_for_jobs"] > 0 for ran in together)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [[0, 1], [1, 0]], ids=["fast-slow", "slow-fast"])
 def test_a_fast_job_trains_until_a_slow_one_has_measured(train_together, order):
     jobs = [FAST | {"batch_size": 8}, SLOW | {"epochs": 3}]
@@ -102,6 +104,7 @@ def test_a_fast_job_trains_until_a_slow_one_has_measured(train_together, order):
         assert any(low <= moment < high for moment in at)
 
 
+@pytest.mark.slow
 def test_fillers_are_not_counted(train_together, train):
     """The figures are of the steps that were asked for, and the network learns what it learns alone."""
     fields = {"model": "lenet", "epochs": 3, "batch_size": 48}
@@ -139,6 +142,7 @@ def test_ranks_end_their_filler_after_the_same_step(train_together, ddp, single,
     assert [len(ran.step_ms) for ran in (several, one)] == [8 if job is FAST else 4 for job in (ddp, single)]
 
 
+@pytest.mark.slow
 def test_two_groups_of_ranks_with_loaders(train_together):
     jobs = [{"model": "lenet", **DDP, "workers": 2, "batch_size": batch} for batch in (16, 64)]
     together = all_ok(train_together(*jobs))
@@ -167,6 +171,7 @@ def taken_along(together, by):
     return culprit.status, culprit.reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", [0, 1])
 @pytest.mark.parametrize(
     ("model", "status", "reason"),
@@ -198,6 +203,7 @@ def test_a_job_that_ends_takes_its_neighbours_along(train_together, place, model
     assert {ran.done.stopped for ran in together} == {None}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("place", "model", "timeout_s", "epochs_done"),
     [(0, "hangs", 3, 0), (1, "hangs", 3, 0), (0, "hangs_late", 4, 1)],
@@ -275,6 +281,7 @@ def stored(folder, server, *models, **fields):
     return [r for r in records if not r.group_id], group
 
 
+@pytest.mark.slow
 def test_a_group_is_stored_after_its_jobs_alone(server, tmp_path):
     alone, group = stored(tmp_path / "r", server, "tiny", "slow_step")
     assert [record.status for record in (*alone, *group)] == ["ok"] * 4
@@ -290,6 +297,7 @@ def test_a_group_is_stored_after_its_jobs_alone(server, tmp_path):
     assert len({record.together["released"] for record in group}) == 1
 
 
+@pytest.mark.slow
 def test_streams_are_measured_while_all_jobs_measure(server, tmp_path):
     """A window of the slow one is of three steps of 0.2 s: the fast one, which has its own sooner, measures on."""
     alone, group = stored(tmp_path / "r", server, "tiny", "slow_pass", window="0.1s")
@@ -312,6 +320,7 @@ def test_streams_are_measured_while_all_jobs_measure(server, tmp_path):
         assert record.missing["top1_pct"] == solo.missing["top1_pct"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("models", [("tiny", "raises_late"), ("is_killed_late", "tiny")])
 def test_a_broken_group_has_a_row_for_each_job(server, tmp_path, models):
     _, group = stored(tmp_path / "r", server, *models)
@@ -340,6 +349,7 @@ def all_are_in_an_epoch(jobs):
     return all(job.measured and job.step for job in jobs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["waiting", "measured"])
 @pytest.mark.parametrize(
     ("victim", "words"),
@@ -376,6 +386,7 @@ def test_a_rank_of_several_that_is_killed(train_together, server):
     assert left(onlooker.seen, within=1) == []
 
 
+@pytest.mark.slow
 def test_the_server_serves_on_and_keeps_its_files(train_together, server):
     process = psutil.Process(server.pid)
     ours = psutil.Process(os.getpid())
@@ -438,6 +449,7 @@ def test_a_server_that_dies_while_it_launches_the_second(train_together, own_ser
     all_ok(train_together(FAST, FAST, launcher=own_server))
 
 
+@pytest.mark.slow
 def test_a_server_that_is_killed_under_a_group(train_together, own_server):
     onlooker = Onlooker(own_server, all_are_in_an_epoch, lambda _: psutil.Process(own_server.pid).kill())
     together = train_together(LOADING, LOADING, launcher=own_server, look=onlooker)

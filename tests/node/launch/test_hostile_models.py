@@ -47,6 +47,7 @@ ENDINGS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "status", "words"), [(m, *ending) for m, ending in ENDINGS.items()])
 def test_each_ends_as_one_row_with_its_reason(
     train, server: ForkServer, model: str, status: str, words: str
@@ -95,6 +96,7 @@ def test_a_rank_in_a_loader_says_which_of_its_workers_hangs(train) -> None:
     assert "most recent call first" in ran.log
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_and_tells_each(tmp_path: Path) -> None:
     """As users give them: the rows of one sweep in its table and its CSV, and one line each."""
     models = ("raises_in_colour", "writes_binary", "hangs_up", "patches_the_clocks")

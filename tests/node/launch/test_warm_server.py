@@ -48,6 +48,7 @@ def test_the_server_is_of_the_same_gpubench_as_the_command(tmp_path: Path) -> No
     assert (done.stdout.strip(), done.stderr) == (gpubench.__file__, "")
 
 
+@pytest.mark.slow
 def test_warming_starts_no_thread_and_leaves_cuda_alone(warmed):
     assert warmed["threads"] == 1
     assert warmed["cuda"] is False

@@ -313,6 +313,7 @@ def test_a_call_that_fails(call: str, when: str, errors: Sequence[str]) -> None:
         assert faults(got, set(CALLS) - {call}) == [], error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_that_fails_behind_what_remembers(call: str, when: str) -> None:
@@ -333,6 +334,7 @@ def test_a_gpu_that_is_lost(when: str) -> None:
     assert faults(trial(CALLS, "GPU is lost", WHEN[when]), set()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_call_that_fails_on_one_of_two_gpus(call: str, when: str) -> None:
@@ -413,6 +415,7 @@ def in_real_time(order: TrialOrder) -> Iterator[scripted.Event]:
     yield from scripted.result(order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["at once", "from the seventh call on", "every third call"])
 def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) -> None:
     """One trial for each call, and one for all of them together."""

@@ -316,6 +316,7 @@ def slept(seconds: float, cpu_count: int, others: int) -> Figures:
     return figures(watcher.watched().cut([Window(t0, t1, 1, True)]))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(len(ALLOWED) < 2, reason="one CPU can't be had by number")
 def test_other_work_shows_where_cpus_are_ours_by_number() -> None:
     """The host is full: whatever the trial uses itself, none of its CPUs was left for it."""
