@@ -12,18 +12,18 @@ ROOT = Path(__file__).parents[1]
 HOME = ROOT / "results"
 
 NAMES = (
+    "h200-batch-size-2026",
     "h200-checks-2026",
     "h200-copies-2026",
     "h200-copies-rounds-2026",
-    "h200-batch-size-2026",
     "h200-copies-steady-2026",
     "h200-cpus-2026",
     "h200-pairs-2026",
     "h200-pairs-rounds-2026",
     "h200-pairs-steady-2026",
     "h200-target-2026",
-    "h200-variants-2026",
     "h200-until-top1-2026",
+    "h200-variants-2026",
     "h200x2-2026",
     "h200x2-network-size-2026",
     "h200x4-2026",
