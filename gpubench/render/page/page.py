@@ -89,7 +89,7 @@ class Section:
     plans: list[PlanFile]
 
 
-class Room:
+class PageRoom:
     """Bytes that are left for something."""
 
     def __init__(self, left: int):
@@ -107,7 +107,7 @@ def write(folders: Sequence[Folder], _: object = None) -> bytes:
     """One page of all tables of these folders, as UTF-8."""
     sources = [(folder, table) for folder in folders for table in folder.tables]
     reports = report_folders(folders)
-    pictures, plans = Room(PICTURE_ROOM), Room(PLAN_ROOM)
+    pictures, plans = PageRoom(PICTURE_ROOM), PageRoom(PLAN_ROOM)
     sections = [
         make_section(folder, table, report, Rooms(rows, pictures, plans))
         for (folder, table), report, rows in zip(sources, reports, share_rooms(reports), strict=True)
@@ -134,11 +134,11 @@ def write(folders: Sequence[Folder], _: object = None) -> bytes:
 class Rooms:
     """What a section may take."""
 
-    rows: Room
+    rows: PageRoom
     """Of its own."""
-    pictures: Room
+    pictures: PageRoom
     """Of the whole page, as that for plans is."""
-    plans: Room
+    plans: PageRoom
 
 
 def make_section(folder: Folder, table: Table, report: Report, rooms: Rooms) -> Section:
@@ -154,8 +154,8 @@ def make_section(folder: Folder, table: Table, report: Report, rooms: Rooms) -> 
     ]
     advice, option = words.advise_option(report, finding) if finding else ("", "")
     wide = build_report(table, collect_rows(folder, table), report.findings, ALL_COLUMNS)
-    shown = make_table(report, Room(rooms.rows.left // SHARE_OF_FEW).take)
-    all_columns = make_table(wide, Room(rooms.rows.left - rooms.rows.left // SHARE_OF_FEW).take)
+    shown = make_table(report, PageRoom(rooms.rows.left // SHARE_OF_FEW).take)
+    all_columns = make_table(wide, PageRoom(rooms.rows.left - rooms.rows.left // SHARE_OF_FEW).take)
     return Section(
         report=report,
         question=words.ask(report),
@@ -189,14 +189,14 @@ def make_section(folder: Folder, table: Table, report: Report, rooms: Rooms) -> 
     )
 
 
-def share_rooms(reports: Sequence[Report]) -> list[Room]:
+def share_rooms(reports: Sequence[Report]) -> list[PageRoom]:
     """What the rows of each table may take: what small ones leave, larger ones get."""
     left = TABLE_ROOM
-    rooms: dict[int, Room] = {}
+    rooms: dict[int, PageRoom] = {}
     by_size = sorted(range(len(reports)), key=lambda place: len(reports[place].labels))
     for done, place in enumerate(by_size):
         share = left // (len(reports) - done)
-        rooms[place] = Room(share)
+        rooms[place] = PageRoom(share)
         left -= min(share, ROW_BYTES * len(reports[place].labels))
     return [rooms[place] for place in range(len(reports))]
 
