@@ -536,7 +536,7 @@ def write_footnote(report: Report, letters: int, key: str = "") -> str:
     return " · ".join(facts)
 
 
-GAINS = {"gain": "blue: worth it", "none": "orange: no gain", "unknown": "grey: unknown"}
+GAINS = {"gain": "blue: worth it", "none": "orange: no gain", "unknown": "grey: gain unknown"}
 """What the colours of a picture of jobs together mean."""
 
 

@@ -36,7 +36,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Anchor:
     """How a name stands beside its point."""
 
     align: str
@@ -49,19 +49,19 @@ class Way:
         return Box(begin, top + self.dy - 7, begin + width, top + self.dy + 7)
 
 
-WAYS = (
-    Way("left", 10, 0),
-    Way("right", -10, 0),
-    Way("center", 0, -17),
-    Way("center", 0, 17),
-    Way("left", 8, -17),
-    Way("right", -8, -17),
-    Way("left", 8, 17),
-    Way("right", -8, 17),
-    Way("left", 8, -32),
-    Way("right", -8, 32),
-    Way("left", 8, 32),
-    Way("right", -8, -32),
+ANCHORS = (
+    Anchor("left", 10, 0),
+    Anchor("right", -10, 0),
+    Anchor("center", 0, -17),
+    Anchor("center", 0, 17),
+    Anchor("left", 8, -17),
+    Anchor("right", -8, -17),
+    Anchor("left", 8, 17),
+    Anchor("right", -8, 17),
+    Anchor("left", 8, -32),
+    Anchor("right", -8, 32),
+    Anchor("left", 8, 32),
+    Anchor("right", -8, -32),
 )
 """The best first."""
 
@@ -85,10 +85,16 @@ def label_points(
     layers = []
     for point, (left, top) in zip(points, places, strict=True):
         width = LETTER_PIXELS * len(point["name"])
-        boxes = {way: way.place(left, top, width) for way in WAYS}
-        way = min(boxes, key=lambda way: (count_faults(boxes[way], taken), WAYS.index(way)))
-        taken.append(boxes[way])
-        mark = {"type": "text", "align": way.align, "dx": way.dx, "dy": way.dy, "fontSize": FONT_SIZE}
+        boxes = {anchor: anchor.place(left, top, width) for anchor in ANCHORS}
+        anchor = min(boxes, key=lambda anchor: (count_faults(boxes[anchor], taken), ANCHORS.index(anchor)))
+        taken.append(boxes[anchor])
+        mark = {
+            "type": "text",
+            "align": anchor.align,
+            "dx": anchor.dx,
+            "dy": anchor.dy,
+            "fontSize": FONT_SIZE,
+        }
         mark |= {} if "color" in encoding else {"color": "#3A3F45"}
         layers.append(
             {"data": vega.values([point]), "mark": mark, "encoding": {**encoding, "text": {"field": "name"}}}
