@@ -94,6 +94,7 @@ def make_findings(
         frugal = _sort(rows, members, ENERGY)
         first = [claim for claim in about if claim.metric == TIME and claim.candidate == order[0]]
         least = [claim for claim in about if claim.metric == ENERGY and claim.candidate == frugal[0]]
+        more = [claim for claim in least if claim.decided.word != "unknown"]
         is_interrupted = members["status"] == "interrupted"
         findings.append(
             TargetFinding(
@@ -112,6 +113,8 @@ def make_findings(
                 energy_word="unknown"
                 if any(claim.decided.word == "unknown" for claim in least)
                 else find_word(least),
+                costlier=tuple(claim.baseline for claim in more),
+                costlier_word=find_word(more),
             )
         )
     return findings

@@ -200,6 +200,10 @@ class TargetFinding(Finding):
     interrupted: tuple[int, ...] = ()
     least_energy: int | None = None
     energy_word: Word = "unknown"
+    """How sure it is that this row takes less than every other one."""
+    costlier: tuple[int, ...] = ()
+    """Those that are shown to take more energy than that row."""
+    costlier_word: Word = "unknown"
 
 
 @dataclass(frozen=True, kw_only=True)

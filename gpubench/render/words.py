@@ -876,9 +876,16 @@ def _write_energy(report: Report, finding: TargetFinding) -> list[str]:
     head = f"Energy to {finding.target_pct:g} %"
     span = format_span((value / 1000 for value in known.values()), format_significant)
     least = finding.least_energy
-    if least is None or finding.energy_word == "unknown":
+    if least is None or (finding.energy_word == "unknown" and not finding.costlier):
         return [f"{head}: no difference shown ({span} kJ)."]
     amount = format_significant(known[least] / 1000)
+    if finding.energy_word == "unknown":
+        more = format_span((known[row] / 1000 for row in finding.costlier), format_significant)
+        takes = "takes" if len(finding.costlier) == 1 else "take"
+        return [
+            f"{head}: {_shorts(report, finding.costlier)} {takes} more than {_short(report, least)}, {more} against "
+            f"{amount} kJ ({finding.costlier_word}); else no difference shown."
+        ]
     return [f"{head}: least with {_name_run(report, least)}, {amount} kJ of {span} ({finding.energy_word})."]
 
 

@@ -216,6 +216,15 @@ def test_top1_of_one_seed_is_unknown() -> None:
     assert (min(differences), max(differences)) == pytest.approx((9.277, 25.195), abs=1e-3)
 
 
+def test_who_reaches_60_pct_first_over_three_seeds() -> None:
+    rows, (finding,) = find(TargetFinding, "h200-target-2026", "mobilenet_v2-until-top1")
+    assert [rows.get(row, "batch_size") for row in finding.order] == [128, 256, 64, 32]
+    assert [rows.get(row, "batch_size") for row in finding.as_fast] == [256]
+    assert [rows.get(row, "batch_size") for row in finding.costlier] == [256]
+    words = (finding.word, finding.energy_word, finding.costlier_word)
+    assert words == ("likely", "unknown", "likely")
+
+
 def test_who_reaches_60_pct_first() -> None:
     rows, (finding,) = find(TargetFinding, "h200-until-top1-2026", "mobilenet_v2-until-top1")
     assert [rows.get(row, "batch_size") for row in finding.order] == [128, 64, 32]

@@ -107,6 +107,7 @@ def test_the_least_energy_is_known_only_against_all_others() -> None:
     )
     (finding,) = answer(table)
     assert (finding.as_fast, finding.word, finding.energy_word) == ((12,), "sure", "unknown")
+    assert (finding.least_energy, finding.costlier, finding.costlier_word) == (10, (11,), "sure")
     assert finding.remedy is not None
 
 

@@ -22,6 +22,7 @@ PICTURES: Mapping[str, tuple[str, ...]] = {
     "h200-copies-rounds-2026": ("mobilenet_v2-copies-together",),
     "h200-copies-steady-2026": ("mobilenet_v2-copies-together",),
     "h200-cpus-2026": ("batch-size-together", "batch-size-ways-variant-pre-resized"),
+    "h200-cpus-rounds-2026": ("batch-size-together", "batch-size-ways-variant-pre-resized"),
     "h200-pairs-2026": ("batch-size-together",),
     "h200-pairs-rounds-2026": ("batch-size-together",),
     "h200-pairs-steady-2026": ("batch-size-together",),

@@ -300,6 +300,10 @@ def test_who_reaches_the_target_first_and_with_what_energy():
         "interrupted.",
         "Energy to 60 %: least with batch 64, 10.5 kJ of 10.5 to 11.7 (likely).",
     ]
+    some = replace(finding, energy_word="unknown", least_energy=1, costlier=(2,), costlier_word="likely")
+    assert words.write_finding(report, some)[1] == (
+        "Energy to 60 %: 128 takes more than 64, 11.7 against 10.5 kJ (likely); else no difference shown."
+    )
     assert (
         words.write_finding(report, replace(finding, order=()))[0] == "No answer: no row reached 60 % top-1."
     )
