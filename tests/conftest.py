@@ -54,6 +54,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Two a core: half of their time tests wait for processes that start, sleep or end."""
+    return 2 * len(os.sched_getaffinity(0))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Tests of a GPU may be asked for where there is only one."""
     if item.get_closest_marker("multigpu") and torch.cuda.device_count() < 2:
