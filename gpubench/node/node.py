@@ -1,7 +1,7 @@
 """The one seam between a sweep and a machine where trials run.
 
-Plain values go in and come out, and GPUs are named by UUID: another machine's node would be a class with the same
-methods, which asks an agent there. It shares with the sweep only the file system that images and logs lie on.
+Plain values go in and come out, and GPUs are named by UUID. It shares with the sweep only the file system that images
+and logs lie on.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.gpu_hold import GpuHold
 from gpubench.node.launch import scratch, trying
-from gpubench.node.launch.attempt import at_once, attempt
+from gpubench.node.launch.attempt import attempt
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, StoppedError
 from gpubench.node.launch.running_job import Task
@@ -110,12 +110,11 @@ class Node:
         timeout_s: float,
         should_stop: Callable[[], bool],
         look: Callable[[Sequence[JobProgress]], None],
-        may_end: Callable[[], bool] = at_once,
     ) -> list[Attempt]:
         """One attempt at a unit: an order for each job, whose scratch folder is made here.
 
         `left_out`: of each job's images those that its ranks leave out. `should_stop` and `look` are called a few times
-        a second. `may_end`: see `attempt`.
+        a second.
         """
         with scratch.scratch_folder() as self._scratch:
             folders = [self._scratch / str(index) for index in range(len(orders))]
@@ -131,7 +130,6 @@ class Node:
                 timeout_s=timeout_s,
                 should_stop=should_stop,
                 look=look,
-                may_end=may_end,
             )
 
     def _watchers(self, orders: Sequence[TrialOrder]) -> list[Watcher]:

@@ -37,9 +37,9 @@ def test_a_record_of_two_nodes_tells_of_both_and_of_each(place: Place) -> None:
     assert two["environment"]["host"] == " + ".join(node["node"] for node in two["nodes"])
     for column in ("cpu_s_per_epoch", "host_mem_mib"):
         assert two["result"][column] == pytest.approx(sum(node[column] for node in two["nodes"]))
-    assert all(0 <= node["clock_error_s"] < 0.005 for node in two["nodes"])
+    assert all(abs(node["clock_offset_s"]) < 0.05 for node in two["nodes"]), "both read one clock here"
 
-    # Read back, it is the same trial: nothing is measured again, with the agent or without.
+    # Read back, it is the same trial: nothing is measured again, with the further node or without.
     for more in (AGENT, ()):
         again = place.run("sweep", *ASKED, "--nodes", "1,2", *more)
         assert again.returncode == 0, again.stderr

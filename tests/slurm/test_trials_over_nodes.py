@@ -43,7 +43,7 @@ def test_ranks_on_both_nodes_have_the_same_weights(work: Any) -> None:
     first, second = record["nodes"]
     if work.cluster.has_host_names:
         assert {first["node"], second["node"]} == {"n1", "n2"}
-    assert second["clock_error_s"] < 0.005, "through srun, too"
+    assert abs(second["clock_drift_s"]) < 0.05
 
 
 def test_a_node_set_down_in_mid_trial_fails_the_trial_and_not_the_sweep(work: Any) -> None:
