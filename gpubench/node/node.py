@@ -6,7 +6,9 @@ and logs lie on.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import time
 from collections import Counter
@@ -49,6 +51,10 @@ class Node:
     """Keeps other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
     _scratch: Path | None = None
     """The folder of the unit that was run last."""
+    _compiled: Path | None = None
+    """Where torch keeps what it compiles, for all trials."""
+    _ending: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    """Removes it."""
 
     # ---- before a sweep ----
 
@@ -89,8 +95,10 @@ class Node:
         return trying.tried(tries, limit_s)
 
     def start(self) -> None:
-        """Begins to make ready for trials: the import of torch goes on while the caller does other things."""
-        self.launcher = ForkServer()
+        """Begins to make ready for trials: the import of torch goes on while the caller does other things. Raises
+        UnusableError where there is no folder for temporary files."""
+        self._compiled = self._ending.enter_context(scratch.compiled_folder(os.environ))
+        self.launcher = ForkServer(self._compiled)
 
     def wait_ready(self, should_stop: Callable[[], bool]) -> bool:
         """Waits until trials can start; False where it was stopped. Raises UnusableError where torch can't be had."""
@@ -162,11 +170,13 @@ class Node:
         if self.gpus is not None:
             self.gpus.release()
         self.launcher.close()
+        self._ending.close()
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        for folder in (self._scratch, self._compiled):
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def this_machine() -> Node:

@@ -27,7 +27,7 @@ def test_a_part_that_takes_nothing_in_does_not_stop_this_node(
 ) -> None:
     """As on a node that hangs: a list of images that are left out may be larger than a pipe."""
     monkeypatch.setattr(process, "SEND_LIMIT_S", 0.5)
-    hangs = part(tmp_path, "sh", "-c", "exec sleep 600", "sh")
+    hangs = part(tmp_path, "sh", "-c", "exec sleep 600")
     began = time.monotonic()
     try:
         with pytest.raises(LostError, match=r"it took nothing in for 0\.5 s"):
@@ -74,7 +74,7 @@ def test_a_part_takes_no_orders_that_srun_has_left_for_another(tmp_path: Path) -
 )
 def test_a_file_that_no_part_writes_is_told_as_one(tmp_path: Path, written: bytes, where: str) -> None:
     PartsFolder(tmp_path).node_info(1).write_bytes(written)
-    waits = part(tmp_path, "sh", "-c", "exec sleep 600", "sh")
+    waits = part(tmp_path, "sh", "-c", "cat > /dev/null")
     try:
         with pytest.raises(LostError, match=rf"no part of gpubench \S+ writes \({where}"):
             waits.await_node_info(lambda: False)
@@ -87,7 +87,7 @@ def test_a_part_of_another_version_takes_no_part(tmp_path: Path) -> None:
         '{"file":"node","version":"0.0","host":"n2","pid":1,"gpus":[],"cpu_name":"c","cpu_ids":[0],"address":"10.0.0.1",'
         '"interface":"eth0","loopback":"l"}'
     )
-    waits = part(tmp_path, "sh", "-c", "exec sleep 600", "sh")
+    waits = part(tmp_path, "sh", "-c", "cat > /dev/null")
     try:
         with pytest.raises(LostError, match=r"it has gpubench 0\.0, the first node"):
             waits.await_node_info(lambda: False)
