@@ -21,7 +21,7 @@ from gpubench.export import sheets
 from gpubench.export.sheets import Orders, Sheet
 from gpubench.render import html, terminal, words
 from gpubench.render.draw import FORMS, draw_file
-from gpubench.render.pictures.pictures import KINDS, list_pictures
+from gpubench.render.pictures.pictures import KINDS, explain_none, list_pictures
 from gpubench.render.pictures.vega import Vega
 from gpubench.results.home import newest_results
 from gpubench.results.samples_file import readings
@@ -140,9 +140,7 @@ class LoadedFolders:
                 trace = trace_report(folder, report, warnings.warn) if name in (None, "trial") else None
                 for picture in list_pictures(report, trace, [] if name is None else [name]):
                     return LoadedPicture(description=picture.description)
-        raise UnusableError(
-            f"nothing here can be drawn: {name or 'a picture'} needs {KINDS[name or 'growth']}"
-        )
+        raise UnusableError(explain_none([] if name is None else [name]))
 
     def text(self) -> str:
         """What `gpubench table` prints."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
 import torch
@@ -52,6 +53,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Threads of a rank that wait for each other spin, and take from the tests beside them what they wait for: half of all
 # CPU time of a trial on a busy host.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
+
+# Examples share the machine with other tests: how long one takes says nothing of the code.
+hypothesis.settings.register_profile("shared machine", deadline=None)
+hypothesis.settings.load_profile("shared machine")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Two a core: half of their time tests wait for processes that start, sleep or end."""
+    return 2 * len(os.sched_getaffinity(0))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

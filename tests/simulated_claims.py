@@ -238,4 +238,4 @@ def foretell_rounds(design: Design, noise: float, effect: float) -> int | None:
         welch=StudentEstimate(center=effect, error=error, degrees=4),
     )
     claim = make_claim(evidence, design)
-    return find_rounds(claim, [claim])
+    return find_rounds([claim], [claim])[0]

@@ -214,7 +214,11 @@ def find_remedy(
     """
     unsettled = list(open_claims)
     families = group_by(claims, lambda claim: claim.family)
-    rounds = [find_rounds(claim, families[claim.family]) for claim in unsettled]
+    rounds = [
+        count
+        for name, members in group_by(unsettled, lambda claim: claim.family).items()
+        for count in find_rounds(members, families[name])
+    ]
     known = [count for count in rounds if count is not None]
     if not known or len(known) < len(rounds):
         return None

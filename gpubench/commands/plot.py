@@ -15,7 +15,7 @@ from gpubench.basics.safe_name import safe_name
 from gpubench.basics.words import clean
 from gpubench.commands.opened import exit_code_of, read_named, warn
 from gpubench.render.draw import CREATOR, FORMS, draw_file, need_converter
-from gpubench.render.pictures.pictures import KINDS, Picture, list_pictures
+from gpubench.render.pictures.pictures import KINDS, Picture, explain_none, list_pictures
 from gpubench.render.pictures.vega import COLUMN_SCALE, fit_column
 from gpubench.results.whole_file import write_whole
 
@@ -117,17 +117,6 @@ def draw_trial(folders: Sequence[Folder], start: str) -> list[FolderPicture]:
     )
 
 
-def explain_none(kinds: Sequence[str]) -> str:
-    """That no picture can be drawn, and what a sweep must have for one."""
-    if not kinds:
-        return (
-            f"nothing here can be drawn: a picture needs {KINDS['growth']}, or what another one needs "
-            "(docs/plots.md)"
-        )
-    needs = "; ".join(f"{kind} needs {KINDS[kind]}" for kind in kinds)
-    return f"nothing here can be drawn: {needs}"
-
-
 # ---- files ----
 
 
@@ -179,18 +168,16 @@ def name_file(name: str) -> str:
 
 def write_file(path: Path, content: bytes) -> None:
     """Writes a picture. Raises UnusableError where that can't be done, or would destroy what is not ours."""
+    advice = "; name another folder with --out"
     try:
-        if path.is_symlink() or (path.exists() and not is_ours(path)):
-            raise UnusableError(
-                f"{path} is there, and no picture of gpubench; name another folder with --out"
-            )
-        write_whole(path, content)
+        is_free = not path.is_symlink() and (not path.exists() or is_ours(path))
     except OSError as error:
-        raise UnusableError(
-            f"{path} can't be written: {error.strerror}; name another folder with --out"
-        ) from error
+        raise UnusableError(f"{path} can't be read: {error.strerror}{advice}") from error
+    if not is_free:
+        raise UnusableError(f"{path} is there, and no picture of gpubench{advice}")
+    try:
+        write_whole(path, content)
     except UnusableError as error:
-        advice = "" if "--out" in str(error) else "; name another folder with --out"
         raise UnusableError(f"{error}{advice}") from None
 
 

@@ -61,8 +61,6 @@ class Format:
     """Whether it is written in one of DIALECTS."""
     package: str = ""
     """What it imports that the core install does not bring."""
-    extra: str = ""
-    """The optional extra of gpubench that brings it."""
 
     def write(self, folders: Sequence[Folder], asked: Asked) -> bytes:
         """The bytes of the file. Raises UnusableError where a package is missing."""
@@ -72,7 +70,7 @@ class Format:
             return self.form.write(report_folders(folders)).encode(errors="replace")
         if self.package and importlib.util.find_spec(self.package) is None:
             raise UnusableError(
-                f"this format needs {self.package}, which is not installed: pip install 'gpubench[{self.extra}]'"
+                f"this format needs {self.package}, which is not installed: pip install {self.package}"
             )
         module, name = self.function.split(":")
         function: Callable[[Sequence[Folder], Asked], bytes] = getattr(importlib.import_module(module), name)
@@ -105,7 +103,6 @@ FORMATS: Mapping[str, Format] = {
         help="an Excel workbook: findings with a chart, and every sheet",
         is_text=False,
         package="xlsxwriter",
-        extra="xlsx",
     ),
     "parquet": Format(
         function="gpubench.export.parquet:write",
@@ -114,7 +111,6 @@ FORMATS: Mapping[str, Format] = {
         is_text=False,
         sheets=True,
         package="pyarrow",
-        extra="parquet",
     ),
     "html": Format(
         function="gpubench.render.page.page:write",

@@ -37,16 +37,12 @@ class Tracker:
     """Writes runs to a place; is given the runs and the place, None for the tracker's usual one."""
     packages: tuple[str, ...]
     """What it imports that the core install does not bring."""
-    extra: str
-    """The optional extra of gpubench that brings it."""
 
     def check(self) -> None:
         """Raises UnusableError where a package is missing."""
         for package in self.packages:
             if importlib.util.find_spec(package) is None:
-                raise UnusableError(
-                    f"this needs {package}, which is not installed: pip install 'gpubench[{self.extra}]'"
-                )
+                raise UnusableError(f"this needs {package}, which is not installed: pip install {package}")
 
     def take(self, runs: Iterable[TrackedRun], place: str | None) -> HandedOver:
         """Hands the runs over. Raises UnusableError where the place can't be written."""
@@ -58,7 +54,7 @@ class Tracker:
 
 
 TRACKERS: Mapping[str, Tracker] = {
-    "mlflow": Tracker(function="gpubench.export.mlflow_runs:take", packages=("mlflow",), extra="mlflow"),
+    "mlflow": Tracker(function="gpubench.export.mlflow_runs:take", packages=("mlflow",)),
 }
 """Name -> tracker, in the order of `--help`."""
 

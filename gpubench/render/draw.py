@@ -22,7 +22,7 @@ from gpubench.render.pictures.vega import VEGA_LITE, Vega
 if TYPE_CHECKING:
     from types import ModuleType
 
-PACKAGE, EXTRA = "vl_convert", "plot"
+MODULE, PACKAGE = "vl_convert", "vl-convert-python"
 CREATOR = "gpubench plot"
 """Stands in each file, so that it may be written over."""
 PDF_SCALE = 0.75
@@ -37,15 +37,13 @@ FOR_PAGES = re.compile(r' (class|role|aria-[a-z]+|pointer-events)="[^"]*"')
 
 def has_converter() -> bool:
     """Whether vl-convert is installed."""
-    return importlib.util.find_spec(PACKAGE) is not None
+    return importlib.util.find_spec(MODULE) is not None
 
 
 def need_converter() -> None:
     """Raises UnusableError where vl-convert is not installed."""
     if not has_converter():
-        raise UnusableError(
-            f"pictures need vl-convert, which is not installed: pip install 'gpubench[{EXTRA}]'"
-        )
+        raise UnusableError(f"pictures need vl-convert, which is not installed: pip install {PACKAGE}")
 
 
 def draw_file(description: Vega, form: str, scale: float = 1.0) -> bytes:

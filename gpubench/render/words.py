@@ -466,7 +466,9 @@ def title_energy(report: Report, rows: Sequence[int], front: Sequence[int]) -> t
     """Above a picture of energy: who needs least, what is quickest, and that no claim was tested. `front`: the rows
     that no other beats in time and in energy, the quickest first."""
     quickest, least = front[0], front[-1]
-    names = dict(zip(rows, name_apart(report, rows), strict=True))
+    names = {
+        row: name[:1].upper() + name[1:] for row, name in zip(rows, name_apart(report, rows), strict=True)
+    }
     seconds, joules = (
         f"{format_significant(report.figures[row][name])} {unit} an epoch"
         for row, name, unit in ((quickest, "epoch_time_s", "s"), (least, "energy_j", "J"))

@@ -7,6 +7,7 @@ Everything is for the test that `decisions` makes; a round gives each row one pr
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -24,14 +25,18 @@ AIM = 0.125
 """The bound of a choice that further rounds aim at: half of what is firm."""
 
 
-def find_rounds(claim: Claim, family: Sequence[Claim]) -> int | None:
-    """Rounds in all with which a claim that is open would be sure, as one of its family.
+def find_rounds(claims: Sequence[Claim], family: Sequence[Claim]) -> list[int | None]:
+    """Rounds in all with which each of these open claims would be sure, as claims of one family.
 
     None where it can't be tested, where nobody knows an effect, and for more than MOST_ROUNDS.
     """
-    tests = list_tests(claim)
     level = share_level(family)
-    count = max(1, sum(other.design == claim.design and bool(list_tests(other)) for other in family))
+    counts = Counter(claim.design for claim in family if list_tests(claim))
+    return [_find_rounds(claim, level, max(1, counts[claim.design])) for claim in claims]
+
+
+def _find_rounds(claim: Claim, level: float, count: int) -> int | None:
+    """`level`: what each side of an ordered family, or all of a paired one, shares. `count`: claims of its design."""
     center, limit = claim.evidence.center, claim.limit
     if claim.design == "ordered":
         distances, tail = [abs(center)], END * level
@@ -43,7 +48,7 @@ def find_rounds(claim: Claim, family: Sequence[Claim]) -> int | None:
         distances, tail = [center - limit if claim.design == "above" else limit - center], ALPHA
     return _find_least(
         claim.evidence,
-        tests,
+        list_tests(claim),
         lambda grown: (
             math.fsum(find_power(grown, distance, tail) for distance in distances) - (len(distances) - 1)
         ),

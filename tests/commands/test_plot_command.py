@@ -253,7 +253,7 @@ def test_where_vl_convert_is_missing_one_line_says_what_brings_it(
     results: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(draw, "has_converter", lambda: False)
-    with pytest.raises(UnusableError, match=r"pip install 'gpubench\[plot\]'"):
+    with pytest.raises(UnusableError, match=r"pip install vl-convert-python"):
         plot_folders([results], out=None, formats=None, only=None, trial_id=None, is_paper=False)
 
 

@@ -406,7 +406,7 @@ def test_what_the_pages_show_of_a_notebook_works(
     ran: dict[str, Any] = {}
     exec(re.sub(r'"results/[^"]*"', repr(folder), block), ran)
     assert ran["found"].plot("energy").description["title"]["text"] == [
-        "batch 128 on 1 GPU needs the least energy: 2,654 J an epoch"
+        "Batch 128 on 1 GPU needs the least energy: 2,654 J an epoch"
     ]
     assert (page == "plots.md") == (tmp_path / "energy.pdf").is_file()
 

@@ -167,7 +167,7 @@ def test_energy_fills_the_rows_that_no_other_beats_and_leaves_jobs_together_out(
             if other["seconds"] < point["seconds"] and other["joules"] < point["joules"]
         ]
         assert bool(beaten) != (point in front)
-    assert picture["title"]["text"] == ["batch 32 on 1 GPU needs the least energy: 1,079 J an epoch"]
+    assert picture["title"]["text"] == ["Batch 32 on 1 GPU needs the least energy: 1,079 J an epoch"]
     lines = find_marks(picture, "line", strokeWidth=1)[0]
     assert all(point["joules"] == pytest.approx(point["watts"] * point["seconds"]) for point in lines)
     for copies in load_reports(RESULTS / "h200-copies-2026", lambda _: None):

@@ -136,7 +136,7 @@ def test_the_least_rounds_with_eighty_per_cent_power(
     design: Design, limit: float, tail: float, distance: float
 ) -> None:
     claim = make_claim(evidence_of(0.1, 0.1), design, limit=limit)
-    rounds = find_rounds(claim, [claim])
+    rounds = find_rounds([claim], [claim])[0]
     assert rounds is not None
     assert is_enough(claim, rounds, distance, tail)
     assert not is_enough(claim, rounds - 1, distance, tail)
@@ -144,12 +144,12 @@ def test_the_least_rounds_with_eighty_per_cent_power(
 
 def test_a_claim_of_many_needs_more_rounds() -> None:
     claim, other = (make_claim(evidence_of(center, 0.1), "paired") for center in (-0.1, 0.3))
-    rounds = find_rounds(claim, [claim, other, other])
+    rounds = find_rounds([claim], [claim, other, other])[0]
     assert rounds is not None
     assert is_enough(claim, rounds, 0.1, 0.025 / 3)
     assert not is_enough(claim, rounds - 1, 0.1, 0.025 / 3)
     step = make_claim(evidence_of(-0.1, 0.1), "ordered", series="a")
-    rounds = find_rounds(step, [step, make_claim(evidence_of(0.1, 0.1), "ordered", series="b")])
+    rounds = find_rounds([step], [step, make_claim(evidence_of(0.1, 0.1), "ordered", series="b")])[0]
     assert rounds is not None
     assert is_enough(step, rounds, 0.1, 0.0225 / 2)
     assert not is_enough(step, rounds - 1, 0.1, 0.0225 / 2)
@@ -160,7 +160,7 @@ def test_equality_needs_both_sides(others: int) -> None:
     claim = make_claim(evidence_of(0.02, 0.02), "equal", limit=0.05)
     untested = make_claim(Evidence(center=0.0, processes=(1, 1)), "equal", limit=0.05)
     different = make_claim(evidence_of(0.1, 0.02), "paired")
-    rounds = find_rounds(claim, [claim, untested, different, *[claim] * others])
+    rounds = find_rounds([claim], [claim, untested, different, *[claim] * others])[0]
     assert rounds is not None
 
     def power(count: int) -> float:
@@ -174,22 +174,22 @@ def test_equality_needs_both_sides(others: int) -> None:
 def test_what_no_rounds_would_settle() -> None:
     for evidence in (evidence_of(0.001, 0.1), evidence_of(0.0, 0.1), Evidence(center=1.0, processes=(1, 1))):
         claim = make_claim(evidence, "paired")
-        assert find_rounds(claim, [claim]) is None
+        assert find_rounds([claim], [claim])[0] is None
     wrong_side = make_claim(evidence_of(-0.1, 0.1), "above")
-    assert find_rounds(wrong_side, [wrong_side]) is None
+    assert find_rounds([wrong_side], [wrong_side])[0] is None
     many = make_claim(evidence_of(1.0, 0.01, processes=100), "paired")
-    assert find_rounds(many, [many]) is None
+    assert find_rounds([many], [many])[0] is None
 
 
 def test_rounds_are_counted_by_the_side_with_fewer_processes() -> None:
     pairs = evidence_of(0.1, 0.1).pairs
     claims = [make_claim(Evidence(center=0.1, processes=(3, n), pairs=pairs), "paired") for n in (3, 5)]
-    assert find_rounds(claims[0], claims[:1]) == find_rounds(claims[1], claims[1:])
+    assert find_rounds(claims[:1], claims[:1]) == find_rounds(claims[1:], claims[1:])
 
 
 def test_rounds_are_more_than_there_are() -> None:
     claim = make_claim(evidence_of(9.0, 0.1), "paired")
-    assert find_rounds(claim, [claim]) == 4
+    assert find_rounds([claim], [claim]) == [4]
 
 
 def test_rounds_until_a_choice_is_told_to_an_eighth() -> None:

@@ -34,11 +34,12 @@ def window(clock, load, step):
 
 def test_on_the_host_all_of_next_is_wait():
     found = window(step_clock(assignment("cpu")), lambda: time.sleep(0.02), lambda: time.sleep(0.01))
-    assert found.data_wait_s == pytest.approx(STEPS * 0.02, rel=0.2)
-    assert found.seconds == pytest.approx(STEPS * 0.03, rel=0.2)
+    # A sleep may last longer beside other tests, never shorter.
+    assert found.data_wait_s >= STEPS * 0.02
+    assert found.seconds - found.data_wait_s >= STEPS * 0.01
     assert sum(found.step_s) == pytest.approx(found.seconds, rel=0.01)
     assert len(found.step_s) == STEPS
-    assert found.first_batch_s == pytest.approx(0.02, rel=0.2)
+    assert 0.02 <= found.first_batch_s <= found.data_wait_s - (STEPS - 1) * 0.02
 
 
 def test_the_steps_of_a_long_epoch_fit_into_messages():

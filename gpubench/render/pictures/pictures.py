@@ -70,6 +70,17 @@ class Picture:
         return " ".join(self.description["title"]["text"])
 
 
+def explain_none(kinds: Collection[str]) -> str:
+    """That no picture can be drawn, and what a sweep must have for one."""
+    if not kinds:
+        return (
+            f"nothing here can be drawn: a picture needs {KINDS['growth']}, or what another one needs "
+            "(docs/plots.md)"
+        )
+    needs = "; ".join(f"{kind} needs {KINDS[kind]}" for kind in kinds)
+    return f"nothing here can be drawn: {needs}"
+
+
 def list_pictures(report: Report, trace: Trace | None = None, only: Collection[str] = ()) -> list[Picture]:
     """All pictures of a report, those of its findings first and in their order: the first is the main one.
 

@@ -108,6 +108,7 @@ def python(code: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
         child.wait()
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("cpus", [ALLOWED[:1], ALLOWED], ids=["of 1", "of all"])
 def test_one_busy_core_of_n(cpus: tuple[int, ...]) -> None:
     """Against /proc/stat and the process's own account, since others may use these CPUs meanwhile."""
@@ -125,6 +126,7 @@ def test_one_busy_core_of_n(cpus: tuple[int, ...]) -> None:
     assert got["cpu_s_per_epoch"] == pytest.approx(read.rusage_s, abs=POINTS / 100 * read.seconds)
 
 
+@pytest.mark.alone
 def test_workers_that_have_gone_are_counted() -> None:
     """Four workers burn 0.4 s each, one after the other, and nobody is left of them at the end."""
     load = (
@@ -141,6 +143,7 @@ def test_workers_that_have_gone_are_counted() -> None:
     assert read.got.result["cpu_util_trial_pct"] == pytest.approx(share, abs=POINTS)
 
 
+@pytest.mark.alone
 def test_an_idle_tree_reads_as_next_to_nothing() -> None:
     read = read_back(f"{BURN}\nsay(); time.sleep({WINDOW_S}); say()", ALLOWED)
     assert read.got.result["cpu_util_trial_pct"] == pytest.approx(0, abs=POINTS)
