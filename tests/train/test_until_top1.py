@@ -113,7 +113,9 @@ def test_evaluation_is_in_no_window(train):
     assert ran.outcome.phases["evaluation"] >= 3 * evaluated
     epochs = ran.outcome.epochs
     assert all(after.t0 - before.t1 >= evaluated for before, after in itertools.pairwise(epochs))
-    assert [epoch.epoch_time_s for epoch in epochs] == pytest.approx([epoch.t1 - epoch.t0 for epoch in epochs])
+    assert [epoch.epoch_time_s for epoch in epochs] == pytest.approx(
+        [epoch.t1 - epoch.t0 for epoch in epochs]
+    )
 
 
 def test_where_nobody_asked_it_says_so(train):
