@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Literal
@@ -10,6 +9,7 @@ from typing import Literal
 from rich.console import Console
 
 from gpubench.basics.quiet_pipe import outliving_output
+from gpubench.basics.quoted import to_json
 from gpubench.basics.words import many
 from gpubench.plan.estimate import asked_words, words
 from gpubench.plan.rounds import MOST
@@ -31,7 +31,7 @@ def emit(row: Row, mode: Mode) -> None:
         with (
             outliving_output()
         ):  # nobody may read any more; the measuring goes on, and the records have it all
-            print(json.dumps(json_line(row), ensure_ascii=False), flush=True)
+            print(to_json(json_line(row)), flush=True)
 
 
 def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live.View, mode: Mode) -> None:
