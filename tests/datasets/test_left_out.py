@@ -123,7 +123,6 @@ def test_a_damaged_png_that_crashes_a_loader_s_worker_is_named_as_skip_would_nam
     )
 
 
-@pytest.mark.slow
 def test_with_skip_all_ranks_and_variants_read_the_same_other_images(swept: Swept) -> None:
     first, copies = swept.skipped
     for record in (first, copies):
