@@ -262,8 +262,6 @@ def run(
                 return Summary(interrupted=True)
             return run_sweep(work, view, stop, lambda row: emit(row, mode))
     finally:
-        if work.bench.cluster:
-            work.bench.cluster.close()
         node.close()
 
 

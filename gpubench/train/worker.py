@@ -168,6 +168,7 @@ class Rank:
         self.phases.update(training.phases)
         self.phases["warm_up"] = max(0.0, training.phases["warm_up"] - self.phases["first_step"])
         figures = strategy.figures()
+        strategy.leave()
         self.channel.send(
             Result(
                 rank=self.rank,

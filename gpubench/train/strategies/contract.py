@@ -181,6 +181,9 @@ class Strategy:
 
     # ---- at the end ----
 
+    def leave(self) -> None:
+        """Returns when this rank may end without harm to the others. Nothing is exchanged afterwards."""
+
     def figures(self) -> StrategyFigures:
         """What this rank says of the strategy's work. To be called once the model has been prepared."""
         return StrategyFigures(no_exchange=self._nobody_to_exchange_with())

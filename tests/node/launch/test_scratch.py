@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shutil
 import signal
 import stat
@@ -114,6 +115,25 @@ def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypat
     shutil.rmtree(usual)
     assert seen == {"own"}
     assert left == {"own"}, "but for torch's own cache, which is meant to stay"
+
+
+def test_a_sweep_leaves_nothing_among_temporary_files(tmp_path: Path) -> None:
+    """Nor does the process that tries a model beforehand: torch makes a folder there by being imported."""
+    usual = tmp_path / "usual"
+    usual.mkdir()
+    environ = {name: value for name, value in os.environ.items() if name != scratch.COMPILED}
+    command = (
+        *(sys.executable, "-m", "gpubench", "sweep", "--model", MODELS + "tiny", "--device", "cpu"),
+        *("--variant", "synthetic", "--set", "input_size=28", "--set", "num_classes=4", "--batch-size", "16"),
+        *("--set", "train_images=64", "--epochs", "1", "--rounds", "1", "--out", str(tmp_path / "out")),
+    )
+    subprocess.run(command, env={**environ, "TMPDIR": str(usual)}, check=True, capture_output=True)
+    assert list(usual.iterdir()) == []
+
+
+def test_a_folder_that_a_user_has_named_for_what_torch_compiles_stays_it() -> None:
+    with scratch.compiled_folder({scratch.COMPILED: "/there"}) as folder:
+        assert scratch.with_compiled({scratch.COMPILED: "/there"}, folder) == {scratch.COMPILED: "/there"}
 
 
 def test_a_loader_works_under_a_long_path(train, tmp_path: Path) -> None:
