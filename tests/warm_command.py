@@ -211,6 +211,8 @@ class WarmCommand:
     def close(self) -> None:
         """Ends these processes; commands that still run go on."""
         for process, control in self._warm.values():
+            # A loader's worker that a test has left may hold a copy of this end: closing alone would end nothing.
+            control.shutdown(socket.SHUT_RDWR)
             control.close()
             process.wait()
 
