@@ -92,11 +92,11 @@ def calls(work: Callable[[Path], Any], folder: Path) -> int:
     ("kind", "work"),
     [
         ("rows", table),
-        ("groups", table),
+        pytest.param("groups", table, marks=pytest.mark.slow),
         pytest.param("seeds", table, marks=pytest.mark.slow),
         pytest.param("sizes", table, marks=pytest.mark.slow),
         ("rows", csv_of("trials")),
-        ("rows", csv_of("epochs")),
+        pytest.param("rows", csv_of("epochs"), marks=pytest.mark.slow),
     ],
 )
 def test_twice_as_many_trials_take_twice_the_work(

@@ -42,6 +42,7 @@ ON_CPUS = {"ranks": 2, "cpus": 2}
 ON_GPUS = {"device": "cuda", "gpus": 2, "cpus": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "devices", [ON_CPUS, pytest.param(ON_GPUS, marks=pytest.mark.multigpu)], ids=["gloo", "nccl"]
 )

@@ -93,6 +93,7 @@ def test_a_start_with_nothing_left_to_run_removes_it_too(home: Path, tmp_path: P
     assert not (home / "gpubench-left").exists()
 
 
+@pytest.mark.slow
 def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypatch) -> None:
     """Loader workers open sockets; whether a killed one removes them is a matter of luck, so we look where they are."""
     usual = Path(tempfile.mkdtemp(dir="/tmp"))
