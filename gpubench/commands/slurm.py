@@ -22,9 +22,9 @@ from gpubench.plan.batch_script import BatchScript, gpus_of, limit
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.estimate import Estimate
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.options import Options
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.results.home import results_folder
 from gpubench.results.store import Results
 from gpubench.sweep.bench import Bench

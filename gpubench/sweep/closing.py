@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 from rich.console import Console
 
@@ -14,6 +13,7 @@ from gpubench.basics.words import many
 from gpubench.plan.estimate import asked_words, words
 from gpubench.plan.rounds import MOST
 from gpubench.plan.state import Planned
+from gpubench.plan.sweep_options import Mode
 from gpubench.render import live, terminal
 from gpubench.results.rows import json_line
 from gpubench.schema.row import Row
@@ -22,7 +22,6 @@ from gpubench.sweep.sweep import Sweep
 
 NAMED = 3
 """How many of the others are named."""
-Mode = Literal["plan", "table", "quiet", "json"]
 
 
 def emit(row: Row, mode: Mode) -> None:

@@ -129,9 +129,9 @@ class Rank:
         self.create_context(assignment)
         self.phase("context")
 
-        module, _, cls = catalog.STRATEGIES[order.strategy].target.partition(":")
+        facts = catalog.STRATEGIES[order.strategy]
         settings = StrategySettings(accumulate=order.accumulate, sync_every=order.sync_every or 1)
-        strategy: Strategy = getattr(importlib.import_module(module), cls)(assignment, settings)
+        strategy: Strategy = import_target(facts.target)(assignment, settings)
         strategy.open()
         self.phase("rendezvous")
         breakdown = Breakdown(assignment) if order.breakdown else None
@@ -163,27 +163,27 @@ class Rank:
         probes_ms.append(self.probe_cpu(strategy))
         quality = protocol.quality()
         self._mark = monotonic()
-        facts = self.model_facts(strategy.model) if strategy.assignment.rank == 0 else ModelFacts()
+        counted = self.model_facts(strategy.model) if strategy.assignment.rank == 0 else ModelFacts()
         self.phase("count")
         self.phases.update(training.phases)
         self.phases["warm_up"] = max(0.0, training.phases["warm_up"] - self.phases["first_step"])
-        figures = strategy.figures()
+        exchanged_bytes = import_target(facts.exchange)(strategy) if facts.exchange else None
         strategy.leave()
         self.channel.send(
             Result(
                 rank=self.rank,
                 steps_per_epoch=data.steps_per_epoch,
                 breakdown=BreakdownTimes(**breakdown.figures()) if breakdown else None,
-                no_exchange=figures.no_exchange,
-                exchange_mib=figures.exchanged_bytes / MIB if figures.exchanged_bytes else None,
+                no_exchange=strategy.why_no_exchange(),
+                exchange_mib=exchanged_bytes / MIB if exchanged_bytes else None,
                 quality=None if quality is None else (quality[0], finite(quality[1])),
                 memory=memory,
                 cpu_probe_ms=statistics.fmean(probes_ms),
                 phases=self.phases,
                 at=monotonic(),
-                params_m=facts.params_m,
-                gmacs_per_image=facts.gmacs_per_image,
-                gmacs_missing=facts.gmacs_missing,
+                params_m=counted.params_m,
+                gmacs_per_image=counted.gmacs_per_image,
+                gmacs_missing=counted.gmacs_missing,
             )
         )
 
@@ -409,6 +409,12 @@ class PeersByParent:
         (is_over,) = largest(self._strategy, [float(is_told)])
         self._rank.phases["fill"] = monotonic() - self._began
         return bool(is_over)
+
+
+def import_target(target: str) -> Any:
+    """What `module:name` in the catalogue names."""
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def launch_cpus(order: TrialOrder) -> tuple[int, ...]:

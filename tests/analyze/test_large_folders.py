@@ -15,9 +15,10 @@ from gpubench.analyze.questions import report_folders
 from gpubench.analyze.trace import trace_report
 from gpubench.export.sheets import SHEETS
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.render import terminal
 
 FEW = 100

@@ -18,9 +18,9 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands import predict as predict_command
 from gpubench.node.environment import Machine
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.options import Options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS, BadImages
 from gpubench.schema.record import AskedFields, Record

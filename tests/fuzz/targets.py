@@ -21,8 +21,9 @@ from gpubench.plan import experiment_file
 from gpubench.plan.batch_script import BatchScript, passed_on
 from gpubench.plan.batch_script import seconds as batch_seconds
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
+from gpubench.plan.sweep_options import Options
 from gpubench.plan.transforms import check_transforms
 from gpubench.results.csv_tables import epochs_csv, trials_csv
 from gpubench.results.plans import stored_plans

@@ -22,8 +22,9 @@ from gpubench.node import environment
 from gpubench.node.launch import scratch
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
+from gpubench.plan.sweep_options import Options
 
 MODELS = "tests/train/user_models.py:"
 
