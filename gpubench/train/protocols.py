@@ -1,14 +1,16 @@
-"""How a process measures: the steady rate of a continuous stream of batches, or whole epochs.
+"""How a process measures: a class for each way, which `choose_protocol` takes by what the order asks.
 
-A protocol trains from the first step to the last, through a `Loop`. What it asks of the other jobs of a group, where
-there are any, it asks through `Peers`.
+A protocol trains from the first step to the last, through a `Loop`. A job of a group measures in a class of its own,
+which meets the other jobs through `Peers`.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
@@ -16,7 +18,7 @@ import torch
 from gpubench.basics.errors import UsageError
 from gpubench.basics.finite import finite
 from gpubench.schema.events import Evaluated, Told
-from gpubench.schema.order import SteadyWindow, WholeEpochs
+from gpubench.schema.order import SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.window import (
     FEWEST_STEPS,
     SHORT,
@@ -61,52 +63,83 @@ def largest(strategy: Strategy, values: list[float]) -> list[float]:
     return [float(value) for value in strategy.sum(table).amax(dim=0)]
 
 
-class Steady:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Training:
+    """What every protocol trains with."""
+
+    loop: Loop
+    data: Data
+    strategy: Strategy
+    report: Callable[[Told], None]
+    evaluate: Evaluate
+
+
+class MeasuringProtocol(ABC):
+    """One way to measure, from the first step of a training to its last."""
+
+    def __init__(self, training: Training) -> None:
+        self._loop = training.loop
+        self._data = training.data
+        self._strategy = training.strategy
+
+    @abstractmethod
+    def train(self) -> None:
+        """The whole training."""
+
+    def close(self) -> None:
+        """Ends the loaders."""
+        self._data.close()
+
+    @abstractmethod
+    def quality(self) -> Quality | None:
+        """What the trained network is worth; None where this protocol does not tell, or there is no such split."""
+
+
+def choose_protocol(order: TrialOrder, training: Training, peers: Peers) -> MeasuringProtocol:
+    """How this trial measures. `peers`: the other jobs of its group; a trial alone asks nothing of them."""
+    asked, is_alone = order.protocol, order.jobs == 1
+    if isinstance(asked, SteadyWindow):
+        stream = Stream(
+            workers=order.workers // order.ranks,
+            prefetch=order.prefetch,
+            sync_every=order.sync_every,
+            breakdown=order.breakdown,
+        )
+        return Steady(asked, training, stream) if is_alone else SteadyInGroup(asked, training, stream, peers)
+    if asked.until_top1 is not None:
+        return UntilTop1(asked, training, asked.until_top1)
+    return Epochs(asked, training) if is_alone else EpochsInGroup(asked, training, peers)
+
+
+# ---------------------------------------------------------------- the steady rate
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Stream:
+    """What decides how many steps of a stream are measured together."""
+
+    workers: int
+    """Of this rank."""
+    prefetch: int
+    sync_every: int | None
+    breakdown: bool
+
+
+class Steady(MeasuringProtocol):
     """Warm-up and window of one continuous stream, whose loaders are started once and never wait for a restart."""
 
-    def __init__(
-        self,
-        order: SteadyWindow,
-        training: Loop,
-        data: Data,
-        strategy: Strategy,
-        *,
-        workers: int,
-        prefetch: int,
-        sync_every: int | None,
-        breakdown: bool,
-    ) -> None:
-        """`workers`: of this rank."""
+    def __init__(self, order: SteadyWindow, training: Training, stream: Stream) -> None:
+        super().__init__(training)
         self._order = order
-        self._training = training
-        self._data = data
-        self._strategy = strategy
-        self._wave = workers
-        self._ahead = workers * prefetch
-        self._block, self._plain = blocks(workers, sync_every, breakdown=breakdown)
-        self._stream: Iterator[Any] | None = data.stream()
+        self._wave = stream.workers
+        self._ahead = stream.workers * stream.prefetch
+        self._block, self._plain = blocks(stream.workers, stream.sync_every, breakdown=stream.breakdown)
+        self._stream: Iterator[Any] | None = training.data.stream()
         self._number = itertools.count()
 
-    def train(self, neighbours: Peers | None) -> None:
-        """The whole training. `neighbours`: None for a trial alone."""
+    def train(self) -> None:
         step_s = self._warm_up()
-        asked_s = self._order.window_s
-        steps = self._order.steps or window_steps(asked_s or 0.0, step_s, self._block, self._plain)
-        if neighbours is not None:
-            # Its window may begin before its neighbours' do, and end after theirs: one step at either end is cut.
-            steps = max(steps, math.ceil((FEWEST_STEPS + 2) / self._plain) * self._plain)
-            neighbours.wait_until_warm()
-            if self._wave:  # meanwhile loaders have made all the batches that they hold ready
-                self._run(self._ahead + self._wave, measured=False)
-        seconds = self._segment(steps, step_s)
-        if asked_s is not None and largest(self._strategy, [seconds])[0] < SHORT * asked_s:
-            seconds += self._segment(steps, step_s)
-        if neighbours is not None:
-            # It goes on measuring: figures of a group are of the time in which all of its jobs ran.
-            neighbours.tell_measured()
-            steps = math.ceil(LOOK_S / max(step_s, 1e-6) / self._plain) * self._plain
-            while not neighbours.have_measured():
-                self._segment(steps, step_s)
+        self._measure(self._count_steps(step_s), step_s)
 
     def _warm_up(self) -> float:
         """Trains until the loaders, libraries and clocks are in their stride.
@@ -123,6 +156,19 @@ class Steady:
             (step_s,) = largest(self._strategy, [late_step_s(times[self._ahead :] or times, self._wave)])
         return step_s
 
+    def _count_steps(self, step_s: float) -> int:
+        """The steps of the window."""
+        return self._order.steps or window_steps(
+            self._order.window_s or 0.0, step_s, self._block, self._plain
+        )
+
+    def _measure(self, steps: int, step_s: float) -> None:
+        """Trains the window, and as many steps again where it was far shorter than asked for."""
+        seconds = self._segment(steps, step_s)
+        asked_s = self._order.window_s
+        if asked_s is not None and largest(self._strategy, [seconds])[0] < SHORT * asked_s:
+            self._segment(steps, step_s)
+
     def _segment(self, steps: int, step_s: float) -> float:
         """Trains measured steps; returns their seconds."""
         return sum(self._run(steps, measured=True, seconds=steps * step_s))
@@ -130,11 +176,10 @@ class Steady:
     def _run(self, steps: int, *, measured: bool, seconds: float = 0.0) -> list[float]:
         """Trains the next steps of the stream; returns the seconds of each."""
         segment = Segment(number=next(self._number), steps=steps, measured=measured, seconds=seconds)
-        return self._training.run(segment, self._stream).step_s
+        return self._loop.run(segment, self._stream).step_s
 
     def close(self) -> None:
-        """Ends the stream, and with it the loaders."""
-        self._data.close()
+        super().close()
         self._stream = None
 
     def quality(self) -> Quality | None:
@@ -142,82 +187,108 @@ class Steady:
         return None
 
 
-class Epochs:
+class SteadyInGroup(Steady):
+    """The same beside other jobs: figures of a group are of the time in which all of its jobs ran, so each goes on
+    measuring until all have their windows."""
+
+    def __init__(self, order: SteadyWindow, training: Training, stream: Stream, peers: Peers) -> None:
+        super().__init__(order, training, stream)
+        self._peers = peers
+
+    def train(self) -> None:
+        step_s = self._warm_up()
+        # Its window may begin before its neighbours' do, and end after theirs: one step at either end is cut.
+        fewest = math.ceil((FEWEST_STEPS + 2) / self._plain) * self._plain
+        steps = max(self._count_steps(step_s), fewest)
+        self._peers.wait_until_warm()
+        if self._wave:  # meanwhile loaders have made all the batches that they hold ready
+            self._run(self._ahead + self._wave, measured=False)
+        self._measure(steps, step_s)
+        self._peers.tell_measured()
+        steps_a_look = math.ceil(LOOK_S / max(step_s, 1e-6) / self._plain) * self._plain
+        while not self._peers.have_measured():
+            self._segment(steps_a_look, step_s)
+
+
+# ---------------------------------------------------------------- whole epochs
+
+
+class Epochs(MeasuringProtocol):
     """Whole epochs, each of which starts its loader, and top-1 after the last of them."""
 
-    def __init__(
-        self,
-        order: WholeEpochs,
-        training: Loop,
-        data: Data,
-        strategy: Strategy,
-        report: Callable[[Told], None],
-        evaluate: Evaluate,
-    ) -> None:
+    def __init__(self, order: WholeEpochs, training: Training) -> None:
+        super().__init__(training)
         self._order = order
-        self._training = training
-        self._data = data
-        self._strategy = strategy
-        self._report = report
-        self._evaluate = evaluate
-        self._is_judged = True
-        self._quality: Quality | None = None
-
-    def train(self, neighbours: Peers | None) -> None:
-        """The whole training. `neighbours`: None for a trial alone."""
-        order = self._order
-        segments = [
+        self._evaluate = training.evaluate
+        self._segments = [
             Segment(number=number, steps=self._data.steps_per_epoch, measured=number >= order.warmup_epochs)
             for number in range(order.epochs)
         ]
-        if order.until_top1 is not None:
-            self._train_until(order.until_top1, segments)
-            return
-        if neighbours is None:
-            for segment in segments:
-                self._training.run(segment)
-            return
-        self._is_judged = False  # left to the trial alone
-        for segment in segments[: order.warmup_epochs]:
-            self._training.run(segment)
-        neighbours.wait_until_warm()
-        for segment in segments[order.warmup_epochs :]:
-            last = self._training.run(segment)
-        neighbours.tell_measured()
+
+    def train(self) -> None:
+        for segment in self._segments:
+            self._loop.run(segment)
+
+    def quality(self) -> Quality | None:
+        return self._evaluate()
+
+
+class EpochsInGroup(Epochs):
+    """The same beside other jobs: all begin the measured epochs together, and train on until all have theirs."""
+
+    def __init__(self, order: WholeEpochs, training: Training, peers: Peers) -> None:
+        super().__init__(order, training)
+        self._peers = peers
+
+    def train(self) -> None:
+        warmup_epochs = self._order.warmup_epochs
+        for segment in self._segments[:warmup_epochs]:
+            self._loop.run(segment)
+        self._peers.wait_until_warm()
+        for segment in self._segments[warmup_epochs:]:
+            last = self._loop.run(segment)
+        self._peers.tell_measured()
         (step_s,) = largest(self._strategy, [late_step_s(last.step_s, 1)])
-        more = (self._data.train_epoch(number) for number in itertools.count(order.epochs))
-        self._training.fill(
+        more = (self._data.train_epoch(number) for number in itertools.count(self._order.epochs))
+        self._loop.fill(
             itertools.chain.from_iterable(more),
             math.ceil(LOOK_S / max(step_s, 1e-6)),
-            is_over=neighbours.have_measured,
+            is_over=self._peers.have_measured,
         )
 
-    def _train_until(self, target: float, segments: list[Segment]) -> None:
-        """Epochs, each evaluated after its window, until top-1 is `target` per cent and one epoch was measured.
+    def quality(self) -> Quality | None:
+        """None: that is left to the trial alone."""
+        return None
 
-        It also ends where training has diverged. The ranks' hits are summed before they are compared with the target,
-        so all ranks stop after the same epoch.
-        """
-        reached, times_there = False, 0
-        for segment in segments:
-            self._training.run(segment)
+
+class UntilTop1(Epochs):
+    """Epochs, each evaluated after its window, until top-1 is `target` per cent and one epoch was measured.
+
+    It also ends where training has diverged. The ranks' hits are summed before they are compared with the target,
+    so all ranks stop after the same epoch.
+    """
+
+    def __init__(self, order: WholeEpochs, training: Training, target: float) -> None:
+        super().__init__(order, training)
+        self._target = target
+        self._report = training.report
+        self._quality: Quality | None = None
+
+    def train(self) -> None:
+        is_reached, times_there = False, 0
+        for segment in self._segments:
+            self._loop.run(segment)
             self._quality = quality = self._evaluate()
             if quality is None:
                 raise UsageError("until_top1 needs a validation split, and the images have none")
             if self._strategy.assignment.local_rank == 0:
                 self._report(Evaluated(rank=0, epoch=segment.number, top1_pct=quality[0]))
             is_lost = finite(quality[1]) is None  # a network of no numbers learns nothing more
-            times_there = times_there + 1 if quality[0] >= target and not is_lost else 0
-            reached = reached or times_there >= 1 + self._order.confirm_top1
-            if (reached or is_lost) and segment.measured:
+            times_there = times_there + 1 if quality[0] >= self._target and not is_lost else 0
+            is_reached = is_reached or times_there >= 1 + self._order.confirm_top1
+            if (is_reached or is_lost) and segment.measured:
                 return
 
-    def close(self) -> None:
-        """Ends the loaders."""
-        self._data.close()
-
     def quality(self) -> Quality | None:
-        """What the trained network is worth; None where that is left to the trial alone, or there is no such split."""
-        if self._quality is None and self._is_judged:
-            self._quality = self._evaluate()
+        """Of the last epoch that was trained."""
         return self._quality

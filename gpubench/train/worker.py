@@ -41,7 +41,7 @@ from gpubench.schema.events import (
     Told,
     Warm,
 )
-from gpubench.schema.order import SteadyWindow, TrialOrder
+from gpubench.schema.order import TrialOrder
 from gpubench.train import loop, models, step
 from gpubench.train.breakdown import Breakdown, BrokenDownStep
 from gpubench.train.cpu_probe import cpu_probe_ms
@@ -49,7 +49,7 @@ from gpubench.train.data import Data, open_data
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
-from gpubench.train.protocols import Epochs, Quality, Steady, largest
+from gpubench.train.protocols import Quality, Training, choose_protocol, largest
 from gpubench.train.strategies.contract import Strategy, StrategySettings
 from gpubench.train.timing import step_clock
 
@@ -144,67 +144,65 @@ class Rank:
         data = self.open_data(strategy)
         self.phase("data")
 
-        training = loop.Loop(
-            data,
-            training_step,
-            strategy,
-            step_clock(assignment),
-            self.channel.send,
-            lambda: self.after_first_step(assignment),
-            breakdown,
+        training = Training(
+            loop=loop.Loop(
+                data,
+                training_step,
+                strategy,
+                step_clock(assignment),
+                self.channel.send,
+                lambda: self.after_first_step(assignment),
+                breakdown,
+            ),
+            data=data,
+            strategy=strategy,
+            report=self.channel.send,
+            evaluate=functools.partial(self.evaluate, data, strategy, dtype),
         )
-        protocol = self.protocol(training, data, strategy, dtype)
+        protocol = choose_protocol(order, training, PeersByParent(self, strategy))
         self._training_began = monotonic()
         trained.train()
-        protocol.train(PeersByParent(self, strategy) if order.jobs > 1 else None)
+        protocol.train()
         memory = self.settle(strategy)
         protocol.close()
         self.phase("close")
         probes_ms.append(self.probe_cpu(strategy))
         quality = protocol.quality()
+        self.channel.send(self.result(training, breakdown, memory, quality, statistics.fmean(probes_ms)))
+
+    def result(
+        self,
+        training: Training,
+        breakdown: Breakdown | None,
+        memory: AllocatorMemory | None,
+        quality: Quality | None,
+        cpu_probe_ms: float,
+    ) -> Result:
+        """The last word of a rank that has trained to its end."""
+        strategy, phases = training.strategy, training.loop.phases
         self._mark = monotonic()
         counted = self.model_facts(strategy.model) if strategy.assignment.rank == 0 else ModelFacts()
         self.phase("count")
-        self.phases.update(training.phases)
-        self.phases["warm_up"] = max(0.0, training.phases["warm_up"] - self.phases["first_step"])
-        exchanged_bytes = import_target(facts.exchange)(strategy) if facts.exchange else None
+        self.phases.update(phases)
+        self.phases["warm_up"] = max(0.0, phases["warm_up"] - self.phases["first_step"])
+        exchange = catalog.STRATEGIES[self.order.strategy].exchange
+        exchanged_bytes = import_target(exchange)(strategy) if exchange else None
         strategy.leave()
-        self.channel.send(
-            Result(
-                rank=self.rank,
-                steps_per_epoch=data.steps_per_epoch,
-                breakdown=BreakdownTimes(**breakdown.figures()) if breakdown else None,
-                no_exchange=strategy.why_no_exchange(),
-                exchange_mib=exchanged_bytes / MIB if exchanged_bytes else None,
-                quality=None if quality is None else (quality[0], finite(quality[1])),
-                memory=memory,
-                cpu_probe_ms=statistics.fmean(probes_ms),
-                phases=self.phases,
-                at=monotonic(),
-                params_m=counted.params_m,
-                gmacs_per_image=counted.gmacs_per_image,
-                gmacs_missing=counted.gmacs_missing,
-            )
+        return Result(
+            rank=self.rank,
+            steps_per_epoch=training.data.steps_per_epoch,
+            breakdown=BreakdownTimes(**breakdown.figures()) if breakdown else None,
+            no_exchange=strategy.why_no_exchange(),
+            exchange_mib=exchanged_bytes / MIB if exchanged_bytes else None,
+            quality=None if quality is None else (quality[0], finite(quality[1])),
+            memory=memory,
+            cpu_probe_ms=cpu_probe_ms,
+            phases=self.phases,
+            at=monotonic(),
+            params_m=counted.params_m,
+            gmacs_per_image=counted.gmacs_per_image,
+            gmacs_missing=counted.gmacs_missing,
         )
-
-    def protocol(
-        self, training: loop.Loop, data: Data, strategy: Strategy, dtype: torch.dtype | None
-    ) -> Steady | Epochs:
-        """How this trial measures."""
-        order = self.order
-        if isinstance(order.protocol, SteadyWindow):
-            return Steady(
-                order.protocol,
-                training,
-                data,
-                strategy,
-                workers=order.workers // order.ranks,
-                prefetch=order.prefetch,
-                sync_every=order.sync_every,
-                breakdown=order.breakdown,
-            )
-        evaluate = functools.partial(self.evaluate, data, strategy, dtype)
-        return Epochs(order.protocol, training, data, strategy, self.channel.send, evaluate)
 
     # ---- what a rank does, step by step ----
 

@@ -20,7 +20,7 @@ from gpubench.schema.order import SteadyWindow, WholeEpochs
 from gpubench.train import loop
 from gpubench.train.data.opened import OnDevice
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.protocols import Epochs, Peers, Steady
+from gpubench.train.protocols import EpochsInGroup, Peers, Steady, SteadyInGroup, Stream, Training
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.strategies.ddp import DistributedDataParallel
 from gpubench.train.strategies.single import Single
@@ -94,9 +94,22 @@ class Bench:
         """A step that only notes its batch."""
         self.happened.append(tuple(images.tolist()))
 
-    def steady(self, order: SteadyWindow, neighbours: Peers | None = None, **how: Any) -> None:
-        settings = {"workers": 0, "prefetch": 2, "sync_every": None, "breakdown": False, **how}
-        Steady(order, self.loop, self.data, self.strategy, **settings).train(neighbours)
+    @property
+    def training(self) -> Training:
+        return Training(
+            loop=self.loop,
+            data=self.data,  # type: ignore[arg-type]
+            strategy=self.strategy,
+            report=self.happened.append,
+            evaluate=lambda: pytest.fail("is judged"),
+        )
+
+    def steady(self, order: SteadyWindow, peers: Peers | None = None, **how: Any) -> None:
+        stream = Stream(**{"workers": 0, "prefetch": 2, "sync_every": None, "breakdown": False, **how})
+        if peers is None:
+            Steady(order, self.training, stream).train()
+        else:
+            SteadyInGroup(order, self.training, stream, peers).train()
 
     @property
     def trained(self) -> list[tuple[int, int]]:
@@ -268,16 +281,11 @@ def test_a_job_of_slow_steps_has_three_whole_ones_between_two_that_are_cut() -> 
 # ---------------------------------------------------------------- whole epochs
 
 
-def epochs_of(bench: Bench, order: WholeEpochs) -> Epochs:
-    return Epochs(
-        order, bench.loop, bench.data, bench.strategy, bench.happened.append, lambda: pytest.fail("is judged")
-    )
-
-
 def test_epochs_of_a_group_go_on_where_the_measured_ones_stopped_and_count_no_more() -> None:
     bench = Bench(MadeUpTimes(eighths))
-    protocol = epochs_of(bench, WholeEpochs(epochs=3, warmup_epochs=1))
-    protocol.train(Others(bench.happened, asked=2))
+    others = Others(bench.happened, asked=2)
+    protocol = EpochsInGroup(WholeEpochs(epochs=3, warmup_epochs=1), bench.training, others)
+    protocol.train()
     assert bench.windows == [(4, False), (4, True), (4, True)]
     assert bench.trained == first_batches(3 * 4 + 2 * 8), "which are asked after each second"
     assert bench.data.begun == [0, 1, 2, 3, 4, 5, 6], "each begins with iter(loader), and none for nothing"
