@@ -46,6 +46,7 @@ from gpubench.train import loop, models, step
 from gpubench.train.breakdown import Breakdown, BrokenDownStep
 from gpubench.train.cpu_probe import cpu_probe_ms
 from gpubench.train.data import Data, open_data
+from gpubench.train.data.decoders import DECODER
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
@@ -121,7 +122,13 @@ class Rank:
         """Sets up, trains, evaluates, reports."""
         order = self.order
         self.channel.send(
-            Hello(rank=self.rank, pid=os.getpid(), cuda=torch.version.cuda, torch=str(torch.__version__))
+            Hello(
+                rank=self.rank,
+                pid=os.getpid(),
+                cuda=torch.version.cuda,
+                torch=str(torch.__version__),
+                decoder=DECODER.name,
+            )
         )
         assignment = self.settle_in()
         self.cap = MemoryCap(order.gpu_mem_cap_mib, assignment, order.gpu_uuids, self.driver_mib)

@@ -76,7 +76,7 @@ def told(begin: float, *more: Event, steps: int = 6, index: str = "0") -> list[E
         devices={index: Held(peak=3.0, at_settle=2.0, allocated_peak=1.0)},
     )
     return [
-        Hello(rank=0, pid=1, cuda=None, torch="2"),
+        Hello(rank=0, pid=1, cuda=None, torch="2", decoder="torchvision 1"),
         Begin(rank=0, epoch=0, steps=steps, measured=True),
         scripted.steps(0, 0, steps, 10.0),
         End(rank=0, epoch=0, measured=True, t0=begin, t1=begin + 10, steps=steps, first_batch_s=0.0, train_loss=1.0),
@@ -187,7 +187,7 @@ def test_a_lost_node_is_named() -> None:
 def test_a_rank_s_end_names_its_node_and_counts_before_what_others_heard_of_it() -> None:
     heard = Error(rank=0, kind="failed", reason="RuntimeError: Connection closed by peer", at=T0 + 1)
     died: list[Event] = [
-        Hello(rank=0, pid=1, cuda=None, torch="2"),
+        Hello(rank=0, pid=1, cuda=None, torch="2", decoder="torchvision 1"),
         RankExit(rank=0, code=-9, killed=False, at=T0 - OFFSET + 3),
         KilledForMemory(1, "the cgroup"),
     ]
