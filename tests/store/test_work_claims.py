@@ -15,17 +15,17 @@ from pathlib import Path
 import pytest
 
 from gpubench.basics.errors import UnusableError
-from gpubench.store.claims import (
+from gpubench.store.holder import Holder
+from gpubench.store.work_claims import (
     DEAD_S,
     HEARTBEAT_S,
     MOST_CLAIMS,
     SILENT_S,
-    Claims,
+    WorkClaims,
     WorkItem,
     list_claims,
     read_claim,
 )
-from gpubench.store.holder import Holder
 
 ITEM = WorkItem("t0123456789a", 1, "NVIDIA H200, 143771 MiB")
 GONE = replace(Holder.here(), pid=2**22 + 1, began="1")
@@ -42,8 +42,8 @@ class Clock:
 
 def open_claims(
     folder: Path, owner: Holder | None = None, clock: Callable[[], float] = time.monotonic
-) -> Claims:
-    return Claims(folder, say=lambda _: None, owner=owner, clock=clock)
+) -> WorkClaims:
+    return WorkClaims(folder, say=lambda _: None, owner=owner, clock=clock)
 
 
 def test_a_claim_is_a_file_beside_the_records_with_the_name_of_its_owner(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_the_next_claim_gives_the_one_before_back(tmp_path: Path) -> None:
 def test_a_dead_owner_is_taken_over_by_the_next_number_and_its_claim_stays(tmp_path: Path) -> None:
     open_claims(tmp_path, GONE).take(ITEM)
     lines: list[str] = []
-    heir = Claims(tmp_path, say=lines.append)
+    heir = WorkClaims(tmp_path, say=lines.append)
     before = ITEM.path(tmp_path, 1).read_bytes()
     assert (heir.take(ITEM), heir.number) == ("mine", 2)
     assert ITEM.path(tmp_path, 1).read_bytes() == before
@@ -197,7 +197,7 @@ def take_all(folder: Path, items: list[WorkItem], seed: int, out: Path) -> None:
     chance.shuffle(order)
     for item in order:
         time.sleep(chance.random() * 0.001)
-        claims = Claims(folder, say=lambda _: None)
+        claims = WorkClaims(folder, say=lambda _: None)
         if claims.take(item) == "mine":
             names.append(item.unit_id)
     out.write_text("\n".join(names))
@@ -251,7 +251,7 @@ def test_who_was_frozen_and_woken_holds_the_lower_claim(tmp_path: Path) -> None:
     reads, writes = os.pipe()
 
     def work() -> None:
-        claims = Claims(tmp_path, say=lambda _: None, owner=replace(Holder.here(), boot="another boot"))
+        claims = WorkClaims(tmp_path, say=lambda _: None, owner=replace(Holder.here(), boot="another boot"))
         claims.take(ITEM)
         os.write(writes, b"1")
         time.sleep(0.2)

@@ -71,7 +71,7 @@ class WorkItem:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claim:
+class WorkClaim:
     """A claim as somebody found it."""
 
     owner: Holder | None
@@ -87,7 +87,7 @@ class Claim:
         return str(self.owner) if self.owner else "a sweep that left no name"
 
 
-class Claims:
+class WorkClaims:
     """The claims of one sweep in one folder: one at a time. `say`: is given a line on each that is taken over."""
 
     def __init__(
@@ -174,7 +174,7 @@ class Claims:
             raise UnusableError(f"{path} can't be written: {why(error, path.parent)}") from None
         return True
 
-    def _judge(self, path: Path, claim: Claim) -> Literal["theirs", "silent", "dead"]:
+    def _judge(self, path: Path, claim: WorkClaim) -> Literal["theirs", "silent", "dead"]:
         """What is known of the owner of a claim that was not given back."""
         if claim.fate != "unknown":
             return "theirs" if claim.fate == "alive" else "dead"
@@ -186,7 +186,7 @@ class Claims:
         return "dead" if silence_s >= DEAD_S else "silent" if silence_s > SILENT_S else "theirs"
 
 
-def read_claim(path: Path) -> Claim:
+def read_claim(path: Path) -> WorkClaim:
     """A claim that is there. Raises UnusableError where it can't be read."""
     try:
         text = read_regular(path, LARGEST)
@@ -194,7 +194,9 @@ def read_claim(path: Path) -> Claim:
     except OSError as error:
         raise UnusableError(f"{path} can't be read: {why(error, path)}") from None
     first, _, rest = text.partition(b"\n")
-    return Claim(owner=_read_owner(first), is_returned=rest.startswith(RETURNED.encode()), beat_ns=beat_ns)
+    return WorkClaim(
+        owner=_read_owner(first), is_returned=rest.startswith(RETURNED.encode()), beat_ns=beat_ns
+    )
 
 
 def _read_owner(line: bytes) -> Holder | None:
@@ -218,7 +220,7 @@ class JournalEntry:
     machine: str
     """Digest of the kind of machine."""
     number: int
-    claim: Claim
+    claim: WorkClaim
 
 
 def list_claims(folder: Path) -> Iterator[JournalEntry]:
