@@ -21,7 +21,7 @@ from gpubench.plan.options import with_options
 from gpubench.plan.plan import Plan, Unit, expand
 from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
-from gpubench.results.locks.holder import Holder
+from gpubench.store.holder import Holder
 from gpubench.sweep.joining import Joining
 from gpubench.sweep.survey import Settings
 from gpubench.sweep.sweep import Sweep

@@ -22,7 +22,7 @@ import msgspec
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular
 from gpubench.basics.rights import why
-from gpubench.results.locks.holder import Holder
+from gpubench.store.holder import Holder
 
 HEARTBEAT_S = 30.0
 """How often a holder shows that it is alive."""
