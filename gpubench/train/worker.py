@@ -50,7 +50,7 @@ from gpubench.train.data.decoders import DECODER
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
-from gpubench.train.protocols import Quality, Training, choose_protocol, largest
+from gpubench.train.protocols import Quality, TrainingSetup, choose_protocol, largest
 from gpubench.train.strategies.contract import Strategy, StrategySettings
 from gpubench.train.timing import step_clock
 
@@ -151,7 +151,7 @@ class Rank:
         data = self.open_data(strategy)
         self.phase("data")
 
-        training = Training(
+        training = TrainingSetup(
             loop=loop.Loop(
                 data,
                 training_step,
@@ -179,7 +179,7 @@ class Rank:
 
     def result(
         self,
-        training: Training,
+        training: TrainingSetup,
         breakdown: Breakdown | None,
         memory: AllocatorMemory | None,
         quality: Quality | None,

@@ -20,7 +20,7 @@ from gpubench.schema.order import SteadyWindow, WholeEpochs
 from gpubench.train import loop
 from gpubench.train.data.opened import OnDevice
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.protocols import EpochsInGroup, Peers, Steady, SteadyInGroup, Stream, Training
+from gpubench.train.protocols import EpochsInGroup, Peers, Steady, SteadyInGroup, Stream, TrainingSetup
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.strategies.ddp import DistributedDataParallel
 from gpubench.train.strategies.single import Single
@@ -95,8 +95,8 @@ class Bench:
         self.happened.append(tuple(images.tolist()))
 
     @property
-    def training(self) -> Training:
-        return Training(
+    def training(self) -> TrainingSetup:
+        return TrainingSetup(
             loop=self.loop,
             data=self.data,  # type: ignore[arg-type]
             strategy=self.strategy,
