@@ -2,10 +2,10 @@
 
 A claim is the file `records/xx/UNIT-rROUND-MACHINE.K`, beside the records that it is for. It is made with O_EXCL, which
 a file system decides for all hosts at once; a network's client reads the folder anew in which it has just made a file.
-Its first line names its owner, its time of change is the owner's heartbeat, and a second line says that the owner has
-given it back. A claim whose owner has died, or has been silent too long, is taken over by making K + 1, and so is one
-that is to be tried again. Claims are therefore a journal: of a unit and a round the record with the highest claim
-counts, whoever stores one later for a lower claim, and no check has to be in time.
+Its first line names its owner, its time of change is the owner's heartbeat, and a second line says what came of it. A
+claim whose owner has died, has been silent too long, or has given it back with nothing stored, is taken over by making
+K + 1, and so is one that is to be tried again. Claims are therefore a journal: of a unit and a round the record with
+the highest claim counts, whoever stores one later for a lower claim, and no check has to be in time.
 
 Whether a heartbeat moves is judged by the watcher's own clock, since it first saw it as it is: clocks of two hosts are
 never compared.
@@ -40,14 +40,14 @@ MOST_CLAIMS = 1_000
 """Claims of one unit and round: more are no work of gpubench."""
 LARGEST = 1 << 16
 """Bytes of a claim."""
-RETURNED = "given back"
-"""The second line."""
+Outcome = Literal["stored", "nothing"]
+"""What came of a claim: an attempt that is stored, or nothing that anybody could read."""
 MOST_PROCESSES, MOST_USERS = 1 << 31, 1 << 32
 """Ids beyond these no kernel gives."""
 
 Answer = Literal["mine", "theirs", "silent", "done"]
 """Whose a work item is. `silent`: somebody's who has not been heard of for a while, and may have died. `done`: its last
-owner has given it back, so what there is to know of it stands in the records."""
+owner has stored an attempt at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,13 @@ class WorkItem:
     """Of the first of them."""
     round: int
     machine: str
-    """Kind of machine: `Record.machine_key`. Another kind measures the plan for itself."""
+    """Kind of machine, and what it gives of what trials leave to it (CPUs, loaders): another one measures the plan for
+    itself."""
 
     @property
     def name(self) -> str:
         """How the files of its claims are called, without their numbers."""
-        return f"{self.unit_id}-r{self.round}-{hashlib.sha256(self.machine.encode()).hexdigest()[:8]}"
+        return f"{self.unit_id}-r{self.round}-m{hashlib.sha256(self.machine.encode()).hexdigest()[:8]}"
 
     def path(self, folder: Path, number: int) -> Path:
         """The file of a claim in a results folder."""
@@ -76,7 +77,8 @@ class WorkClaim:
 
     owner: Holder | None
     """None where the file names none: it is just being made, of another version, or damaged."""
-    is_returned: bool
+    outcome: Outcome | None
+    """None while its owner is at it, or where it died over it."""
     beat_ns: int
 
     @property
@@ -105,7 +107,7 @@ class WorkClaims:
         self._held: tuple[WorkItem, int] | None = None
         self._last_beat = 0.0
         self._watched: dict[Path, tuple[int, float]] = {}
-        """Of claims of whose owners nothing else is known: their heartbeat, and since when it stands still here."""
+        """Of claims of owners that are not known to be dead: their heartbeat, and since when it stands still here."""
 
     @property
     def number(self) -> int | None:
@@ -120,35 +122,39 @@ class WorkClaims:
         """
         if self._held and self._held[0] == item:
             return "mine"
-        self.give_back()
-        number = max(1, after + 1)
+        self.give_back("nothing")
+        number = max(after + 1, self._find_highest(item))
         while number <= MOST_CLAIMS:
             path = item.path(self._folder, number)
             if self._make(path):
                 self._held, self._last_beat = (item, number), self._clock()
-                return "mine"
+                if (highest := self._find_highest(item)) == number:
+                    return "mine"
+                self.give_back("nothing")  # of a folder that was copied in part, or seen through an old cache
+                number = highest
+                continue
             claim = read_claim(path)
-            if claim.is_returned and not item.path(self._folder, number + 1).exists():
+            if claim.outcome == "stored" and number == self._find_highest(item):
                 return "done"
-            if not claim.is_returned:
+            if claim.outcome is None:
                 if (state := self._judge(path, claim)) != "dead":
                     return state
-                if not item.path(self._folder, number + 1).exists():
+                if number == self._find_highest(item):
                     self._say(f"{claim} has died while it measured; this sweep measures it in its place")
             number += 1
         raise UnusableError(
             f"{item.path(self._folder, 1)}: more than {MOST_CLAIMS:,} claims of one unit and round"
         )
 
-    def give_back(self) -> None:
-        """Says that nothing more comes of the claim that is held; what came of it is stored before."""
+    def give_back(self, outcome: Outcome) -> None:
+        """Says what came of the claim that is held, if one is. An attempt is stored before."""
         if self._held is None:
             return
         path, self._held = self._held[0].path(self._folder, self._held[1]), None
         with contextlib.suppress(OSError):  # then it is a dead owner's, which others find
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                os.write(descriptor, f"{RETURNED}\n".encode())
+                os.write(descriptor, f"{outcome}\n".encode())
             finally:
                 os.close(descriptor)
 
@@ -160,29 +166,53 @@ class WorkClaims:
         with contextlib.suppress(OSError):  # a file system that stumbles is asked again with the next one
             os.utime(self._held[0].path(self._folder, self._held[1]), follow_symlinks=False)
 
-    def _make(self, path: Path) -> bool:
-        """Whether the claim could be made: False where there is one."""
+    def _find_highest(self, item: WorkItem) -> int:
+        """The highest number of a claim at it; 1 where there is none."""
+        start = f"{item.name}."
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("x", encoding="utf-8") as file:
-                file.write(msgspec.json.encode(asdict(self._owner)).decode() + "\n")
-                file.flush()
-                os.fsync(file.fileno())
+            names = os.listdir(item.path(self._folder, 1).parent)  # noqa: PTH208 - names are asked for
+        except FileNotFoundError:
+            return 1
+        except OSError as error:
+            raise UnusableError(f"{self._folder} can't be read: {why(error, self._folder)}") from None
+        ends = (name.removeprefix(start) for name in names if name.startswith(start))
+        return max((int(end) for end in ends if _NUMBER.fullmatch(end)), default=1)
+
+    def _make(self, path: Path) -> bool:
+        """Whether the claim could be made: False where there is one. The results folder itself is never made anew."""
+        try:
+            for folder in (path.parent.parent, path.parent):
+                folder.mkdir(exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileExistsError:
             return False
+        except FileNotFoundError:
+            raise UnusableError(
+                f"{self._folder} is not there any more: it was removed or renamed while this sweep wrote into it"
+            ) from None
         except OSError as error:
+            raise UnusableError(f"{path} can't be written: {why(error, path.parent)}") from None
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(msgspec.json.encode(asdict(self._owner)) + b"\n")
+                file.flush()
+                os.fsync(descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                path.unlink()  # made just now by this call, and no record names it
             raise UnusableError(f"{path} can't be written: {why(error, path.parent)}") from None
         return True
 
     def _judge(self, path: Path, claim: WorkClaim) -> Literal["theirs", "silent", "dead"]:
         """What is known of the owner of a claim that was not given back."""
-        if claim.fate != "unknown":
-            return "theirs" if claim.fate == "alive" else "dead"
+        if claim.fate == "dead":
+            return "dead"
         now = self._clock()
         beat_ns, since = self._watched.get(path, (None, now))
         if beat_ns != claim.beat_ns:
             self._watched[path], since = (claim.beat_ns, now), now
         silence_s = now - since
+        # One that lives and shows nothing is frozen: what it stores once it is woken names a lower claim.
         return "dead" if silence_s >= DEAD_S else "silent" if silence_s > SILENT_S else "theirs"
 
 
@@ -194,9 +224,9 @@ def read_claim(path: Path) -> WorkClaim:
     except OSError as error:
         raise UnusableError(f"{path} can't be read: {why(error, path)}") from None
     first, _, rest = text.partition(b"\n")
-    return WorkClaim(
-        owner=_read_owner(first), is_returned=rest.startswith(RETURNED.encode()), beat_ns=beat_ns
-    )
+    last = rest.rstrip(b"\n")
+    outcome: Outcome | None = "stored" if last == b"stored" else "nothing" if last == b"nothing" else None
+    return WorkClaim(owner=_read_owner(first), outcome=outcome, beat_ns=beat_ns)
 
 
 def _read_owner(line: bytes) -> Holder | None:
@@ -208,7 +238,8 @@ def _read_owner(line: bytes) -> Holder | None:
     return owner if is_possible else None
 
 
-_NAME = re.compile(r"(\w+)-r([1-9][0-9]{0,5})-([0-9a-f]{8})\.([1-9][0-9]{0,3})", re.ASCII)
+_NAME = re.compile(r"(\w+)-r([1-9][0-9]{0,5})-m([0-9a-f]{8})\.([1-9][0-9]{0,3})", re.ASCII)
+_NUMBER = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -223,14 +254,22 @@ class JournalEntry:
     claim: WorkClaim
 
 
-def list_claims(folder: Path) -> Iterator[JournalEntry]:
-    """All claims of a results folder, by unit, round, machine and number. What has no claim's name or place is none."""
+def list_claims(folder: Path, tell: Callable[[str], None]) -> Iterator[JournalEntry]:
+    """All claims of a results folder, by unit, round, machine and number. What has no claim's name or place is none.
+
+    `tell`: is given a line for each that can't be read.
+    """
     entries = []
     for path in (folder / "records").glob("*/*-r*-*.*"):
         match = _NAME.fullmatch(path.name)
         if match is not None and path.parent.name == match[1][1:3]:
             entries.append((match[1], int(match[2]), match[3], int(match[4]), path))
     for unit_id, number_of_round, machine, number, path in sorted(entries):
+        try:
+            claim = read_claim(path)
+        except UnusableError as error:
+            tell(str(error))
+            continue
         yield JournalEntry(
-            unit_id=unit_id, round=number_of_round, machine=machine, number=number, claim=read_claim(path)
+            unit_id=unit_id, round=number_of_round, machine=machine, number=number, claim=claim
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -61,21 +62,58 @@ def test_a_claim_is_a_file_beside_the_records_with_the_name_of_its_owner(tmp_pat
 def test_what_was_given_back_is_done_until_it_is_tried_again(tmp_path: Path) -> None:
     first, second, third = (open_claims(tmp_path) for _ in range(3))
     first.take(ITEM)
-    first.give_back()
+    first.give_back("stored")
     assert first.number is None
     assert second.take(ITEM) == "done"
     assert (second.take(ITEM, after=1), second.number) == ("mine", 2)
     assert third.take(ITEM) == third.take(ITEM, after=1) == "theirs"
-    second.give_back()
+    second.give_back("stored")
     assert third.take(ITEM, after=1) == "done"
     assert (third.take(ITEM, after=2), third.number) == ("mine", 3)
 
 
-def test_the_next_claim_gives_the_one_before_back(tmp_path: Path) -> None:
-    mine, other = open_claims(tmp_path), open_claims(tmp_path)
+def test_what_was_given_back_with_nothing_stored_is_the_next_one_s(tmp_path: Path) -> None:
+    first, second = open_claims(tmp_path), open_claims(tmp_path)
+    first.take(ITEM)
+    first.take(replace(ITEM, round=2))  # gives the one before back
+    assert (second.take(ITEM), second.number) == ("mine", 2)
+
+
+@pytest.mark.parametrize("outcome", ["stored", "nothing"])
+def test_no_claim_is_made_below_another(outcome: str, tmp_path: Path) -> None:
+    """As in a folder that was copied in part."""
+    first = open_claims(tmp_path)
+    first.take(ITEM, after=4)
+    assert first.number == 5
+    assert open_claims(tmp_path).take(ITEM) == "theirs"
+    first.give_back(outcome)  # type: ignore[arg-type]
+    second = open_claims(tmp_path)
+    expected = ("done", None) if outcome == "stored" else ("mine", 6)
+    assert (second.take(ITEM), second.number) == expected
+
+
+def test_a_folder_that_was_renamed_is_not_made_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    mine = open_claims(folder)
     mine.take(ITEM)
-    mine.take(replace(ITEM, round=2))
-    assert other.take(ITEM) == "done"
+    folder.rename(tmp_path / "moved")
+    with pytest.raises(UnusableError, match=f"^{folder} is not there any more"):
+        mine.take(replace(ITEM, round=2))
+    assert not folder.exists()
+
+
+def test_a_claim_that_could_not_be_written_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(UnusableError, match=r"can't be written"):
+            open_claims(tmp_path).take(ITEM)
+    assert open_claims(tmp_path).take(ITEM) == "mine"
 
 
 def test_a_dead_owner_is_taken_over_by_the_next_number_and_its_claim_stays(tmp_path: Path) -> None:
@@ -89,10 +127,11 @@ def test_a_dead_owner_is_taken_over_by_the_next_number_and_its_claim_stays(tmp_p
     assert open_claims(tmp_path).take(ITEM) == "theirs"
 
 
-def test_an_owner_elsewhere_is_dead_when_its_heartbeat_stands_still_by_the_watcher_s_own_clock(
-    tmp_path: Path,
+@pytest.mark.parametrize("owned_by", [ELSEWHERE, Holder.here()], ids=["elsewhere", "frozen here"])
+def test_an_owner_is_dead_when_its_heartbeat_stands_still_by_the_watcher_s_own_clock(
+    owned_by: Holder, tmp_path: Path
 ) -> None:
-    owner = open_claims(tmp_path, ELSEWHERE)
+    owner = open_claims(tmp_path, owned_by)
     owner.take(ITEM)
     path = ITEM.path(tmp_path, 1)
     os.utime(path, (1, 1))  # by its own clock it was written half a century ago
@@ -109,7 +148,7 @@ def test_an_owner_elsewhere_is_dead_when_its_heartbeat_stands_still_by_the_watch
     assert watcher.take(ITEM) == "silent"
     clock.now += 1
     assert (watcher.take(ITEM), watcher.number) == ("mine", 2)
-    owner.give_back()  # frozen, and woken
+    owner.give_back("stored")  # frozen, and woken
     assert open_claims(tmp_path).take(ITEM) == "theirs"
 
 
@@ -173,18 +212,22 @@ def test_the_journal_has_every_claim_in_order_and_nothing_else(tmp_path: Path) -
     heir.take(replace(ITEM, round=2))
     for name in (
         "t0123456789a-1.json",
-        "t0123456789a-r1-0.1",
-        "t0123456789a-r01-00000000.1",
-        "t0123456789a-r1-00000000.١",
+        "t0123456789a-r1-m0.1",
+        "t0123456789a-r01-m00000000.1",
+        "t0123456789a-r1-m00000000.١",
     ):
         (tmp_path / "records" / "01" / name).write_text("{}")
+    link = ITEM.path(tmp_path, 9)
+    link.symlink_to(tmp_path / "nowhere")
+    lines: list[str] = []
     (tmp_path / "records" / "zz").mkdir()
     (tmp_path / "records" / "zz" / ITEM.path(tmp_path, 1).name).write_text("{}")
     entries = [
-        (entry.round, entry.number, entry.claim.owner, entry.claim.is_returned)
-        for entry in list_claims(tmp_path)
+        (entry.round, entry.number, entry.claim.owner, entry.claim.outcome)
+        for entry in list_claims(tmp_path, lines.append)
     ]
-    assert entries == [(1, 1, GONE, False), (1, 2, Holder.here(), True), (2, 1, Holder.here(), False)]
+    assert entries == [(1, 1, GONE, None), (1, 2, Holder.here(), "nothing"), (2, 1, Holder.here(), None)]
+    assert [str(link) in line for line in lines] == [True]
 
 
 # ---- attacks ----

@@ -325,6 +325,7 @@ class Sleeping:
         time.sleep(self._seconds)
 
 
+@pytest.mark.alone
 def test_ranks_of_unlike_speed_end_at_the_same_step_which_is_of_the_slowest(tmp_path: Path) -> None:
     read, write = os.pipe()
     fork = multiprocessing.get_context("fork")
