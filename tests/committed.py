@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,6 +36,9 @@ NAMES = (
 )
 """Where git can't be asked: an unpacked archive, a machine without git. A test keeps it true."""
 
+DIFFERENT = ("h200-copies-rounds-2026", "h200-target-2026", "h200x2-network-size-2026", "h200x4-2026")
+"""Jobs together in rounds, trainings to a target, sizes of networks, strategies on several GPUs."""
+
 
 @cache
 def tracked() -> tuple[str, ...] | None:
@@ -58,3 +63,8 @@ def folder(name: str) -> Path:
     if not (HOME / name / "records").is_dir():
         pytest.skip(f"the records of results/{name} are not here: they were deleted from this clone")
     return HOME / name
+
+
+def cases(names: Iterable[str]) -> list[Any]:
+    """Names of folders as a test's parameters: all but a few that differ are slow."""
+    return [pytest.param(name, marks=[pytest.mark.slow] * (name not in DIFFERENT)) for name in names]

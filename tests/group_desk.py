@@ -16,8 +16,9 @@ from scripted import Scripted, trains_for
 from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.results.counting import newest
 from gpubench.results.store import Results
 from gpubench.schema.columns import MEASURED

@@ -13,9 +13,9 @@ import scripted
 
 from gpubench.commands import predict as predict_command
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.options import Options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.results.store import Results
 from gpubench.schema.record import Record, ResultColumns, Status
 

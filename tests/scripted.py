@@ -98,7 +98,7 @@ def steps_per_epoch(order: TrialOrder) -> int:
 def hello(order: TrialOrder) -> Iterator[Line]:
     """The first word of each rank."""
     for rank in range(order.ranks):
-        yield Hello(rank=rank, pid=os.getpid(), cuda=None, torch="2.0")
+        yield Hello(rank=rank, pid=os.getpid(), cuda=None, torch="2.0", decoder="torchvision 1.0")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

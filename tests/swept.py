@@ -9,9 +9,10 @@ from benches import run_with, sweep_of
 from scripted import Scripted
 
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.sweep.stored_plan import store_plan
 from gpubench.sweep.sweep import Sweep

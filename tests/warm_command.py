@@ -130,7 +130,7 @@ def needed_package(arguments: Sequence[str], env: Mapping[str, str]) -> str:
     if "mlflow" in arguments:
         return "mlflow"
     # A plan alone trains nothing, and what lies on another path may be another torch.
-    trains = arguments[:1] == ["sweep"] and not {"-n", "--help"} & set(arguments)
+    trains = arguments[:1] == ["sweep"] and not {"-n", "-h", "--help"} & set(arguments)
     return "torch" if trains and env.get("PYTHONPATH") == os.environ.get("PYTHONPATH") else ""
 
 
@@ -211,6 +211,8 @@ class WarmCommand:
     def close(self) -> None:
         """Ends these processes; commands that still run go on."""
         for process, control in self._warm.values():
+            # A loader's worker that a test has left may hold a copy of this end: closing alone would end nothing.
+            control.shutdown(socket.SHUT_RDWR)
             control.close()
             process.wait()
 

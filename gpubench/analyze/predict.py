@@ -25,13 +25,13 @@ from gpubench.node.environment import Machine
 from gpubench.plan.command_line import fill_fields, list_options, list_usual, read_experiment
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.groups import name_group, name_jobs
-from gpubench.plan.options import Options
 from gpubench.plan.plan import Job, Unit, expand
 from gpubench.plan.resolve import Resolved, resolve_unit
 from gpubench.plan.skips import Room, skip_reason
 from gpubench.plan.slowdowns import SLICING, Demand, predict_slowdowns
 from gpubench.plan.state import out_of_memory
 from gpubench.plan.stored_machine import RememberedSources, StoredMachine, choose_machine
+from gpubench.plan.sweep_options import Options
 from gpubench.schema import catalog
 from gpubench.schema.cell import cell
 from gpubench.schema.columns import FIELD_COLUMNS

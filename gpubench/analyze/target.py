@@ -95,6 +95,12 @@ def make_findings(
         first = [claim for claim in about if claim.metric == TIME and claim.candidate == order[0]]
         least = [claim for claim in about if claim.metric == ENERGY and claim.candidate == frugal[0]]
         more = [claim for claim in least if claim.decided.word != "unknown"]
+        costlier = {claim.baseline for claim in more}
+        others = [
+            claim
+            for claim in about
+            if claim.metric == ENERGY and not costlier & {claim.candidate, claim.baseline}
+        ]
         is_interrupted = members["status"] == "interrupted"
         findings.append(
             TargetFinding(
@@ -115,6 +121,7 @@ def make_findings(
                 else find_word(least),
                 costlier=tuple(claim.baseline for claim in more),
                 costlier_word=find_word(more),
+                are_others_alike=all(claim.decided.word == "unknown" for claim in others),
             )
         )
     return findings

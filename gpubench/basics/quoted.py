@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
+from typing import Any
 
 ANSI = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|.)")
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
+)
+"""Signs that show nothing and change how a terminal or a program shows what stands around them."""
 LONGEST = 2000
 """Characters of a reason at most."""
 LONGEST_SHOWN = 120
@@ -16,6 +23,15 @@ def clean(text: str, longest: int | None = None) -> str:
     # Cut before, too: a pattern over megabytes of an endless line costs seconds.
     plain = ANSI.sub("", text if longest is None else text[: 4 * longest])
     return "".join(sign if sign.isprintable() else " " for sign in plain)[:longest]
+
+
+def to_json(data: object, indent: int | None = None, default: Callable[[Any], object] | None = None) -> str:
+    """Data as JSON in which all that people can read stands as it is, and hidden signs as escapes: the same data.
+
+    `default`: makes what JSON can't say into what it can, as of `json.dumps`.
+    """
+    text = json.dumps(data, ensure_ascii=False, indent=indent, default=default)
+    return HIDDEN.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
 
 
 def shown(value: object) -> str:

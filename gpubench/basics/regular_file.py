@@ -21,14 +21,14 @@ def read_regular(path: Path | str, largest: int = LARGEST) -> bytes:
     """The bytes of a file, whose like a reader never waits for: at most so many.
 
     Raises OSError, with a reason in `strerror`, for all that can't be read and for what is no regular file: the reader
-    of a FIFO would wait for ever, and a device may never end.
+    of a FIFO would wait for ever, a device may never end, and a link in somebody else's folder may lead to any file.
     """
     try:
         # Without O_NONBLOCK to open a FIFO is to wait for its writer.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    except FileNotFoundError:
-        if Path(path).is_symlink():
-            raise OSError(errno.ENOLINK, "a link to a file that is not there", os.fspath(path)) from None
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(errno.ELOOP, "a link, which is not followed", os.fspath(path)) from None
         raise
     try:
         found = os.fstat(descriptor)

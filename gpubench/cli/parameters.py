@@ -2,52 +2,113 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from gpubench import completion
+from gpubench import completion, usage
 from gpubench.cli import options
+from gpubench.cli.fields import given_fields
+from gpubench.plan.sweep_options import Declared, Options, RunOptions
 from gpubench.render.forms import FORMS
 from gpubench.schema.field import Option, in_order
 from gpubench.schema.trial_fields import ABOUT
 
 
-def with_field_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with an option for each field that has one; its parameter `fields` gets those that were given.
+class SweepCommand:
+    """`gpubench sweep` as the library that reads command lines is to see it: all its options as parameters.
 
-    The options stand behind its argument, each in the order of the fields or behind the one that its entry names.
-    Its attribute `taken` takes the fields out of what was given, for who reads a command line and runs nothing.
+    They stand behind its argument: `--set` and those of trial fields, each in the order of the fields or behind the one
+    that its entry names, and those of `Options` and `RunOptions`.
     """
-    declared = {name: about.option for name, about in ABOUT.items() if about.option}
-    of_fields = {option.name: _field_parameter(name, option) for name, option in declared.items()}
-    signature = inspect.signature(command, eval_str=True)
-    first, *own = (one for one in signature.parameters.values() if one.name != "fields")
-    parameters = of_fields | {f"--{one.name.strip('_').replace('_', '-')}": one for one in own}
-    names = in_order(list(parameters), {option.name: option.behind for option in declared.values()})
-    # Later axes vary faster, so this order is that of a plan's trials.
-    axes = in_order(
-        [name for name in names if name in of_fields],
-        {option.name: option.varies_behind for option in declared.values()},
+
+    def __init__(self, run: Callable[[Path | None, Mapping[str, Any]], None], experiment: Any) -> None:
+        """`run`: is given the argument, and the value of each parameter, for `read`. `experiment`: the argument,
+        as it is declared."""
+        declared = {name: about.option for name, about in ABOUT.items() if about.option}
+        of_fields = {option.name: _field_parameter(name, option) for name, option in declared.items()}
+        parameters = of_fields | {"--set": _keyword("set_", Annotated[list[str] | None, SET], None)}
+        for kind in (Options, RunOptions):
+            hints = get_type_hints(kind, include_extras=True)
+            for one in dataclasses.fields(kind):
+                if option := _declared(hints[one.name]):
+                    parameters[option.names.partition("/")[0].split()[0]] = _option_parameter(
+                        one, hints[one.name], option
+                    )
+        names = in_order(list(parameters), {option.name: option.behind for option in declared.values()})
+        # Later axes vary faster, so this order is that of a plan's trials.
+        axes = in_order(
+            [name for name in names if name in of_fields],
+            {option.name: option.varies_behind for option in declared.values()},
+        )
+        self._axes = [of_fields[name].name for name in axes]
+        self._run = run
+        self.__name__, self.__doc__ = run.__name__, run.__doc__
+        argument = inspect.Parameter(
+            "experiment", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=experiment
+        )
+        _with_parameters(self, [argument, *(parameters[name] for name in names)])
+
+    def __call__(self, experiment: Path | None, **given: Any) -> None:
+        self._run(experiment, given)
+
+    def read(self, given: Mapping[str, Any]) -> tuple[Options, RunOptions]:
+        """The options of what was given by parameter. Raises UsageError for a field that is no field."""
+        named = {
+            name: "true" if given[name] is True else given[name]
+            for name in self._axes
+            if given[name] not in (None, False)
+        }
+        fields, typed = given_fields(named, given["set_"] or ())
+        return (
+            Options(fields=fields, typed=typed, **_values_of(Options, given)),
+            RunOptions(**_values_of(RunOptions, given)),
+        )
+
+
+SET = options.field(
+    "--set", "any trial field, one value or an axis", metavar="FIELD=VALUES", completer=completion.assignment
+)
+
+
+def _declared(hint: Any) -> Declared | None:
+    """What a field of options says of its option; None for one that has none."""
+    return next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Declared)), None)
+
+
+def _option_parameter(one: dataclasses.Field[Any], hint: Any, option: Declared) -> inspect.Parameter:
+    """A field of options as a parameter of a command."""
+    kind, _ = get_args(hint)
+    if kind == tuple[str, ...]:
+        return _keyword(one.name, Annotated[list[str] | None, _typed(option)], None)
+    return _keyword(one.name, Annotated[kind, _typed(option)], one.default)
+
+
+def _typed(option: Declared) -> Any:
+    names = option.names.split()
+    if option.tries:
+        return options.field(option.names, option.help, metavar=option.metavar)
+    return options.how(
+        *names,
+        text=option.help,
+        metavar=option.metavar,
+        parser=None if option.least is None else usage.whole(names[0], option.least),
+        words=option.words,
     )
 
-    def taken(given: dict[str, Any]) -> dict[str, str]:
-        asked = {name: given.pop(of_fields[name].name) for name in axes}
-        return {
-            of_fields[name].name: "true" if value is True else value
-            for name, value in asked.items()
-            if value not in (None, False)
-        }
 
-    @functools.wraps(command)
-    def run(**given: Any) -> None:
-        command(fields=taken(given), **given)
-
-    run.taken = taken  # type: ignore[attr-defined]
-    return _with_parameters(run, [first, *(parameters[name] for name in names)])
+def _values_of(kind: type[Options | RunOptions], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of the fields of `kind` among those given, lists as tuples."""
+    return {
+        one.name: tuple(given[one.name] or ()) if one.default == () else given[one.name]
+        for one in dataclasses.fields(kind)
+        if one.name in given
+    }
 
 
 def _field_parameter(name: str, option: Option) -> inspect.Parameter:
@@ -55,12 +116,14 @@ def _field_parameter(name: str, option: Option) -> inspect.Parameter:
     kind: Any = bool if option.is_flag else str | None
     default = False if option.is_flag else None
     completer = completion.of_field(name) if completion.values_of(name) else None
-    told = options.field(option.name, option.help, metavar=option.metavar, completer=completer)
+    typed = options.field(option.name, option.help, metavar=option.metavar, completer=completer)
     if option.is_flag:
-        told = options.how(option.name, text=option.help)
-    return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, told]
-    )
+        typed = options.how(option.name, text=option.help)
+    return _keyword(name, Annotated[kind, typed], default)
+
+
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def with_form_options(command: Callable[..., None]) -> Callable[..., None]:

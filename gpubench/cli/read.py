@@ -100,7 +100,7 @@ def predict(
     Exit code 4 where none can be answered. Without any jobs: the groups that ran, and how far predictions were off.
     """
     from gpubench.commands import predict as command
-    from gpubench.plan.options import Options
+    from gpubench.plan.sweep_options import Options
 
     fields, typed = given_fields({} if copies is None else {"copies": copies}, set_ or ())
     options = Options(fields=fields, typed=typed, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)

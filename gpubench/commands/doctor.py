@@ -14,7 +14,7 @@ from gpubench.doctor.probe import Probe
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.options import Options
+from gpubench.plan.sweep_options import Options
 
 
 def doctor(*, as_json: bool) -> int:

@@ -150,6 +150,8 @@ def name_files(pictures: Sequence[FolderPicture], out: Path | None) -> list[tupl
     places = []
     for each in pictures:
         home = each.folder.path / FOLDER if out is None else out
+        if out is None and home.is_symlink():
+            raise UnusableError(f"{home} is a link, which is not followed; name a folder with --out")
         prefix = each.folder.path.resolve().name if out is not None and several else ""
         first = name_file("-".join(part for part in (prefix, each.picture.name) if part))
         name, number = first, 2

@@ -18,7 +18,8 @@ from gpubench.core.prediction import NoPrediction
 from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.watch.nvml import open_nvml
-from gpubench.plan.options import Options, job_option
+from gpubench.plan.options import job_option
+from gpubench.plan.sweep_options import Options
 from gpubench.render import prediction as render
 from gpubench.render.terminal import WIDEST, WIDTH
 from gpubench.results.home import all_results

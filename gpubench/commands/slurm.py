@@ -12,19 +12,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
-from gpubench.node.agents.link import AgentCommand
 from gpubench.node.cluster import Cluster
 from gpubench.node.environment import Gpu, Machine, cpu_name
 from gpubench.node.node import Node
+from gpubench.node.parts.process import PartCommand
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.plan.batch_advice import Remaining, advice, plan_line
 from gpubench.plan.batch_script import BatchScript, gpus_of, limit
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.estimate import Estimate
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.options import Options
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.results.home import results_folder
 from gpubench.results.store import Results
 from gpubench.sweep.bench import Bench
@@ -133,7 +133,7 @@ def _work(experiment: Experiment, folder: Path, job: BatchScript, gpu_count: int
     node = Node(nvml=NoNvml("the nodes of the job are not here"), machine=machine)
     # Of its further nodes only their number matters: nothing is started on them.
     nodes = Cluster(
-        first=node, commands=[AgentCommand(name="a node", before=())] * (job.nodes - 1), address=""
+        first=node, commands=[PartCommand(name="a node", before=())] * (job.nodes - 1), address=""
     )
     work = Sweep(plan=plan, bench=Bench.of(plan, node, Results(folder), sources, nodes))
     if folder.is_dir():

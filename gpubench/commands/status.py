@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from rich.console import Console
 
 from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import ResumableError, UnusableError
+from gpubench.basics.quoted import to_json
 from gpubench.basics.words import listed
 from gpubench.commands.opened import warn
 from gpubench.render import status as render
@@ -46,7 +46,7 @@ def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
             code = UnusableError.exit_code
             continue
         states.append(read.state)
-        data = json.dumps(render.to_data(read), ensure_ascii=False) + "\n" if as_json else ""
+        data = to_json(render.to_data(read)) + "\n" if as_json else ""
         sys.stdout.write(encodable(data or render.write(read, width), console.encoding))
     return code or max((CODES[state] for state in states), default=0, key=list(CODES.values()).index)
 

@@ -18,9 +18,9 @@ from gpubench.node.cluster import cluster
 from gpubench.node.node import this_machine
 from gpubench.plan import shards
 from gpubench.plan.command_line import make_plan, read_experiment
-from gpubench.plan.options import Options
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
+from gpubench.plan.sweep_options import Mode, Options, RunOptions
 from gpubench.render import live
 from gpubench.render.live import OutlivingView
 from gpubench.render.progress_bar import bar
@@ -33,7 +33,7 @@ from gpubench.sweep.announcing import (
     dropped_lines,
 )
 from gpubench.sweep.bench import Bench
-from gpubench.sweep.closing import Mode, emit, finish, goes_on, others_words
+from gpubench.sweep.closing import emit, finish, goes_on, others_words
 from gpubench.sweep.dry_run import print_plan
 from gpubench.sweep.job_time import job_time
 from gpubench.sweep.left_out import left_out_lines, store_left_out
@@ -51,58 +51,48 @@ RETRY = ("failed", "timeout", "stale", "oom")
 RESUMABLE = ResumableError.exit_code
 
 
-def sweep(
-    path: Path | None,
-    options: Options,
-    *,
-    order: str | None,
-    retry: str | None,
-    fresh: bool,
-    allow_busy: bool = False,
-    yes: bool = False,
-    wait: bool = False,
-    find_max_batch: bool = False,
-    shard: str | None = None,
-    join: bool | None = None,
-    agents: Sequence[str] = (),
-    network: str | None = None,
-    out: Path | None,
-    mode: Mode,
-) -> int:
-    """`gpubench sweep`: returns the exit code. `yes`: images are made without asking first. `find_max_batch`: batch
-    sizes at the edge of memory are tried, too. `shard`: `2/8`, the part of the plan that is run here. `join`: whether
-    others may work through the plan in the same folder; None: where this process is one of several of a SLURM job, or
-    has a part. `agents`, `network`: how further nodes are reached, and how they reach this one (`node/cluster.py`)."""
-    own = None if shard is None else shards.Shard.parse(shard)
+def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
+    """`gpubench sweep`: returns the exit code."""
+    mode = run_options.mode
+    own = None if run_options.shard is None else shards.Shard.parse(run_options.shard)
     node = this_machine()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
-    results = Results(results_folder(out, experiment))
+    results = Results(results_folder(run_options.out, experiment))
     sources = Disk(
         experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=mode == "quiet")
     )
-    whole = make_plan(experiment, node.machine, sources, order)
+    whole = make_plan(experiment, node.machine, sources, run_options.order)
     begun_by = {} if experiment.says_how_long else whole_epochs_before(results, experiment.name)
     if begun_by:
         by_epochs = dataclasses.replace(experiment, fixed={**begun_by, **experiment.fixed})
-        earlier = make_plan(by_epochs, node.machine, sources, order)
+        earlier = make_plan(by_epochs, node.machine, sources, run_options.order)
         if any(results.next_attempt(unit.unit_id) > 1 for unit in earlier.units):
             whole = earlier
     plan = whole if own is None else shards.part(whole, own, sources)
-    chosen_retry = frozenset(retry.split(",")) if retry else frozenset()
+    chosen_retry = frozenset(run_options.retry.split(",")) if run_options.retry else frozenset()
     for name in chosen_retry:
         if name not in RETRY:
             raise unknown("status to retry", name, RETRY)
-    joins = joined(join, has_part=own is not None, fresh=fresh, find_max_batch=find_max_batch)
-    settings = Settings(retry=chosen_retry, fresh=fresh, joins=joins)
+    joins = joined(
+        run_options.join,
+        has_part=own is not None,
+        fresh=run_options.fresh,
+        find_max_batch=run_options.find_max_batch,
+    )
+    settings = Settings(retry=chosen_retry, fresh=run_options.fresh, joins=joins)
     spans_nodes = any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs)
     if spans_nodes and slurm_job.is_one_of_several_tasks():
         raise UsageError(
             "a sweep over several nodes starts their processes by itself: start it once, by "
             "srun --nodes=1 --ntasks=1"
         )
-    nodes = cluster(node, agents, network, may_share=allow_busy) if spans_nodes else None
+    nodes = (
+        cluster(node, run_options.agents, run_options.network, may_share=run_options.allow_busy)
+        if spans_nodes
+        else None
+    )
     work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources, nodes), settings=settings)
-    searched = max_batch.searches(work, whole) if find_max_batch else []
+    searched = max_batch.searches(work, whole) if run_options.find_max_batch else []
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
     console = Console(stderr=True, highlight=False)
@@ -137,7 +127,7 @@ def sweep(
     results.create()
     with contextlib.ExitStack() as endings:
         try:
-            with results.locked(wait=wait, say=view.say, joins=joins), leaving(work, joins=joins):
+            with results.locked(wait=run_options.wait, say=view.say, joins=joins), leaving(work, joins=joins):
                 if others := results.others():
                     view.say(f"{others_words(others)} at it: this sweep joins and takes what is left")
                     if has_others(work, whole):
@@ -152,7 +142,7 @@ def sweep(
                 for line in (*dropped_lines(plan), *again_lines(planned)):
                     view.say(line)
                 to_run = any(item.state == "run" for item in planned)
-                if to_run and not announced(work, planned, view, yes=yes):
+                if to_run and not announced(work, planned, view, yes=run_options.yes):
                     view.say("nothing was made, nothing was run")
                     return RESUMABLE
                 store_plan(work, whole, own)
@@ -165,12 +155,14 @@ def sweep(
                 if to_run or searched:
                     work.wall_time = job_time(view.say)
                 if to_run:
-                    summary = run(work, planned, view, stop, mode, allow_busy=allow_busy)
+                    summary = run(work, planned, view, stop, mode, allow_busy=run_options.allow_busy)
                 else:
                     summary = nothing_to_run(work, planned)
                 tried, found = Summary(), list[str]()
                 if searched and not (summary.interrupted or summary.late.waiting):
-                    tried = search(work, searched, console, stop, mode, found.append, allow_busy=allow_busy)
+                    tried = search(
+                        work, searched, console, stop, mode, found.append, allow_busy=run_options.allow_busy
+                    )
                 results.check()
         finally:
             if is_new:
@@ -262,8 +254,6 @@ def run(
                 return Summary(interrupted=True)
             return run_sweep(work, view, stop, lambda row: emit(row, mode))
     finally:
-        if work.bench.cluster:
-            work.bench.cluster.close()
         node.close()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from gpubench.analyze.questions import find_best, report_folders
 from gpubench.analyze.view import parse_view
 from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.quoted import to_json
 from gpubench.basics.words import clean
 from gpubench.commands.opened import exit_code_of, read_named, warn
 from gpubench.core.report import Report
@@ -81,4 +81,4 @@ def _write_best(folders: Sequence[Folder], reports: Sequence[Report], *, is_json
         {"name": report.name, "fields": convert(fields), "command": shlex.split(command)}
         for report, fields, command in commands
     ]
-    return json.dumps({"version": VERSION, "best": data}, indent=1, ensure_ascii=False) + "\n"
+    return to_json({"version": VERSION, "best": data}, indent=1) + "\n"

@@ -204,6 +204,8 @@ class TargetFinding(Finding):
     costlier: tuple[int, ...] = ()
     """Those that are shown to take more energy than that row."""
     costlier_word: Word = "unknown"
+    are_others_alike: bool = True
+    """Whether between all others no difference is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)

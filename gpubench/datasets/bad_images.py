@@ -47,7 +47,7 @@ def look(root: Path, progress: Progress | None = None) -> tuple[BadImage, ...]:
     Raises as `folder.everything` does; UnusableError where the outcome can't be kept, or a worker is killed.
     """
     odd: dict[str, str] = {}
-    told = [f"{VERSION} {_version('torchvision')} {_version('pillow')}"]
+    told = [" ".join([str(VERSION), *map(_version, ("torchcodec", "torchvision", "pillow"))])]
     for path in folder.everything(root):
         found = _stat(f"{root}/{path}")
         if isinstance(found, str):

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from pathlib import Path
@@ -211,14 +211,22 @@ def _walk(
         for entry in entries:
             if entry.name.startswith("."):
                 continue  # an editor's or a file manager's own
-            if entry.is_dir():
+            if _leads_to(stat.S_ISDIR, entry):
                 yield from _walk(entry.path, f"{prefix}{entry.name}/", way, left_out)
             elif entry.name.lower().endswith(SUFFIXES):
                 if left_out is not None and entry.path in left_out:
                     continue
-                if left_out is not None and not entry.is_file():
+                if left_out is not None and not _leads_to(stat.S_ISREG, entry):
                     raise UsageError(_no_file(entry))
                 yield prefix + entry.name
+
+
+def _leads_to(is_kind: Callable[[int], bool], entry: os.DirEntry[str]) -> bool:
+    """Whether an entry, or what it is a link to, is of a kind; no link that leads to itself or nowhere is."""
+    try:
+        return is_kind(entry.stat().st_mode)
+    except OSError:
+        return False
 
 
 _OR_SKIP = "or leave it out with --bad-images skip"

@@ -36,7 +36,8 @@ def imports(context: CheckContext) -> Iterable[CheckResult]:
         group=GROUP,
         name="imports",
         verdict="doubt" if slow else "ok",
-        found=f"torch {facts['torch']} ({built}), torchvision {facts['torchvision']} in {facts['seconds']:.1f} s",
+        found=f"torch {facts['torch']} ({built}), torchvision {facts['torchvision']} in {facts['seconds']:.1f} s; "
+        f"image files are decoded by {facts['decoder']}",
         remedy="try again when no other work runs; else a Python environment on a local disk" if slow else "",
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import logging
 import os
@@ -29,6 +30,8 @@ MOST = {"metrics": 1000, "params": 100, "tags": 100}
 """What MLflow takes in one call."""
 LONGEST = {"params": 6000, "tags": 5000}
 """Characters of a value."""
+LONGEST_NAME = 250
+"""Characters of a name."""
 FOLDER = "mlflow"
 """Where runs go if neither --out nor MLFLOW_TRACKING_URI says: a database and artifacts in it."""
 
@@ -117,8 +120,12 @@ def _write(client: MlflowClient, experiment: str, run: TrackedRun) -> None:
 
 
 def _key(name: str) -> str:
-    """A name with the signs alone that MLflow allows."""
-    return re.sub(r"[^\w./ -]", "_", name)
+    """A name with the signs alone that MLflow allows; a longer one ends in a digest of itself, so that no two meet."""
+    plain = re.sub(r"[^\w./ -]", "_", name)
+    if len(plain) <= LONGEST_NAME:
+        return plain
+    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{plain[: LONGEST_NAME - 9]}_{digest}"
 
 
 def _batches(of: Iterable[T], most: int) -> Iterator[list[T]]:

@@ -1,41 +1,41 @@
-"""The nodes on which one trial may run together: this one, and an agent on each further one.
+"""The nodes on which one trial may run together: this one, and further ones.
 
-This node runs its own part of a trial as it runs any trial (`Node.run`), and meanwhile hears the agents, which do the
-same with theirs. Ranks meet by torch itself. Nothing is started on further nodes before a trial needs them.
+This node runs its own part of a trial as it runs any trial (`Node.run`). On each further one it starts a process that
+does the same with that node's part (`part.py`), writes what happened into a folder that both see, and ends. Ranks meet,
+wait for each other and part by torch itself. Nothing is left on further nodes between two trials.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.ports import reserved_port
 from gpubench.basics.words import many
-from gpubench.node.agents import merging, network
-from gpubench.node.agents.allocation import agent_commands, first_address
-from gpubench.node.agents.clock import ClockReading, Clocks, same
-from gpubench.node.agents.link import AgentCommand, Link, LostError
-from gpubench.node.agents.merging import NodePart
-from gpubench.node.agents.messages import Beat, Complete, Ended, Here, Release, RunTrial, StopTrial
 from gpubench.node.environment import Machine
 from gpubench.node.launch.attempt import INTERRUPTED
 from gpubench.node.launch.launcher import StoppedError
 from gpubench.node.launch.running_job import GRACE_S
 from gpubench.node.node import Node
+from gpubench.node.parts import network
+from gpubench.node.parts.allocation import first_address, part_commands
+from gpubench.node.parts.files import NodeInfo, Open, PartsFolder, RunPart, parts_folder
+from gpubench.node.parts.process import LostError, PartCommand, PartProcess, close_all
+from gpubench.node.parts.uniting import NodePart, unite
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.order import Meeting, TrialOrder
+from gpubench.schema.workload import WORKLOADS
 
-BEAT_S = 1.0
-LOST_S = 60.0
-"""After so long without a word from an agent during a trial its node counts as lost."""
 SIGNAL_LAG_S = 1.0
 """Processes of one job hear a signal to all of them within less."""
 END_LIMIT_S = 30.0
-"""How long an agent may take to end a trial and to tell of it."""
+"""How long a part may take to end a trial and to write of it."""
 
 
 class _NotHereError(Exception):
@@ -43,35 +43,16 @@ class _NotHereError(Exception):
 
 
 @dataclass(kw_only=True, slots=True)
-class _Far:
-    """One agent's part of the trial under way."""
-
-    link: Link
-    order: TrialOrder
-    begin: ClockReading
-    is_complete: bool = False
-    ended: Ended | None = None
-    lost: str = ""
-    was_stopped: bool = False
-
-    @property
-    def is_over(self) -> bool:
-        return self.ended is not None or bool(self.lost)
-
-
-@dataclass(kw_only=True, slots=True)
 class Cluster:
     """This node and the further ones."""
 
     first: Node
-    commands: Sequence[AgentCommand] = ()
-    """How the agent of each further node is started."""
+    commands: Sequence[PartCommand] = ()
+    """How a process is started on each further node."""
     address: str
     """By which name or IP address further nodes reach this one."""
     may_share: bool = False
     """Whether trials run on GPUs of further nodes that other sweeps there have, too."""
-    _links: dict[int, Link] = field(default_factory=dict)
-    """Place in `commands` -> its agent, where it runs."""
 
     @property
     def size(self) -> int:
@@ -90,107 +71,64 @@ class Cluster:
     ) -> Attempt:
         """One attempt at a trial on `nodes` nodes; afterwards none of its processes is left on any.
 
-        `order`: as for the first of them. `should_stop` and `look` are called a few times a second. An agent that dies
-        fails the trial; the next one starts it again.
+        `order`: as for the first of them; its log must lie where all nodes see it. `should_stop` and `look` are called
+        a few times a second. A part that dies fails the trial.
         """
         launched = time.monotonic()
-        try:
-            links = self._ready(nodes - 1, should_stop)
-            begins = [self._clock(link) for link in links]
-            orders = _orders(order, self.first.machine, [link.here for link in links if link.here])
-        except StoppedError:
-            return Attempt(forced=INTERRUPTED, launched=launched, finished=time.monotonic())
-        except _NotHereError as why:
-            return Attempt(forced=("failed", str(why)), launched=launched, finished=time.monotonic())
-        far = [
-            _Far(link=link, order=own, begin=begin)
-            for link, own, begin in zip(links, orders[1:], begins, strict=True)
-        ]
-        trial = _Trial(far, should_stop)
-        trial.start(left_out, timeout_s, may_share=self.may_share)
-        (own,) = self.first.run(
-            [orders[0]],
-            [left_out],
-            timeout_s=timeout_s,
-            should_stop=trial.should_stop,
-            look=look,
-            may_end=trial.may_end,
-        )
-        trial.finish()
-        parts = [
-            NodePart(
+        with contextlib.ExitStack() as ending:
+            try:
+                folder, mark = ending.enter_context(parts_folder(order.log))
+                processes: list[PartProcess] = []
+                ending.callback(close_all, processes)
+                infos = self._start(folder, mark, nodes - 1, processes, should_stop)
+                orders = _orders(order, self.first.machine, infos, ending)
+                for process, its_order in zip(processes, orders[1:], strict=True):
+                    _hand_over(process, its_order, left_out, timeout_s, may_share=self.may_share)
+            except StoppedError:
+                return Attempt(forced=INTERRUPTED, launched=launched, finished=time.monotonic())
+            except (_NotHereError, UnusableError) as why:
+                return Attempt(forced=("failed", str(why)), launched=launched, finished=time.monotonic())
+            trial = _Trial(processes, orders[1:], should_stop)
+            (done,) = self.first.run(
+                [orders[0]], [left_out], timeout_s=timeout_s, should_stop=trial.should_stop, look=look
+            )
+            trial.finish()
+            first = NodePart(
                 host=self.first.machine.host,
                 ranks=order.ranks,
                 gpu_uuids=order.gpu_uuids,
-                clocks=same(),
-                done=own,
-                was_stopped=trial.has_stopped_own,
-            ),
-            *map(self._part, far),
-        ]
-        _add_logs(order.log, hosts.told_apart([part.host for part in parts])[1:], far)
-        self._drop([one.link for one in far if one.lost])
-        return merging.merged(
-            parts, is_stopped=trial.is_stopped, launched=own.launched, finished=time.monotonic()
-        )
+                done=done,
+                was_stopped=trial.has_stopped_first,
+            )
+            parts = [first, *trial.parts()]
+            _add_logs(order.log, hosts.told_apart([part.host for part in parts]), folder)
+        return unite(parts, is_stopped=trial.is_stopped, launched=done.launched, finished=time.monotonic())
 
-    def close(self) -> None:
-        """Ends all agents. A trial that needs them starts them again."""
-        self._drop(list(self._links.values()))
+    def _start(
+        self,
+        folder: PartsFolder,
+        mark: str,
+        count: int,
+        processes: list[PartProcess],
+        should_stop: Callable[[], bool],
+    ) -> list[NodeInfo]:
+        """Starts a process on each of the first so many further nodes, and waits until a trial can begin there.
 
-    # ---- agents ----
-
-    def _ready(self, count: int, should_stop: Callable[[], bool]) -> list[Link]:
-        """The first so many agents, ready for a trial. Raises _NotHereError, StoppedError."""
-        wanted = range(count)
-        self._drop([link for link in self._links.values() if not link.is_there])  # ended since the last trial
-        for number in wanted:  # side by side: each imports torch
-            if number not in self._links:
-                command = self.commands[number]
-                try:
-                    link = self._links[number] = Link(command)
-                    link.open(self.address)
-                except LostError as why:
-                    self._drop([self._links[number]] if number in self._links else [])
-                    raise _why_not_had(command.name, why, should_stop) from None
-        for number in wanted:
-            link = self._links[number]
+        `processes`: is filled, so that they can be ended whatever comes. Raises _NotHereError, StoppedError.
+        """
+        for number, command in enumerate(self.commands[:count], 1):  # side by side: each imports torch
             try:
-                link.name = link.make_ready(should_stop).host
+                processes.append(PartProcess(command, folder, number))
+                processes[-1].send(Open(first=self.address, folder=folder.path, mark=mark, number=number))
             except LostError as why:
-                self._drop([link])
-                raise _why_not_had(link.name, why, should_stop) from None
-        return [self._links[number] for number in wanted]
-
-    def _clock(self, link: Link) -> ClockReading:
-        try:
-            return link.clock()
-        except LostError as why:
-            self._drop([link])
-            raise _NotHereError(f"node {link.name} can't be had: {why}") from None
-
-    def _part(self, one: _Far) -> NodePart:
-        done, end = one.ended, one.begin
-        if done is not None:
+                raise _why_not_had(command.name, why, should_stop) from None
+        infos = []
+        for process in processes:
             try:
-                end = one.link.clock()
+                infos.append(process.await_node_info(should_stop))
             except LostError as why:
-                one.lost = str(why)
-        return NodePart(
-            host=one.link.name,
-            ranks=one.order.ranks,
-            gpu_uuids=one.order.gpu_uuids,
-            clocks=Clocks(begin=one.begin, end=end),
-            done=done.attempt() if done and not one.lost else None,
-            lost=one.lost,
-            was_stopped=one.was_stopped,
-        )
-
-    def _drop(self, links: Collection[Link]) -> None:
-        for number, link in list(self._links.items()):
-            if link in links:
-                del self._links[number]
-                link.close()
+                raise _why_not_had(process.name, why, should_stop) from None
+        return infos
 
 
 def cluster(first: Node, agents: Sequence[str], address: str | None, *, may_share: bool = False) -> Cluster:
@@ -202,103 +140,116 @@ def cluster(first: Node, agents: Sequence[str], address: str | None, *, may_shar
     """
     return Cluster(
         first=first,
-        commands=agent_commands(agents, os.environ),
+        commands=part_commands(agents, os.environ),
         address=first_address(address, os.environ),
         may_share=may_share,
     )
 
 
+class _Part:
+    """A part of the trial under way."""
+
+    def __init__(self, process: PartProcess, order: TrialOrder) -> None:
+        self.process = process
+        self.order = order
+        self.done: Attempt | None = None
+        self.lost = ""
+        self.was_stopped = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.done is not None or bool(self.lost)
+
+    def poll(self) -> None:
+        """Reads what happened there, once it has ended."""
+        if not self.is_over and self.process.has_ended:
+            try:
+                self.done = self.process.read_attempt()
+            except LostError as why:
+                self.lost = str(why)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether it is over, and not all of its ranks have done their work."""
+        if self.done is None:
+            return bool(self.lost)
+        last_word = WORKLOADS[self.order.workload].last_word
+        return sum(isinstance(event, last_word) for event in self.done.events) < self.order.ranks
+
+
 class _Trial:
     """A trial under way on several nodes, as the first node sees the others."""
 
-    def __init__(self, far: Sequence[_Far], should_stop: Callable[[], bool]) -> None:
-        self._far = far
-        self._asked = should_stop
+    def __init__(
+        self,
+        processes: Sequence[PartProcess],
+        orders: Sequence[TrialOrder],
+        should_stop: Callable[[], bool],
+    ) -> None:
+        self._parts = [_Part(*each) for each in zip(processes, orders, strict=True)]
+        self._is_sweep_stopped = should_stop
         self.is_stopped = False
         """Whether the sweep was stopped."""
-        self.has_stopped_own = False
-        """Whether this node's own part was ended because of another's."""
-        self._is_released = False
+        self.has_stopped_first = False
+        """Whether the first node's part was ended because of another's."""
         self._broken_at: float | None = None
-        self._next_beat = 0.0
-
-    def start(self, left_out: Collection[str], timeout_s: float, *, may_share: bool) -> None:
-        for one in self._far:
-            one.link.heard = time.monotonic()
-            self._send(
-                one,
-                RunTrial(
-                    order=one.order,
-                    left_out=tuple(sorted(left_out)),
-                    timeout_s=timeout_s,
-                    may_share=may_share,
-                ),
-            )
 
     def should_stop(self) -> bool:
-        """Hears the agents; whether this node's own part is to end now."""
-        self.is_stopped = self.is_stopped or self._asked()
-        self._hear()
+        """Whether the first node's part is to end now."""
+        self.is_stopped = self.is_stopped or self._is_sweep_stopped()
         if self.is_stopped:
             return True
-        if any(one.lost for one in self._far) or (
-            self._broken_at is not None and time.monotonic() > self._broken_at + GRACE_S
-        ):
-            self.has_stopped_own = True
-        return self.has_stopped_own
-
-    def may_end(self) -> bool:
-        """Whether all ranks of all nodes have reported: until then none ends, for others may still hear from it."""
-        if not self._is_released and all(one.is_complete for one in self._far):
-            self._is_released = True
-            for one in self._far:
-                self._send(one, Release())
-        return self._is_released
+        for part in self._parts:
+            part.poll()
+        if any(part.is_broken for part in self._parts):
+            # What has failed there is soon felt here: the ranks' own errors tell more than their being ended.
+            self._broken_at = self._broken_at or time.monotonic()
+            lost = any(part.lost for part in self._parts)
+            self.has_stopped_first = lost or time.monotonic() > self._broken_at + GRACE_S
+        return self.has_stopped_first
 
     def finish(self) -> None:
-        """Until every agent has told of its end, or is lost. This node's own part has ended."""
+        """Until every part has ended, or is lost. The first node's has ended."""
         now = time.monotonic()
-        # What has failed here is soon felt there: the ranks' own errors tell more than their being ended.
         grace = now if self.is_stopped else now + GRACE_S
-        deadline = grace + END_LIMIT_S
-        while any(not one.is_over for one in self._far) and (now := time.monotonic()) < deadline:
-            if not self._is_released and now >= grace:
-                for one in self._far:
-                    if not one.is_over and not one.was_stopped:
-                        one.was_stopped = True
-                        self._send(one, StopTrial())
-            self._hear(0.05)
-        for one in self._far:
-            if not one.is_over:
-                one.lost = f"its agent did not end the trial within {END_LIMIT_S:g} s"
+        while any(not part.is_over for part in self._parts) and now < grace + END_LIMIT_S:
+            if now >= grace:
+                for part in self._parts:
+                    if not part.is_over and not part.was_stopped:
+                        part.was_stopped = True
+                        part.process.stop()
+            for part in self._parts:
+                part.poll()
+            time.sleep(0.02)
+            now = time.monotonic()
+        for part in self._parts:
+            if not part.is_over:
+                part.lost = f"its part did not end within {END_LIMIT_S:g} s"
 
-    def _hear(self, timeout: float = 0) -> None:
-        now = time.monotonic()
-        if now >= self._next_beat:
-            self._next_beat = now + BEAT_S
-            for one in self._far:
-                if not one.is_over:
-                    self._send(one, Beat())
-        for one in self._far:
-            try:
-                while not one.is_over and (told := one.link.take(timeout)) is not None:
-                    match told:
-                        case Complete():
-                            one.is_complete = True
-                        case Ended():
-                            one.ended = told
-            except LostError as why:
-                one.lost = str(why)
-            if not one.is_over and time.monotonic() > one.link.heard + LOST_S:
-                one.lost = f"nothing was heard of it for {LOST_S:g} s"
-            if one.is_over and not self._is_released:
-                self._broken_at = self._broken_at or time.monotonic()
+    def parts(self) -> list[NodePart]:
+        """What became of them."""
+        return [
+            NodePart(
+                host=part.process.name,
+                ranks=part.order.ranks,
+                gpu_uuids=part.order.gpu_uuids,
+                done=part.done,
+                lost=part.lost,
+                was_stopped=part.was_stopped,
+            )
+            for part in self._parts
+        ]
 
-    def _send(self, one: _Far, message: RunTrial | Release | StopTrial | Beat) -> None:
-        try:
-            one.link.send(message)
-        except LostError as why:
-            one.lost = str(why)
+
+def _hand_over(
+    process: PartProcess, order: TrialOrder, left_out: Collection[str], timeout_s: float, *, may_share: bool
+) -> None:
+    """Raises _NotHereError."""
+    asked = RunPart(order=order, left_out=tuple(sorted(left_out)), timeout_s=timeout_s, may_share=may_share)
+    try:
+        process.send(asked)
+    except LostError as why:
+        raise _NotHereError(f"node {process.name} can't be had: {why}") from None
 
 
 def _why_not_had(name: str, why: LostError, should_stop: Callable[[], bool]) -> Exception:
@@ -312,41 +263,47 @@ def _why_not_had(name: str, why: LostError, should_stop: Callable[[], bool]) -> 
     return _NotHereError(f"node {name} can't be had: {why}")
 
 
-def _orders(order: TrialOrder, machine: Machine, there: Sequence[Here]) -> list[TrialOrder]:
-    """The order of each node: `order` is the first one's. Raises _NotHereError where they are not alike."""
-    address = there[0].address
+def _orders(
+    order: TrialOrder, machine: Machine, infos: Sequence[NodeInfo], ending: contextlib.ExitStack
+) -> list[TrialOrder]:
+    """The order of each node: `order` is the first one's. `ending`: gives the port free where ranks meet. Raises
+    _NotHereError where the nodes are not alike."""
+    address = infos[0].address
     try:
-        interfaces = [network.interface_of(address), *(one.interface for one in there)]
+        interfaces = [network.interface_of(address), *(info.interface for info in infos)]
     except UnusableError:
         raise _NotHereError(
-            f"node {there[0].host} takes {address} for the first node, which is none of its addresses; say by which IP "
-            "address others reach it (--network)"
+            f"node {infos[0].host} takes {address} for the first node, which is none of its addresses; say by which "
+            "IP address others reach it (--network)"
         ) from None
     if network.is_loopback(address):
-        for one in there:
-            if one.loopback != network.loopback():
+        for info in infos:
+            if info.loopback != network.loopback():
                 raise _NotHereError(
-                    f"node {one.host} takes {address} for the first node, which leads back to {one.host} itself; say "
-                    "by which IP address others reach it (--network)"
+                    f"node {info.host} takes {address} for the first node, which leads back to {info.host} itself; "
+                    "say by which IP address others reach it (--network)"
                 )
     gpus, ranks = len(order.gpu_uuids), order.ranks
     orders = [order]
-    for one in there:
-        if why := _why_unlike(order, machine, one):
+    for info in infos:
+        if why := _why_unlike(order, machine, info):
             raise _NotHereError(why)
-        cpu_ids = tuple(one.cpu_ids)
-        bound = len(order.cpu_ids) < len(machine.cpu_ids)
+        cpu_ids = tuple(info.cpu_ids)
+        is_bound = len(order.cpu_ids) < len(machine.cpu_ids)
         orders.append(
             replace(
                 order,
-                gpu_uuids=tuple(gpu.uuid for gpu in one.gpus[:gpus]),
-                cpu_ids=cpu_ids[: len(order.cpu_ids)] if bound else cpu_ids,
+                gpu_uuids=tuple(gpu.uuid for gpu in info.gpus[:gpus]),
+                cpu_ids=cpu_ids[: len(order.cpu_ids)] if is_bound else cpu_ids,
             )
         )
-    port = network.free_port()
+    try:
+        port = ending.enter_context(reserved_port(address))
+    except OSError as error:
+        raise _NotHereError(f"ranks can't meet at {address}: {error.strerror}") from None
     return [
         replace(
-            own,
+            its_order,
             meeting=Meeting(
                 address=address,
                 port=port,
@@ -355,11 +312,11 @@ def _orders(order: TrialOrder, machine: Machine, there: Sequence[Here]) -> list[
                 world=len(orders) * ranks,
             ),
         )
-        for number, (own, interface) in enumerate(zip(orders, interfaces, strict=True))
+        for number, (its_order, interface) in enumerate(zip(orders, interfaces, strict=True))
     ]
 
 
-def _why_unlike(order: TrialOrder, machine: Machine, there: Here) -> str:
+def _why_unlike(order: TrialOrder, machine: Machine, there: NodeInfo) -> str:
     """Why a trial can't be shared equally with this node; empty where it can."""
     wanted = len(order.gpu_uuids)
     if len(there.gpus) < wanted:
@@ -367,11 +324,11 @@ def _why_unlike(order: TrialOrder, machine: Machine, there: Here) -> str:
     here = {(gpu.name, gpu.memory_mib) for gpu in machine.gpus if gpu.uuid in order.gpu_uuids}
     others = {(gpu.name, gpu.memory_mib) for gpu in there.gpus[:wanted]}
     if wanted and here != others:
-        ours, theirs = (
-            " + ".join(f"{name}, {mib} MiB" for name, mib in sorted(one)) for one in (here, others)
+        own, other = (
+            " + ".join(f"{name}, {mib} MiB" for name, mib in sorted(kinds)) for kinds in (here, others)
         )
         return (
-            f"node {there.host} has other GPUs ({theirs}) than node {machine.host} ({ours}): ask for nodes of one "
+            f"node {there.host} has other GPUs ({other}) than node {machine.host} ({own}): ask for nodes of one "
             "kind"
         )
     if not wanted and machine.cpu_name != there.cpu_name:
@@ -384,16 +341,13 @@ def _why_unlike(order: TrialOrder, machine: Machine, there: Here) -> str:
     return ""
 
 
-def _add_logs(log: Path, called: Sequence[str], far: Sequence[_Far]) -> None:
-    """What processes of further nodes have printed, below what those of this one have."""
-    said = [
-        f"\n---- node {name} ----\n{one.ended.log}"
-        for name, one in zip(called, far, strict=True)
-        if one.ended and one.ended.log
-    ]
-    if said:
+def _add_logs(log: Path, called: Sequence[str], folder: PartsFolder) -> None:
+    """What processes of further nodes have printed, below what those of this one have: of parts that were lost, too."""
+    for number, name in enumerate(called[1:], 1):
         try:
-            with log.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write("".join(said))
+            printed = folder.read(folder.log(number))
+            if printed:
+                with log.open("ab") as file:
+                    file.write(f"\n---- node {name} ----\n".encode() + printed)
         except OSError:  # a full disk: the reason says the gist of it
             return

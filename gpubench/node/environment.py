@@ -292,6 +292,7 @@ def environment_facts(here: Machine, environ: Mapping[str, str] = os.environ) ->
         "memory_limit_mib": here.memory_mib,
         "mps": mps(environ) if here.gpus else None,
         "torchvision": _version("torchvision"),
+        "torchcodec": _version("torchcodec"),
         "python": platform.python_version(),
         "os": _os_name(),
         "kernel": platform.release(),

@@ -1,12 +1,14 @@
 """The one seam between a sweep and a machine where trials run.
 
-Plain values go in and come out, and GPUs are named by UUID: another machine's node would be a class with the same
-methods, which asks an agent there. It shares with the sweep only the file system that images and logs lie on.
+Plain values go in and come out, and GPUs are named by UUID. It shares with the sweep only the file system that images
+and logs lie on.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 import time
 from collections import Counter
@@ -20,7 +22,7 @@ from gpubench.node import environment
 from gpubench.node.environment import Machine
 from gpubench.node.gpu_hold import GpuHold
 from gpubench.node.launch import scratch, trying
-from gpubench.node.launch.attempt import at_once, attempt
+from gpubench.node.launch.attempt import attempt
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, StoppedError
 from gpubench.node.launch.running_job import Task
@@ -49,6 +51,10 @@ class Node:
     """Keeps other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
     _scratch: Path | None = None
     """The folder of the unit that was run last."""
+    _compiled: Path | None = None
+    """Where torch keeps what it compiles, for all trials."""
+    _ending: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+    """Removes it."""
 
     # ---- before a sweep ----
 
@@ -89,8 +95,10 @@ class Node:
         return trying.tried(tries, limit_s)
 
     def start(self) -> None:
-        """Begins to make ready for trials: the import of torch goes on while the caller does other things."""
-        self.launcher = ForkServer()
+        """Begins to make ready for trials: the import of torch goes on while the caller does other things. Raises
+        UnusableError where there is no folder for temporary files."""
+        self._compiled = self._ending.enter_context(scratch.compiled_folder(os.environ))
+        self.launcher = ForkServer(self._compiled)
 
     def wait_ready(self, should_stop: Callable[[], bool]) -> bool:
         """Waits until trials can start; False where it was stopped. Raises UnusableError where torch can't be had."""
@@ -110,12 +118,11 @@ class Node:
         timeout_s: float,
         should_stop: Callable[[], bool],
         look: Callable[[Sequence[JobProgress]], None],
-        may_end: Callable[[], bool] = at_once,
     ) -> list[Attempt]:
         """One attempt at a unit: an order for each job, whose scratch folder is made here.
 
         `left_out`: of each job's images those that its ranks leave out. `should_stop` and `look` are called a few times
-        a second. `may_end`: see `attempt`.
+        a second.
         """
         with scratch.scratch_folder() as self._scratch:
             folders = [self._scratch / str(index) for index in range(len(orders))]
@@ -131,7 +138,6 @@ class Node:
                 timeout_s=timeout_s,
                 should_stop=should_stop,
                 look=look,
-                may_end=may_end,
             )
 
     def _watchers(self, orders: Sequence[TrialOrder]) -> list[Watcher]:
@@ -164,11 +170,13 @@ class Node:
         if self.gpus is not None:
             self.gpus.release()
         self.launcher.close()
+        self._ending.close()
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+        for folder in (self._scratch, self._compiled):
+            if folder is not None:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def this_machine() -> Node:

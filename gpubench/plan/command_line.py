@@ -12,9 +12,10 @@ from gpubench.basics.errors import unknown
 from gpubench.node import environment
 from gpubench.plan import experiment_file
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.options import Options, job_option, with_options
+from gpubench.plan.options import job_option, with_options
 from gpubench.plan.plan import Job, Plan, expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.plan.values import as_text
 from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS

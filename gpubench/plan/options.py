@@ -1,9 +1,9 @@
-"""What the command line asks of an experiment."""
+"""An experiment with what the command line asks of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpubench.basics.errors import UsageError
@@ -21,30 +21,9 @@ from gpubench.plan.experiment import (
 )
 from gpubench.plan.groups import Group, settled_by
 from gpubench.plan.rounds import overridden
+from gpubench.plan.sweep_options import Options
 from gpubench.plan.values import RIVALS
 from gpubench.schema.trial_fields import MOST_EPOCHS
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
-    """What the command line asks for. Fields as text, as typed."""
-
-    fields: Mapping[str, str] = field(default_factory=dict)
-    """Trial field -> values, in the order given."""
-    typed: Mapping[str, str] = field(default_factory=dict)
-    """Trial field -> what it was called: `--batch-size`, `--set lr`."""
-    zips: tuple[str, ...] = ()
-    excludes: tuple[str, ...] = ()
-    repeats: int | None = None
-    rounds: int | None = None
-    within: str | None = None
-    budget: str | None = None
-    timeout: str | None = None
-    bad_images: str | None = None
-    jobs: tuple[str, ...] = ()
-    """Jobs that run together, each as `batch_size=32,gpu_ids=2+3`: they take the place of the file's groups."""
-    pairs: bool = False
-    """The jobs by twos, the file's own too."""
 
 
 def with_options(experiment: Experiment, options: Options) -> Experiment:

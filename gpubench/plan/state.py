@@ -23,7 +23,7 @@ from gpubench.schema.record import FINAL, Record, Status, ending
 from gpubench.schema.trial import Trial
 
 State = Literal["done", "run", "skip", "failed"]
-STALE_BY = ("torch", "torchvision", "driver", "gpubench")
+STALE_BY = ("torch", "torchvision", "torchcodec", "driver", "gpubench")
 """What makes a record stale when it differs."""
 
 

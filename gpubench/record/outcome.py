@@ -31,6 +31,7 @@ class Outcome(Work):
     status: Ended
     reason: str = ""
     cuda: str | None = None
+    decoder: str | None = None
 
 
 def ending(
@@ -153,6 +154,7 @@ def outcome(
     """
     status, reason = forced or ending(events, last_word, ranks, last_words, nodes)
     work = kind.work(events, is_done=status == "ok")
-    cuda = next((e.cuda for e in events if isinstance(e, Hello)), None)
+    hello = next((e for e in events if isinstance(e, Hello)), None)
     told: dict[str, Any] = {one.name: getattr(work, one.name) for one in fields(work)}
-    return Outcome(status=status, reason=reason, cuda=cuda, **told)
+    cuda, decoder = (hello.cuda, hello.decoder) if hello else (None, None)
+    return Outcome(status=status, reason=reason, cuda=cuda, decoder=decoder, **told)

@@ -315,7 +315,7 @@ def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[st
         phases=ended.phases | {"wall": done.finished - done.launched},
         together=dict(facts),
         doubts=doubts(case),
-        environment=dict(known.environment) | {"cuda": ended.cuda} | _hosts(done),
+        environment=dict(known.environment) | {"cuda": ended.cuda, "decoder": ended.decoder} | _hosts(done),
         started_at=tried.started_at,
     )
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from gpubench.basics.folding import folded
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean, to_json
 from gpubench.core.audit import VERDICTS, Observation, RowShare, RuleFinding
 from gpubench.render.markdown import escape
 from gpubench.render.terminal import WIDTH
@@ -142,7 +141,7 @@ def write_markdown(name: str, findings: Sequence[RuleFinding]) -> str:
 def write_json(findings: Sequence[RuleFinding]) -> str:
     """An object a rule and line: number, rule, way (to fool), verdict, finding (in words), observations (as data)."""
     return "".join(
-        json.dumps(
+        to_json(
             {
                 "number": finding.number,
                 "rule": RULES[finding.number][0],
@@ -151,7 +150,6 @@ def write_json(findings: Sequence[RuleFinding]) -> str:
                 "finding": describe_finding(finding),
                 "observations": [asdict(observation) for observation in finding.observations],
             },
-            ensure_ascii=False,
             default=str,
         )
         + "\n"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpubench.basics.encodable import encodable
 from gpubench.basics.finite import finite
+from gpubench.basics.quoted import to_json
 from gpubench.core.comparison import FIGURES, Change, ComparedTrial, Comparison
 from gpubench.render import words
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow, Tone
@@ -98,7 +98,7 @@ def write_json(comparison: Comparison) -> str:
         "obstacle": comparison.obstacle,
         "text": [line.text for line in words.write_comparison(comparison)],
     }
-    return json.dumps(finite(data), ensure_ascii=False, indent=1) + "\n"
+    return to_json(finite(data), indent=1) + "\n"
 
 
 def change_to_data(change: Change) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
 from gpubench.basics.finite import finite
+from gpubench.basics.quoted import to_json
 from gpubench.core.claims import Claim
 from gpubench.core.findings import Finding
 from gpubench.core.report import Report, ReportRow
@@ -20,10 +20,7 @@ VERSION = 1
 
 def write(reports: Sequence[Report]) -> str:
     """All reports as one JSON document, ending in a newline."""
-    return (
-        json.dumps({"version": VERSION, "reports": list(map(to_data, reports))}, indent=1, ensure_ascii=False)
-        + "\n"
-    )
+    return to_json({"version": VERSION, "reports": list(map(to_data, reports))}, indent=1) + "\n"
 
 
 def to_data(report: Report) -> dict[str, Any]:

@@ -884,9 +884,10 @@ def _write_energy(report: Report, finding: TargetFinding) -> list[str]:
     if finding.energy_word == "unknown":
         more = format_span((known[row] / 1000 for row in finding.costlier), format_significant)
         takes = "takes" if len(finding.costlier) == 1 else "take"
+        rest = "; between the others no difference is shown" if finding.are_others_alike else ""
         return [
             f"{head}: {_shorts(report, finding.costlier)} {takes} more than {_short(report, least)}, {more} against "
-            f"{amount} kJ ({finding.costlier_word}); else no difference shown."
+            f"{amount} kJ ({finding.costlier_word}){rest}."
         ]
     return [f"{head}: least with {_name_run(report, least)}, {amount} kJ of {span} ({finding.energy_word})."]
 

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpubench.basics.quoted import HIDDEN
 from gpubench.schema.cell import cell
 
 _THREE_DECIMALS = re.compile(r"\.\d{3}(?!\d)")
-_FORMULA = re.compile(r"(?:^\s+|[;,\t]\s*)(?=[=+@-])")
+_FORMULA = re.compile(r"(?:^\s+|[;,\t]\s*)(?=[=+@＝＋－＠-])")
 """Where a spreadsheet may see a formula begin besides at a text's own begin, of which `cell` takes care: behind blanks,
 and behind what one of another country takes for the end of a cell."""
 
@@ -52,7 +53,7 @@ def csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
     """
     if isinstance(value, float):
         return _figure(value, digits, decimal)
-    text = cell(value, digits)
+    text = HIDDEN.sub(" ", cell(value, digits)) if isinstance(value, str) else cell(value, digits)
     if isinstance(value, str):
         return text if text[:1] == "'" != value[:1] else _FORMULA.sub(r"\g<0>'", text)
     return text if isinstance(value, int) or not text else _with_four_decimals(text, decimal)

@@ -35,6 +35,9 @@ def read(path: Path, tell: Callable[[str], None]) -> Samples:
     none."""
     found: dict[tuple[str, str], list[tuple[float, float]]] = {}
     readings = kept = 0
+    if path.is_symlink():
+        tell(f"{path} can't be read: a link, which is not followed")
+        return {}
     try:
         with path.open(encoding="utf-8", errors="replace", newline="") as file:
             whole = (line if line.endswith("\n") else "" for line in file)

@@ -19,7 +19,7 @@ from gpubench.basics.rights import why
 from gpubench.results.counting import in_order, unit_of
 from gpubench.results.csv_text import csv_text
 from gpubench.results.damage import left_out
-from gpubench.results.file_names import Numbered, log_name, numbered, part_name
+from gpubench.results.file_names import Numbered, find_link, log_name, numbered, part_name
 from gpubench.results.locks import unit_locks
 from gpubench.results.locks.folder_lock import FolderLock
 from gpubench.results.locks.lock_file import for_a_moment
@@ -63,8 +63,16 @@ class Results:
 
     # ---- opening ----
 
+    def check_links(self) -> None:
+        """Raises UnusableError where a folder in it is a link: it may lead to anybody's files."""
+        if (link := find_link(self.folder)) is not None:
+            raise UnusableError(
+                f"{link} is a link, and gpubench follows none below a results folder: put the folder itself there"
+            )
+
     def create(self) -> None:
-        """Makes the folder. Raises UnusableError where it is a file or can't be written."""
+        """Makes the folder. Raises UnusableError where it is a file or can't be written, or has links in it."""
+        self.check_links()
         if self.folder.exists() and not self.folder.is_dir():
             raise UnusableError(f"{self.folder} is a file; name a folder for the results with --out")
         try:
@@ -225,12 +233,17 @@ class Results:
     def _record_files(self, tell: Tell, beside: Collection[str] | None = None) -> list[str]:
         """The same as text: of 100,000, objects take as long to make as the files to open."""
         folder = os.fspath(self.folder / "records")
-        return [
-            f"{folder}/{inside}/{name}"
-            for inside in (_listed(folder, tell) if beside is None else sorted({one[1:3] for one in beside}))
-            for name in _listed(f"{folder}/{inside}", tell)
-            if name.endswith(".json") and not name.startswith(".")
-        ]
+        paths = []
+        for inside in _listed(folder, tell) if beside is None else sorted({one[1:3] for one in beside}):
+            for name in _listed(f"{folder}/{inside}", tell):
+                if not name.endswith(".json") or name.startswith("."):
+                    continue
+                path = f"{folder}/{inside}/{name}"
+                if name[1:3] == inside:
+                    paths.append(path)
+                else:
+                    tell(f"{path} is left out: records of its name lie in records/{name[1:3]}")
+        return paths
 
     def next_attempt(self, *ids: str) -> int:
         """The number of the next attempt at a unit, counting from 1. `ids`: its own, and those of its jobs."""

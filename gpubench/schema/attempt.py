@@ -2,7 +2,7 @@
 
 Plain values, which could come over a network. Times are seconds of the node's own monotonic clock, which starts
 anywhere: they are subtracted from each other, and never compared with those of another machine. Of a trial over several
-nodes they are of the first node's clock: those of others were brought onto it.
+nodes they are of the first node's clock: those of others were put there by the barriers that all ranks leave together.
 """
 
 from __future__ import annotations
@@ -59,12 +59,11 @@ class OnNode:
     gpu_uuids: tuple[str, ...]
     cpus: float
     """CPUs' worth of time that its ranks may use."""
-    clock_offset_s: float
-    """What was added to its clock at the trial's begin to have the first node's."""
-    clock_drift_s: float
-    """By how much that had changed at the trial's end."""
-    clock_error_s: float
-    """By how much either may be off: half of the fastest round trip."""
+    clock_offset_s: float | None
+    """What was added to its clock's times to have the first node's, at the first barrier that both have told of; None:
+    the node was lost."""
+    clock_drift_s: float | None
+    """By how much that had changed at the last one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

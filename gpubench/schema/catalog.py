@@ -24,6 +24,10 @@ class StrategyFacts:
 
     target: str
     """`module:class`, imported in the child only."""
+    exchange: str | None
+    """`module:function`, likewise: how many bytes one rank of the prepared strategy hands over in a step. None: nobody
+    can tell. Each entry says it for itself, for a class that is inherited may exchange more than its base; a test
+    counts the bytes of every entry."""
     min_devices: int = 1
     max_devices: int | None = None
     """None: any number."""
@@ -39,26 +43,30 @@ class StrategyFacts:
 
 
 STRATEGIES: dict[str, StrategyFacts] = {
-    "single": StrategyFacts(target="gpubench.train.strategies.single:Single", max_devices=1),
+    "single": StrategyFacts(target="gpubench.train.strategies.single:Single", exchange=None, max_devices=1),
     "dp": StrategyFacts(
         target="gpubench.train.strategies.dp:DataParallel",
+        exchange=None,
         min_devices=2,
         needs_gpu=True,
         cannot={"execution": {"compile": "", "graph": ""}},
     ),
     "ddp": StrategyFacts(
         target="gpubench.train.strategies.ddp:DistributedDataParallel",
+        exchange="gpubench.train.strategies.ddp:exchanged_bytes",
         process_per_device=True,
         cannot={"execution": {"graph": ""}},
     ),
     "fsdp": StrategyFacts(
         target="gpubench.train.strategies.fsdp:FullySharded",
+        exchange="gpubench.train.strategies.fsdp:exchanged_bytes",
         min_devices=2,
         process_per_device=True,
         cannot={"execution": {"graph": "its weights are gathered into other memory in every step"}},
     ),
     "local": StrategyFacts(
         target="gpubench.train.strategies.local:Local",
+        exchange="gpubench.train.strategies.local:exchanged_bytes",
         min_devices=2,
         process_per_device=True,
         # On two H200s the exchange then costs 1 to 2 % of the speed (resnet50, vgg16), which more steps could hardly

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
+"""By which a spreadsheet knows a formula; by the full-width ones where it is set to Chinese or Japanese."""
+
 
 def cell(value: Any, digits: int = 6) -> str:
     """A value as text: empty for unknown, lists as 0+1, numbers to so many significant digits."""
@@ -18,4 +21,4 @@ def cell(value: Any, digits: int = 6) -> str:
     if not isinstance(value, str):
         return str(value)
     # A spreadsheet runs text that begins like a formula; an apostrophe in front makes it plain text.
-    return "'" + value if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    return "'" + value if value[:1] in FORMULA else value

@@ -514,11 +514,12 @@ class NodeColumns:
     ranks: Count | None = column("", "ranks on it")
     cpus: Amount | None = column("", "CPUs that the trial may use there")
     clock_offset_s: Signed | None = column(
-        "s", "what was added to its clock's times at the trial's begin to have the first node's"
+        "s", "what was added to its clock's times to have the first node's, at the first barrier of all ranks"
     )
-    clock_drift_s: Signed | None = column("s", "by how much that had changed at the trial's end")
+    clock_drift_s: Signed | None = column("s", "by how much that had changed at the last barrier")
     clock_error_s: Amount | None = column(
-        "s", "by how much times of this node may be off: half of the fastest round trip"
+        "s",
+        "by versions that asked each node for its time: by how much that may be off",
     )
     cpu_util_pct: Amount | None = column("%", "as in `trials.csv`, of this node alone")
     cpu_s_per_epoch: Amount | None = column("s", "as in `trials.csv`, of this node alone")

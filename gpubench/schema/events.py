@@ -54,6 +54,8 @@ class Hello(OfRank):
     pid: Positive
     cuda: Version | None
     torch: Version
+    decoder: Version
+    """What decodes image files there, and its version."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

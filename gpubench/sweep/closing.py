@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
-from typing import Literal
 
 from rich.console import Console
 
 from gpubench.basics.quiet_pipe import outliving_output
+from gpubench.basics.quoted import to_json
 from gpubench.basics.words import many
 from gpubench.plan.estimate import asked_words, words
 from gpubench.plan.rounds import MOST
 from gpubench.plan.state import Planned
+from gpubench.plan.sweep_options import Mode
 from gpubench.render import live, terminal
 from gpubench.results.rows import json_line
 from gpubench.schema.row import Row
@@ -22,7 +22,6 @@ from gpubench.sweep.sweep import Sweep
 
 NAMED = 3
 """How many of the others are named."""
-Mode = Literal["plan", "table", "quiet", "json"]
 
 
 def emit(row: Row, mode: Mode) -> None:
@@ -31,7 +30,7 @@ def emit(row: Row, mode: Mode) -> None:
         with (
             outliving_output()
         ):  # nobody may read any more; the measuring goes on, and the records have it all
-            print(json.dumps(json_line(row), ensure_ascii=False), flush=True)
+            print(to_json(json_line(row)), flush=True)
 
 
 def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live.View, mode: Mode) -> None:

@@ -19,9 +19,9 @@ from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.shards import bundled
 from gpubench.plan.skips import Chain, chain_key, skip_reason
 from gpubench.plan.state import Planned
-from gpubench.results.locks.holder import Holder
 from gpubench.results.locks.unit_locks import Lot, UnitLocks
 from gpubench.schema.record import ALLOTTED, Record, given
+from gpubench.store.holder import Holder
 from gpubench.sweep.survey import Survey
 
 Turn = Literal["run", "theirs", "waits", "done", "mine", "skip"]

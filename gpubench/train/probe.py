@@ -3,7 +3,7 @@
 Run as `python -m gpubench.train.probe PARENT UUID,UUID,…` (empty: no GPUs) by `gpubench doctor`. It prints a JSON
 object a line, in this order, and leaves out what does not apply:
 
-    {"imported": {"torch", "torchvision", "cuda", "nccl", "seconds"}}     or {"failed": reason}, and it ends
+    {"imported": {"torch", "torchvision", "decoder", "cuda", "nccl", "seconds"}}     or {"failed": reason}, and it ends
     {"numbering": [uuid, …]}       as torch numbers the GPUs under the caller's own CUDA_VISIBLE_DEVICES, or a reason
     {"ranks": "gloo" | "nccl", "world": count, "error": reason or null, "seconds": …}
     {"gpu": uuid, "error": reason or null, "reserved_mib": …}             a matrix product on each
@@ -79,9 +79,12 @@ def import_all() -> dict[str, Any]:
     from gpubench.train import warm
 
     warm.import_everything()
+    from gpubench.train.data.decoders import DECODER
+
     return {
         "torch": str(torch.__version__),
         "torchvision": str(torchvision.__version__),
+        "decoder": DECODER.name,
         "cuda": torch.version.cuda,
         "nccl": nccl_version(),
         "seconds": time.monotonic() - began,

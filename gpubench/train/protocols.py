@@ -64,7 +64,7 @@ def largest(strategy: Strategy, values: list[float]) -> list[float]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Training:
+class TrainingSetup:
     """What every protocol trains with."""
 
     loop: Loop
@@ -77,7 +77,7 @@ class Training:
 class MeasuringProtocol(ABC):
     """One way to measure, from the first step of a training to its last."""
 
-    def __init__(self, training: Training) -> None:
+    def __init__(self, training: TrainingSetup) -> None:
         self._loop = training.loop
         self._data = training.data
         self._strategy = training.strategy
@@ -95,7 +95,7 @@ class MeasuringProtocol(ABC):
         """What the trained network is worth; None where this protocol does not tell, or there is no such split."""
 
 
-def choose_protocol(order: TrialOrder, training: Training, peers: Peers) -> MeasuringProtocol:
+def choose_protocol(order: TrialOrder, training: TrainingSetup, peers: Peers) -> MeasuringProtocol:
     """How this trial measures. `peers`: the other jobs of its group; a trial alone asks nothing of them."""
     asked, is_alone = order.protocol, order.jobs == 1
     if isinstance(asked, SteadyWindow):
@@ -128,7 +128,7 @@ class Stream:
 class Steady(MeasuringProtocol):
     """Warm-up and window of one continuous stream, whose loaders are started once and never wait for a restart."""
 
-    def __init__(self, order: SteadyWindow, training: Training, stream: Stream) -> None:
+    def __init__(self, order: SteadyWindow, training: TrainingSetup, stream: Stream) -> None:
         super().__init__(training)
         self._order = order
         self._wave = stream.workers
@@ -191,7 +191,7 @@ class SteadyInGroup(Steady):
     """The same beside other jobs: figures of a group are of the time in which all of its jobs ran, so each goes on
     measuring until all have their windows."""
 
-    def __init__(self, order: SteadyWindow, training: Training, stream: Stream, peers: Peers) -> None:
+    def __init__(self, order: SteadyWindow, training: TrainingSetup, stream: Stream, peers: Peers) -> None:
         super().__init__(order, training, stream)
         self._peers = peers
 
@@ -216,7 +216,7 @@ class SteadyInGroup(Steady):
 class Epochs(MeasuringProtocol):
     """Whole epochs, each of which starts its loader, and top-1 after the last of them."""
 
-    def __init__(self, order: WholeEpochs, training: Training) -> None:
+    def __init__(self, order: WholeEpochs, training: TrainingSetup) -> None:
         super().__init__(training)
         self._order = order
         self._evaluate = training.evaluate
@@ -236,7 +236,7 @@ class Epochs(MeasuringProtocol):
 class EpochsInGroup(Epochs):
     """The same beside other jobs: all begin the measured epochs together, and train on until all have theirs."""
 
-    def __init__(self, order: WholeEpochs, training: Training, peers: Peers) -> None:
+    def __init__(self, order: WholeEpochs, training: TrainingSetup, peers: Peers) -> None:
         super().__init__(order, training)
         self._peers = peers
 
@@ -268,7 +268,7 @@ class UntilTop1(Epochs):
     so all ranks stop after the same epoch.
     """
 
-    def __init__(self, order: WholeEpochs, training: Training, target: float) -> None:
+    def __init__(self, order: WholeEpochs, training: TrainingSetup, target: float) -> None:
         super().__init__(order, training)
         self._target = target
         self._report = training.report

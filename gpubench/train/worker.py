@@ -46,10 +46,11 @@ from gpubench.train import loop, models, step
 from gpubench.train.breakdown import Breakdown, BrokenDownStep
 from gpubench.train.cpu_probe import cpu_probe_ms
 from gpubench.train.data import Data, open_data
+from gpubench.train.data.decoders import DECODER
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
-from gpubench.train.protocols import Quality, Training, choose_protocol, largest
+from gpubench.train.protocols import Quality, TrainingSetup, choose_protocol, largest
 from gpubench.train.strategies.contract import Strategy, StrategySettings
 from gpubench.train.timing import step_clock
 
@@ -121,7 +122,13 @@ class Rank:
         """Sets up, trains, evaluates, reports."""
         order = self.order
         self.channel.send(
-            Hello(rank=self.rank, pid=os.getpid(), cuda=torch.version.cuda, torch=str(torch.__version__))
+            Hello(
+                rank=self.rank,
+                pid=os.getpid(),
+                cuda=torch.version.cuda,
+                torch=str(torch.__version__),
+                decoder=DECODER.name,
+            )
         )
         assignment = self.settle_in()
         self.cap = MemoryCap(order.gpu_mem_cap_mib, assignment, order.gpu_uuids, self.driver_mib)
@@ -129,9 +136,9 @@ class Rank:
         self.create_context(assignment)
         self.phase("context")
 
-        module, _, cls = catalog.STRATEGIES[order.strategy].target.partition(":")
+        facts = catalog.STRATEGIES[order.strategy]
         settings = StrategySettings(accumulate=order.accumulate, sync_every=order.sync_every or 1)
-        strategy: Strategy = getattr(importlib.import_module(module), cls)(assignment, settings)
+        strategy: Strategy = import_target(facts.target)(assignment, settings)
         strategy.open()
         self.phase("rendezvous")
         breakdown = Breakdown(assignment) if order.breakdown else None
@@ -144,7 +151,7 @@ class Rank:
         data = self.open_data(strategy)
         self.phase("data")
 
-        training = Training(
+        training = TrainingSetup(
             loop=loop.Loop(
                 data,
                 training_step,
@@ -172,7 +179,7 @@ class Rank:
 
     def result(
         self,
-        training: Training,
+        training: TrainingSetup,
         breakdown: Breakdown | None,
         memory: AllocatorMemory | None,
         quality: Quality | None,
@@ -181,25 +188,27 @@ class Rank:
         """The last word of a rank that has trained to its end."""
         strategy, phases = training.strategy, training.loop.phases
         self._mark = monotonic()
-        facts = self.model_facts(strategy.model) if strategy.assignment.rank == 0 else ModelFacts()
+        counted = self.model_facts(strategy.model) if strategy.assignment.rank == 0 else ModelFacts()
         self.phase("count")
         self.phases.update(phases)
         self.phases["warm_up"] = max(0.0, phases["warm_up"] - self.phases["first_step"])
-        figures = strategy.figures()
+        exchange = catalog.STRATEGIES[self.order.strategy].exchange
+        exchanged_bytes = import_target(exchange)(strategy) if exchange else None
+        strategy.leave()
         return Result(
             rank=self.rank,
             steps_per_epoch=training.data.steps_per_epoch,
             breakdown=BreakdownTimes(**breakdown.figures()) if breakdown else None,
-            no_exchange=figures.no_exchange,
-            exchange_mib=figures.exchanged_bytes / MIB if figures.exchanged_bytes else None,
+            no_exchange=strategy.why_no_exchange(),
+            exchange_mib=exchanged_bytes / MIB if exchanged_bytes else None,
             quality=None if quality is None else (quality[0], finite(quality[1])),
             memory=memory,
             cpu_probe_ms=cpu_probe_ms,
             phases=self.phases,
             at=monotonic(),
-            params_m=facts.params_m,
-            gmacs_per_image=facts.gmacs_per_image,
-            gmacs_missing=facts.gmacs_missing,
+            params_m=counted.params_m,
+            gmacs_per_image=counted.gmacs_per_image,
+            gmacs_missing=counted.gmacs_missing,
         )
 
     # ---- what a rank does, step by step ----
@@ -405,6 +414,12 @@ class PeersByParent:
         (is_over,) = largest(self._strategy, [float(is_told)])
         self._rank.phases["fill"] = monotonic() - self._began
         return bool(is_over)
+
+
+def import_target(target: str) -> Any:
+    """What `module:name` in the catalogue names."""
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 def launch_cpus(order: TrialOrder) -> tuple[int, ...]:

@@ -223,6 +223,7 @@ def test_who_reaches_60_pct_first_over_three_seeds() -> None:
     assert [rows.get(row, "batch_size") for row in finding.costlier] == [256]
     words = (finding.word, finding.energy_word, finding.costlier_word)
     assert words == ("likely", "unknown", "likely")
+    assert finding.are_others_alike
 
 
 def test_who_reaches_60_pct_first() -> None:

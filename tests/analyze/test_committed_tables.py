@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import committed
 import pytest
 
@@ -12,14 +10,15 @@ from gpubench.analyze.questions import report_folders
 from gpubench.render import markdown
 
 
-@pytest.mark.parametrize("path", committed.folders(), ids=lambda path: path.name)
-def test_the_tables_of_a_committed_folder_are_what_this_version_writes(path: Path) -> None:
+@pytest.mark.parametrize("name", committed.cases(path.name for path in committed.folders()))
+def test_the_tables_of_a_committed_folder_are_what_this_version_writes(name: str) -> None:
+    path = committed.folder(name)
     folder = read_folder(path, lambda line: pytest.fail(line))
     texts = {
         "table.csv": table_csv(folder),
         "table.md": markdown.write(report_folders([folder])),
         "trials.csv": trials_csv(folder),
     }
-    for name, text in texts.items():
-        with (path / name).open(encoding="utf-8", newline="") as file:
-            assert text == file.read(), f"gpubench merge results/{path.name} writes {name} anew"
+    for file, text in texts.items():
+        with (path / file).open(encoding="utf-8", newline="") as stored:
+            assert text == stored.read(), f"gpubench merge results/{name} writes {file} anew"

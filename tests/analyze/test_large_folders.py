@@ -15,9 +15,10 @@ from gpubench.analyze.questions import report_folders
 from gpubench.analyze.trace import trace_report
 from gpubench.export.sheets import SHEETS
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.render import terminal
 
 FEW = 100
@@ -92,11 +93,11 @@ def calls(work: Callable[[Path], Any], folder: Path) -> int:
     ("kind", "work"),
     [
         ("rows", table),
-        ("groups", table),
+        pytest.param("groups", table, marks=pytest.mark.slow),
         pytest.param("seeds", table, marks=pytest.mark.slow),
         pytest.param("sizes", table, marks=pytest.mark.slow),
         ("rows", csv_of("trials")),
-        ("rows", csv_of("epochs")),
+        pytest.param("rows", csv_of("epochs"), marks=pytest.mark.slow),
     ],
 )
 def test_twice_as_many_trials_take_twice_the_work(

@@ -18,8 +18,8 @@ from gpubench.analyze.grid import plain
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.prediction import NoPrediction, PredictedGroup, Predictions
 from gpubench.plan import slowdowns
-from gpubench.plan.options import Options
 from gpubench.plan.stored_machine import choose_machine
+from gpubench.plan.sweep_options import Options
 from gpubench.schema.record import Record, ResultColumns
 
 ALL = frozenset(range(8))

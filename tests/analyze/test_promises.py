@@ -27,6 +27,7 @@ def test_steps_of_a_hump_are_rightly_sure(noise: float, rounds: int, effect: flo
     assert rates.bounded >= 0.95
 
 
+@pytest.mark.slow
 def test_equal_sizes_are_seldom_called_different_and_the_bound_of_the_choice_holds() -> None:
     rates = rate_reports(answer_batch_size(2, TABLES, [0.0] * 5, 0.05, 3), [0.0] * 5)
     assert rates.false <= 0.17  # 5 % and, of 30 tables, three standard errors

@@ -16,10 +16,11 @@ from gpubench.analyze.folder import Folder, analyze_records, read_folder, table_
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import parse, to_toml
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.skips import Room
 from gpubench.plan.sources import Disk, StoredSources
+from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.results.plans import stored_plans
 from gpubench.schema import catalog

@@ -29,9 +29,10 @@ from typing import Any
 
 from gpubench.plan import experiment_file
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import Plan, expand, plan_id
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.results.store import Results
 
 REAL = Path(__file__).parents[2] / "results" / "h200-cpus-2026" / "records"

@@ -18,7 +18,8 @@ TARGET_MS = 3000.0
 ONE_RUN = """
 import time
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
+from gpubench.plan.sweep_options import Options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 

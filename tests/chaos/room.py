@@ -94,8 +94,6 @@ class Room:
             "GPUBENCH_DATA": str(self.home / "images"),
             "TMPDIR": str(self.home / "tmp"),
             "PYTHONPATH": os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")])),
-            # A cache of torch's own, which it would keep in TMPDIR.
-            "TORCHINDUCTOR_CACHE_DIR": str(self.home / "inductor"),
             "COLUMNS": "300",
         }
         environment.pop("GPUBENCH_OUT", None)

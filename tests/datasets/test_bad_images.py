@@ -18,7 +18,8 @@ from photo_trees import save_photo
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import bad_images, decoded, folder, left_out, pool, resize, square
 from gpubench.plan.experiment_file import parse, to_toml
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
+from gpubench.plan.sweep_options import Options
 from gpubench.train.data import folder_source
 
 SEED = random.Random(7)

@@ -20,7 +20,7 @@ from gpubench.node import environment
 from gpubench.node.launch.faults import explained
 from gpubench.node.watch.nvml import Device, NoNvml, Nvml
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.options import Options
+from gpubench.plan.sweep_options import Options
 
 ERRORS = [
     text

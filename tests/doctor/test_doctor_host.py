@@ -23,7 +23,7 @@ from gpubench.node.environment import Machine, visible_gpus
 from gpubench.node.watch import host
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.options import Options
+from gpubench.plan.sweep_options import Options
 
 Usage = namedtuple("Usage", "total used free")
 

@@ -23,11 +23,14 @@ from gpubench.node import environment
 from gpubench.node.launch.faults import explained
 from gpubench.node.watch.nvml import Device, Nvml
 from gpubench.plan.command_line import read_experiment
-from gpubench.plan.options import Options
+from gpubench.plan.sweep_options import Options
 from gpubench.train import probe as child
 
 PID = 4242
-IMPORTED = {"torch": "2.15.0", "torchvision": "0.29", "cuda": "13.2", "nccl": "2.30.7", "seconds": 3.0}
+IMPORTED = {
+    "torch": "2.15.0", "torchvision": "0.29", "decoder": "torchcodec 0.17",
+    "cuda": "13.2", "nccl": "2.30.7", "seconds": 3.0,
+}  # fmt: skip
 FINE = Told(
     pid=PID,
     imported=IMPORTED,

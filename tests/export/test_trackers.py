@@ -117,12 +117,13 @@ def test_a_damaged_samples_file_is_named_and_the_rest_of_it_handed_over(
 ):
     (path,) = stored.glob(f"samples/*/{ALONE}-1.csv")
     lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([*lines[:40], "1.0,0,power_w,what\n", *lines[40:]]))
+    path.write_text("".join([*lines[:40], "1.0,0,power_w,what\n", f"1.0,0,{'x' * 250},1\n", *lines[40:]]))
     done = export(stored, "--to", tracker, "--out", tmp_path / "to")
     assert (done.returncode, done.stdout.split(";")[0]) == (0, "3 runs written"), done.stderr
     (told,) = [line for line in done.stderr.splitlines() if "is damaged" in line]
     assert (
-        f"{ALONE}-1.csv is damaged: 1 of its {len(lines):,} readings can't be read, and is left out" in told
+        f"{ALONE}-1.csv is damaged: 1 of its {len(lines) + 1:,} readings can't be read, and is left out"
+        in told
     )
 
 

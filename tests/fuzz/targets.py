@@ -13,16 +13,17 @@ from whole_conversations import LAUNCHED, NOW, RICH, STREAM, STREAMED, WHOLE, or
 from whole_records import GROUP, TEXT
 
 from gpubench.basics.errors import UsageError
-from gpubench.node.agents.messages import Ended, ForeignWordsError, read_told
 from gpubench.node.allocation import time_limit
 from gpubench.node.launch.conversation import Conversation
 from gpubench.node.launch.incoming import UnreadableError
+from gpubench.node.parts.files import ForeignFileError, read_attempt
 from gpubench.plan import experiment_file
 from gpubench.plan.batch_script import BatchScript, passed_on
 from gpubench.plan.batch_script import seconds as batch_seconds
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
+from gpubench.plan.sweep_options import Options
 from gpubench.plan.transforms import check_transforms
 from gpubench.results.csv_tables import epochs_csv, trials_csv
 from gpubench.results.plans import stored_plans
@@ -226,18 +227,16 @@ def _stored_plan() -> bytes:
     return experiment_file.to_toml(experiment, FACTS).encode()
 
 
-def _agent(text: bytes, _: Path) -> None:
+def _part(text: bytes, _: Path) -> None:
     try:
-        told = read_told(text)
-    except ForeignWordsError as error:
+        read_attempt(text)
+    except ForeignFileError as error:
         raise RefusedError(str(error)) from None
-    if isinstance(told, Ended):
-        told.attempt()
 
 
-ENDED = json.dumps(
+PART = json.dumps(
     {
-        "told": "ended",
+        "file": "attempt",
         "events": [
             {"rank": 0, "event": "hello", "pid": 7, "cuda": None, "torch": "2.0"},
             {"code": -9, "node": 0, "event": "leader-exit"},
@@ -272,10 +271,9 @@ ENDED = json.dumps(
             "desktops": [],
             "max_sm_clock_mhz": None,
         },
-        "log": "",
     }
 ).encode()
-"""What an agent tells in the end."""
+"""What a part of a trial on a further node writes."""
 
 
 TARGETS: Mapping[str, Target] = {
@@ -292,6 +290,6 @@ TARGETS: Mapping[str, Target] = {
     ),
     "conversation": Target(whole=(_messages(WHOLE), _messages(RICH)), read=_conversation(order())),
     "conversation of a stream": Target(whole=(_messages(STREAMED),), read=_conversation(STREAM)),
-    "agent": Target(whole=(ENDED,), read=_agent),
+    "part": Target(whole=(PART,), read=_part),
 }
 """What is read -> its reader."""

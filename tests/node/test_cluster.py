@@ -1,4 +1,4 @@
-"""One trial over two nodes, each with an agent of its own: both are this machine, and all else is as between two."""
+"""One trial over two nodes, both of which are this machine; all else is as between two."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,12 @@ from place import until
 from telling_model import DIES, weights, write
 
 from gpubench.node import environment
-from gpubench.node.agents.link import AgentCommand, Link, LostError
-from gpubench.node.agents.messages import Ended, RunTrial
 from gpubench.node.cluster import Cluster
 from gpubench.node.gpu_hold import SHARED, GpuHold
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.node import Node
+from gpubench.node.parts.files import Open, RunPart, parts_folder
+from gpubench.node.parts.process import PartCommand, PartProcess, close_all
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.plan import resolve as resolving
 from gpubench.record.outcome import outcome
@@ -47,16 +47,15 @@ class Two:
         self.node.launcher = server
         self.cluster = Cluster(
             first=self.node,
-            commands=[AgentCommand(name="second", before=("env",))],
+            commands=[PartCommand(name="second", before=("env",))],
             address="127.0.0.1",
         )
         self._ask, self._data = ask, data
 
-    @property
-    def agent(self) -> psutil.Process:
-        (link,) = self.cluster._links.values()
-        assert link.here is not None
-        return psutil.Process(link.here.pid)
+    def part(self) -> psutil.Process:
+        """The process of the second node's part, while it runs."""
+        (part,) = (one for one in psutil.Process().children() if "gpubench.node.part" in one.cmdline())
+        return part
 
     def run(
         self,
@@ -100,10 +99,8 @@ class Two:
 
 
 @pytest.fixture(scope="module")
-def two(server: ForkServer, colours: Path, ask: Callable[..., Any]) -> Iterator[Two]:
-    made = Two(server, ask, colours)
-    yield made
-    made.cluster.close()
+def two(server: ForkServer, colours: Path, ask: Callable[..., Any]) -> Two:
+    return Two(server, ask, colours)
 
 
 def all_below(process: psutil.Process) -> list[psutil.Process]:
@@ -120,23 +117,24 @@ def test_ranks_of_both_nodes_train_one_network(two: Two, tmp_path: Path) -> None
     assert told.keys() == {0, 1}, "the log holds what was printed on both nodes"
     assert len(set(told.values())) == 1
 
-    # All times are of the first node's clock.
+    # All times are on the first node's time line.
     ends = sorted((e for e in done.events if isinstance(e, End)), key=lambda e: (e.epoch, e.rank))
     assert [(e.epoch, e.rank) for e in ends] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert all(done.launched < e.t0 < e.t1 < done.finished for e in ends)
     first, second = done.nodes
     assert (first.clock_offset_s, first.first_rank, second.first_rank) == (0.0, 0, 1)
-    assert abs(second.clock_offset_s) <= second.clock_error_s + 1e-6, "both read the same clock here"
-    assert second.clock_error_s < 0.005
+    assert second.clock_offset_s is not None
+    assert abs(second.clock_offset_s) < 0.05, "both read the same clock here"
     assert len(done.watched.parts) == 2
     assert all(part.samples.series("cpu_tree_s").values for part in done.watched.parts)
     assert all(part.samples.series("host_mem_mib").values for part in done.watched.parts)
-    assert all_gone_below(two.agent)
+    nothing_is_left(tmp_path)
 
 
-def all_gone_below(agent: psutil.Process) -> bool:
-    """Whether the agent has nothing but its idle fork server below it."""
-    return len(agent.children(recursive=True)) == 1
+def nothing_is_left(folder: Path) -> None:
+    """Neither a process of the second node's part nor its folder."""
+    assert not [one for one in psutil.Process().children() if "gpubench.node.part" in one.cmdline()]
+    assert sorted(path.name for path in folder.iterdir() if path.suffix == ".parts") == []
 
 
 @pytest.mark.parametrize("strategy", ["local", "fsdp"])
@@ -152,7 +150,7 @@ def test_a_rank_that_dies_on_the_second_node_is_named_with_it(two: Two, tmp_path
     _, (status, reason), _ = two.run(tmp_path, model=write(tmp_path, DIES), epochs=3)
     assert status == "failed"
     assert re.match(r"rank 1 on node \S+ \(node 1\) was ended by SIGKILL", reason)
-    assert all_gone_below(two.agent)
+    nothing_is_left(tmp_path)
 
 
 def test_a_sweep_that_is_stopped_ends_the_trial_on_both_nodes(two: Two, tmp_path: Path) -> None:
@@ -164,7 +162,7 @@ def test_a_sweep_that_is_stopped_ends_the_trial_on_both_nodes(two: Two, tmp_path
     done, ended, _ = two.run(tmp_path, epochs=1000, should_stop=lambda: bool(trained), look=look)
     assert ended == ("interrupted", "the sweep was stopped")
     assert {e.rank for e in done.events if isinstance(e, Hello)} == {0, 1}
-    assert all_gone_below(two.agent)
+    nothing_is_left(tmp_path)
 
 
 @pytest.mark.slow
@@ -172,21 +170,21 @@ def test_a_deadline_is_both_nodes(two: Two, tmp_path: Path) -> None:
     _, (status, reason), _ = two.run(tmp_path, epochs=100_000, timeout_s=3)
     assert status == "timeout"
     assert "(node 0): did not end within 3 s" in reason
-    assert all_gone_below(two.agent)
+    nothing_is_left(tmp_path)
 
 
-def test_an_agent_that_dies_in_mid_trial_fails_it_and_leaves_nothing(two: Two, tmp_path: Path) -> None:
+def test_a_part_that_dies_in_mid_trial_fails_it_and_leaves_nothing(two: Two, tmp_path: Path) -> None:
     struck: list[psutil.Process] = []
 
     def look(progress: Sequence[JobProgress]) -> None:
         if not struck and progress[0].steps:
-            struck.extend(all_below(two.agent))
-            assert len(struck) > 3, "agent, fork server, leader, rank"
+            struck.extend(all_below(two.part()))
+            assert len(struck) > 3, "part, fork server, leader, rank"
             os.kill(struck[0].pid, signal.SIGKILL)
 
     done, (status, reason), _ = two.run(tmp_path, epochs=100_000, look=look)
     assert status == "failed"
-    assert re.match(r"node \S+ \(node 1\) was lost: its agent was ended by SIGKILL", reason)
+    assert re.match(r"node \S+ \(node 1\) was lost: its part was ended by SIGKILL", reason)
     assert [node.ranks for node in done.nodes] == [1, 1]
     until(
         lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in struck),
@@ -196,19 +194,9 @@ def test_an_agent_that_dies_in_mid_trial_fails_it_and_leaves_nothing(two: Two, t
     assert mine
     assert not any(map(psutil.pid_exists, mine)), "nor on the first node"
 
-    # The next trial starts another agent.
+    nothing_is_left(tmp_path)
     _, ended, log = two.run(tmp_path, epochs=2)
     assert ended == ("ok", ""), log
-
-
-def test_an_agent_that_has_died_since_the_last_trial_is_started_again(two: Two, tmp_path: Path) -> None:
-    assert two.run(tmp_path, epochs=2)[1] == ("ok", "")
-    agent = two.agent
-    agent.kill()
-    psutil.wait_procs([agent], timeout=20)
-    _, ended, log = two.run(tmp_path, epochs=2)
-    assert ended == ("ok", ""), log
-    assert two.agent != agent
 
 
 def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_path: Path) -> None:
@@ -216,16 +204,16 @@ def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_p
     try:
         for before, words in (
             (("no-such-command",), "no-such-command can't be run: No such file"),
-            (("false",), "its agent ended with exit code 1"),
-            (("sh", "-c", "echo Welcome to n2"), "no agent's message: Welcome to n2"),
-            (("sh", "-c", "exec <&-; echo Welcome to n2; sleep 1"), "no agent's message: Welcome to n2"),
+            (("false",), "its part ended with exit code 1"),
+            (("sh", "-c", "echo Welcome to n2"), "exit code 0; it said: Welcome to n2"),
+            (("sh", "-c", "exec <&-; echo Welcome to n2; sleep 1"), "exit code 0; it said: Welcome to n2"),
             (("sh", "-c", "echo n2: no route >&2; exit 255"), "exit code 255; it said: n2: no route"),
             (("sh", "-c", "echo Hello; echo No module >&2; exit 1"), "exit code 1; it said: No module"),
             (("sh", "-c", f"yes noise | head -n 9999 >&2; {SRUN_ENDS}"), "exit code 1; it said: No module"),
             (("sh", "-c", "echo 'srun: error: No such step' >&2; exit 1"), "said: srun: error: No such step"),
         ):
             two.cluster = Cluster(
-                first=two.node, commands=[AgentCommand(name="n2", before=before)], address="127.0.0.1"
+                first=two.node, commands=[PartCommand(name="n2", before=before)], address="127.0.0.1"
             )
             _, (status, reason), _ = two.run(tmp_path, epochs=2)
             assert status == "failed"
@@ -235,14 +223,14 @@ def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_p
         two.cluster = working
 
 
-def test_an_agent_that_a_signal_to_all_has_ended_at_its_begin_is_no_failure(two: Two, tmp_path: Path) -> None:
+def test_a_part_that_a_signal_to_all_has_ended_at_its_begin_is_no_failure(two: Two, tmp_path: Path) -> None:
     asked: list[bool] = []
 
     def should_stop() -> bool:
         asked.append(True)
         return len(asked) > 3
 
-    struck = AgentCommand(name="n2", before=("sh", "-c", "kill -USR1 $$"))
+    struck = PartCommand(name="n2", before=("sh", "-c", "kill -USR1 $$"))
     working, two.cluster = two.cluster, Cluster(first=two.node, commands=[struck], address="127.0.0.1")
     try:
         _, ended, _ = two.run(tmp_path, epochs=2, should_stop=should_stop)
@@ -252,14 +240,13 @@ def test_an_agent_that_a_signal_to_all_has_ended_at_its_begin_is_no_failure(two:
 
 
 @pytest.mark.slow
-def test_what_a_login_prints_before_the_agent_begins_is_passed_over(two: Two, tmp_path: Path) -> None:
-    greets = AgentCommand(name="n2", before=("sh", "-c", 'echo Welcome to n2; exec "$@"', "sh"))
+def test_what_a_login_prints_before_the_part_begins_is_passed_over(two: Two, tmp_path: Path) -> None:
+    greets = PartCommand(name="n2", before=("sh", "-c", 'echo Welcome to n2; exec "$@"', "sh"))
     working, two.cluster = two.cluster, Cluster(first=two.node, commands=[greets], address="127.0.0.1")
     try:
         _, ended, log = two.run(tmp_path, epochs=2)
         assert ended == ("ok", ""), log
     finally:
-        two.cluster.close()
         two.cluster = working
 
 
@@ -267,36 +254,64 @@ def test_what_a_login_prints_before_the_agent_begins_is_passed_over(two: Two, tm
 def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(two: Two, tmp_path: Path) -> None:
     gpu, hold = f"GPU-{secrets.token_hex(8)}", GpuHold()
     order = replace(two.order(tmp_path)[0], gpu_uuids=(gpu,))
-    link = Link(AgentCommand(name="second", before=("env",)))
     assert hold.take([gpu]) == []
     try:
-        link.open("127.0.0.1")
-        link.make_ready(lambda: False)
-        link.send(RunTrial(order=order, left_out=(), timeout_s=60, may_share=False))
-        told = link.take(20)
-        assert isinstance(told, Ended)
-        assert told.forced is not None
-        assert f"another gpubench sweep of this node measures on {gpu}; wait for its end" in told.forced[1]
+        assert f"another gpubench sweep of this node measures on {gpu}; wait for its end" in why_ended(order)
         hold.release()
-        link.send(RunTrial(order=order, left_out=(), timeout_s=1, may_share=False))
-        while not isinstance(told := link.take(60), Ended):
-            assert told is not None
-        assert "another gpubench sweep" not in str(told.forced)
-        assert hold.take([gpu]) == [gpu], "the agent keeps it for the sweep's further trials"
+        assert "another gpubench sweep" not in why_ended(order)
+        assert hold.take([gpu]) == [], "it is free again"
     finally:
-        link.close()
         hold.release()
         (SHARED / f"gpubench-{gpu}.lock").unlink(missing_ok=True)
 
 
-def test_an_agent_takes_no_orders_that_srun_has_left_for_another(tmp_path: Path) -> None:
-    told = {"SLURM_CPU_BIND": "quiet,mask_cpu:0x1", "SLURM_CPU_BIND_LIST": "0x1", "SLURM_LABELIO": "1"}
-    told |= {"SLURM_EXPORT_ENV": "NONE", "SLURM_DISTRIBUTION": "cyclic", "SLURM_JOB_ID": "7"}
-    seen = tmp_path / "seen"
-    command = AgentCommand(name="n2", before=("sh", "-c", f"env > {seen}"))
-    link = Link(command, {"PATH": os.environ["PATH"], **told})
-    with pytest.raises(LostError):
-        link.make_ready(lambda: False)
-    link.close()
-    given = [line for line in seen.read_text().splitlines() if line.startswith("SLURM_")]
-    assert given == ["SLURM_JOB_ID=7"]
+def why_ended(order: TrialOrder) -> str:
+    """How a part alone ends its order, in a second at most."""
+    with parts_folder(order.log) as (folder, mark):
+        process = PartProcess(PartCommand(name="second", before=()), folder, 1)
+        try:
+            process.send(Open(first="127.0.0.1", folder=folder.path, mark=mark, number=1))
+            process.await_node_info(lambda: False)
+            process.send(RunPart(order=order, left_out=(), timeout_s=1, may_share=False))
+            until(lambda: process.has_ended, "the part's end")
+            return str(process.read_attempt().forced)
+        finally:
+            close_all([process])
+
+
+@pytest.mark.slow
+def test_a_folder_that_the_second_node_does_not_see_is_told_before_the_trial(
+    two: Two, tmp_path: Path
+) -> None:
+    """As where results lie on a disk of the first node."""
+    hides = ("unshare", "--mount", "sh", "-c", f'mount -t tmpfs none {tmp_path} && exec "$@"', "sh")
+    if os.geteuid() != 0:
+        pytest.skip("a mount of its own wants root")
+    working, two.cluster = (
+        two.cluster,
+        Cluster(first=two.node, commands=[PartCommand(name="n2", before=hides)], address="127.0.0.1"),
+    )
+    try:
+        done, (status, reason), _ = two.run(tmp_path, epochs=2)
+    finally:
+        two.cluster = working
+    assert status == "failed"
+    assert "is not there as the first node has made it" in reason
+    assert "(--out)" in reason
+    assert not [e for e in done.events if isinstance(e, Hello)], "nothing has run"
+    nothing_is_left(tmp_path)
+
+
+def test_ranks_listen_at_the_one_address_alone(two: Two, tmp_path: Path) -> None:
+    listening: set[str] = set()
+
+    def look(progress: Sequence[JobProgress]) -> None:
+        if progress[0].steps and not listening:
+            for process in all_below(psutil.Process()):
+                for connection in process.net_connections("inet"):
+                    if connection.status == psutil.CONN_LISTEN:
+                        listening.add(connection.laddr.ip)
+
+    _, ended, log = two.run(tmp_path, epochs=3, look=look)
+    assert ended == ("ok", ""), log
+    assert listening == {"127.0.0.1"}

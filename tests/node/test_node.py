@@ -18,8 +18,9 @@ from scripted import Driver, Scripted
 from gpubench.node.node import Node
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record

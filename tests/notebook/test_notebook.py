@@ -15,6 +15,7 @@ LARGEST = 100_000
 """Bytes: it is read in a repository."""
 
 
+@pytest.mark.slow
 def test_the_notebook_runs_and_shows_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     committed.folder("h200x4-2026")
     committed.folder("h200-copies-2026")

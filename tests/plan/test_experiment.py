@@ -11,7 +11,8 @@ import gpubench
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import load, parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
+from gpubench.plan.sweep_options import Options
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial_fields import MOST_EPOCHS
 

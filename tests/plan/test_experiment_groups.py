@@ -13,7 +13,8 @@ from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import parse, to_toml
 from gpubench.plan.groups import Group
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
+from gpubench.plan.sweep_options import Options
 from gpubench.schema import catalog
 
 FILE = """

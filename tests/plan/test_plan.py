@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import parse, to_toml
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import MOST_COMBINATIONS, Plan, expand, plan_id
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
+from gpubench.plan.sweep_options import Options
 from gpubench.schema import catalog
 
 PLAIN = Given()

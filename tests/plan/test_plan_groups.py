@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.experiment_file import parse, to_toml
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import Plan, Unit, expand, plan_id
+from gpubench.plan.sweep_options import Options
 
 CPUS = 16
 

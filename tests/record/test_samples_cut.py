@@ -16,9 +16,10 @@ from gpubench.node import environment
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, Running, never
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record

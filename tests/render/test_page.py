@@ -60,7 +60,7 @@ def tiles(section: Any) -> list[tuple[str, str]]:
     return [(said(tile.find("dd")), said(tile.find("dt"))) for tile in dl]
 
 
-@pytest.mark.parametrize("name", COMMITTED)
+@pytest.mark.parametrize("name", committed.cases(COMMITTED))
 def test_a_committed_folder_as_a_page(name: str) -> None:
     """Valid HTML below 3 MB that loads nothing, with every figure and every sentence of `gpubench table`."""
     reports = load_reports(committed.folder(name), lambda _: None)
@@ -217,7 +217,7 @@ def test_how_sure_it_is_and_the_command_that_makes_it_surer() -> None:
     assert told("titan-xp-2021") == ("◐ likely: from a published log", "")
 
 
-@pytest.mark.parametrize("name", COMMITTED)
+@pytest.mark.parametrize("name", committed.cases(COMMITTED))
 def test_pictures_are_those_of_the_report_in_the_page_s_colours(name: str) -> None:
     folder = read_folder(committed.folder(name), lambda _: None)
     for report, section in zip(report_folders([folder]), sections(stored(name)), strict=True):

@@ -195,11 +195,13 @@ def test_everything_is_reached_by_the_keyboard(browser: Any, files: dict[str, Pa
 def test_light_and_dark(browser: Any, files: dict[str, Path]) -> None:
     """The page and its pictures, live, and always light on paper."""
     ground = "getComputedStyle(document.documentElement).backgroundColor"
-    line = """getComputedStyle(document.querySelector('.screen svg path[stroke="var(--blue)"]')).stroke"""
+    blue = '.screen svg path[stroke="var(--blue)"]'
+    line = f"getComputedStyle(document.querySelector('{blue}')).stroke"
     light, dark = ("rgb(255, 255, 255)", "rgb(0, 114, 178)"), ("rgb(20, 23, 27)", "rgb(86, 180, 233)")
     with Opened(browser, files[ROUNDS], color_scheme="light") as page:
 
         def look() -> tuple[str, str]:
+            page.locator(blue).first.wait_for(state="attached")  # marks come after the picture's frame
             return page.evaluate(ground), page.evaluate(line)
 
         assert look() == light

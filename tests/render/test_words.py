@@ -302,8 +302,10 @@ def test_who_reaches_the_target_first_and_with_what_energy():
     ]
     some = replace(finding, energy_word="unknown", least_energy=1, costlier=(2,), costlier_word="likely")
     assert words.write_finding(report, some)[1] == (
-        "Energy to 60 %: 128 takes more than 64, 11.7 against 10.5 kJ (likely); else no difference shown."
+        "Energy to 60 %: 128 takes more than 64, 11.7 against 10.5 kJ (likely); between the others no "
+        "difference is shown."
     )
+    assert words.write_finding(report, replace(some, are_others_alike=False))[1].endswith("kJ (likely).")
     assert (
         words.write_finding(report, replace(finding, order=()))[0] == "No answer: no row reached 60 % top-1."
     )

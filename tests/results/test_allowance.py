@@ -24,8 +24,9 @@ from gpubench.core.findings import SharingFinding
 from gpubench.node.environment import environment_facts
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.render.words import format_significant
 from gpubench.results.allowance import again_lines, alike, unlike
 from gpubench.schema.record import Record

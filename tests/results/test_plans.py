@@ -23,10 +23,11 @@ from gpubench.commands import audit as audit_command
 from gpubench.commands import predict as predict_command
 from gpubench.commands.table import table
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.shards import Shard, part
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.results.home import newest_results
 from gpubench.results.plans import Stamp, StoredPlan, last_use, stored_plans

@@ -24,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.quoted import HIDDEN
 from gpubench.results import whole_file
 from gpubench.results.counting import counting, newest
 from gpubench.results.csv_tables import epochs_csv, trials_csv
@@ -474,7 +475,19 @@ def test_epochs_have_a_row_each() -> None:
     assert list(frame.trial_id) == ["t0123456789a"] * 2
 
 
-FORMULAS = ["=1+1", "+1", "-1+2", "@SUM(A1)", "\t=1", "\r=1", "=cmd|' /C calc'!A0"]
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1+2",
+    "@SUM(A1)",
+    "\t=1",
+    "\r=1",
+    "=cmd|' /C calc'!A0",
+    "＝1+1",
+    "＋1",
+    "－1",
+    "＠SUM(A1)",
+]
 
 
 @pytest.mark.parametrize("text", FORMULAS)
@@ -486,18 +499,23 @@ def test_text_that_a_spreadsheet_would_run_is_made_harmless(results: Results, te
     assert row["lr"] == "-0.5", "a negative number stays a number"
 
 
+def test_signs_that_show_nothing_are_blanks() -> None:
+    out = csv_text(["a"], [["\x1b[31mred\u202e"], ["\u200b=1"], ["naïve 图"]])
+    assert out == "a\n [31mred \n '=1\nnaïve 图\n"
+
+
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_any_text_stays_in_its_cell(texts: list[str]) -> None:
     out = csv_text(["a"] * len(texts), [texts])
     rows = list(csv.reader(io.StringIO(out, newline="")))
     assert len(rows) == 2
     for cell, text in zip(rows[1], texts, strict=True):
-        assert _without_marks(cell) == _without_marks(text.replace("\r", " "))
+        assert _without_marks(cell) == _without_marks(HIDDEN.sub(" ", text.replace("\r", " ")))
 
 
 def _without_marks(text: str) -> str:
     """Without the apostrophes that keep a spreadsheet from running what follows them, here or behind a `;`."""
-    return re.sub(r"'+(?=[=+@\-\t ])", "", text)
+    return re.sub(r"'+(?=[=+@＝＋－＠\-\t ])", "", text)
 
 
 def test_records_can_not_be_changed() -> None:

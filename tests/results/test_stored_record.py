@@ -92,10 +92,10 @@ def test_the_reason_names_the_place(path: Path, place: str, value: str, says: st
     [
         ("half", "is not JSON (half written?)"),
         ("fifo", "can't be read (no regular file)"),
-        ("link-to-a-device", "can't be read (no regular file)"),
+        ("link-to-a-device", "can't be read (a link, which is not followed)"),
         ("folder", "can't be read (Is a directory)"),
-        ("dangling-link", "can't be read (a link to a file that is not there)"),
-        ("link-to-itself", "can't be read (Too many levels of symbolic links)"),
+        ("dangling-link", "can't be read (a link, which is not followed)"),
+        ("link-to-itself", "can't be read (a link, which is not followed)"),
         ("all-holes", "can't be read (larger than 128 MiB)"),
     ],
 )

@@ -24,9 +24,10 @@ from gpubench.core.prediction import classify_overlap
 from gpubench.node.environment import machine
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.results.counting import counting
 from gpubench.results.csv_text import csv_cell

@@ -94,7 +94,7 @@ def test_a_new_field_changes_no_id(extended: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("titan-xp-2021", marks=pytest.mark.slow), "h200x4-groups-2026"]
+    "name", committed.cases(["titan-xp-2021", "h200x4-groups-2026", "h200-copies-rounds-2026"])
 )
 def test_a_new_field_changes_no_stored_table(name: str, extended: Path, tmp_path: Path) -> None:
     folder = committed.HOME / name

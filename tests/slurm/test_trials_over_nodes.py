@@ -36,14 +36,14 @@ def test_ranks_on_both_nodes_have_the_same_weights(work: Any) -> None:
     assert work.cluster.await_end(job) == "COMPLETED", work.cluster.told(job)
     record = records(work)[2]
     assert record["status"] == "ok"
-    (log,) = (path for path in (work.home / "out").rglob("logs/*/*") if record["trial_id"] in path.name)
+    (log,) = (path for path in (work.home / "out").rglob("logs/*/*.log") if record["trial_id"] in path.name)
     told = weights(log.read_text())
     assert told.keys() == {0, 1}
     assert len(set(told.values())) == 1
     first, second = record["nodes"]
     if work.cluster.has_host_names:
         assert {first["node"], second["node"]} == {"n1", "n2"}
-    assert second["clock_error_s"] < 0.005, "through srun, too"
+    assert abs(second["clock_drift_s"]) < 0.05
 
 
 def test_a_node_set_down_in_mid_trial_fails_the_trial_and_not_the_sweep(work: Any) -> None:
@@ -52,7 +52,7 @@ def test_a_node_set_down_in_mid_trial_fails_the_trial_and_not_the_sweep(work: An
     job = work.submit(asked, *TWO, "--no-kill", "--no-requeue")
 
     def trains() -> bool:
-        return any("TRAINS" in path.read_text() for path in (work.home / "out").rglob("logs/*/*"))
+        return any("TRAINS" in path.read_text() for path in (work.home / "out").rglob("logs/*/*.log"))
 
     cluster.wait(trains, lambda: f"no trial trains: {cluster.told(job)}")
     for state in ("DOWN", "DRAIN"):  # the second, or it comes back by itself

@@ -11,7 +11,7 @@ from scripted import Scripted
 
 from gpubench.commands import sweep as command
 from gpubench.node.node import Node
-from gpubench.plan.options import Options
+from gpubench.plan.sweep_options import Options, RunOptions
 from gpubench.results.counting import newest
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
@@ -41,9 +41,7 @@ class Desk:
         file = self.folder.parent / "x.toml"
         file.write_text(ASKED)
         options = Options(fields={"batch_size": batches, "device": "cpu", **fields})
-        done = command.sweep(
-            file, options, order="given", retry=None, fresh=False, out=self.folder, mode="table"
-        )
+        done = command.sweep(file, options, RunOptions(order="given", out=self.folder))
         assert done == 0
         said = [line for line in self._capsys.readouterr().err.splitlines() if "was begun by" in line]
         return [(order.batch_size, order.protocol) for order in launcher.launched], said

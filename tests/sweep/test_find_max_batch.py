@@ -24,9 +24,10 @@ from gpubench.commands.merge import merged
 from gpubench.core.audit import RowShare, RuleFinding
 from gpubench.node.node import Node
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options, RunOptions
 from gpubench.plan.wall_time import Late
 from gpubench.render.live import QuietView
 from gpubench.render.running import finished_line
@@ -213,9 +214,10 @@ def test_a_try_that_fails_ends_the_search(tmp_path: Path) -> None:
 def test_on_a_cpu_it_is_refused_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as refused:
         command.sweep(
-            None, Options(fields={"device": "cpu"}), order=None, retry=None, fresh=False, find_max_batch=True,
-            out=tmp_path / "x", mode="table",
-        )  # fmt: skip
+            None,
+            Options(fields={"device": "cpu"}),
+            RunOptions(find_max_batch=True, out=tmp_path / "x"),
+        )
     assert str(refused.value) == (
         "--find-max-batch fills GPU memory: no trial of this plan trains by itself on a GPU; leave the option out"
     )
@@ -235,10 +237,9 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     options = Options(fields={"batch_size": "16,32,64,128", "gpu_mem_cap_mib": "3000"})
 
     def asked(**more: object) -> int:
-        given = {"order": None, "retry": None, "fresh": False, "out": tmp_path / "x", "mode": "table"}
-        return command.sweep(tmp_path / "one.toml", options, **given | more)  # type: ignore[arg-type]
+        return command.sweep(tmp_path / "one.toml", options, RunOptions(out=tmp_path / "x", **more))
 
-    assert asked(find_max_batch=True, mode="plan") == 0
+    assert asked(find_max_batch=True, dry_run=True) == 0
     assert capsys.readouterr().out.endswith(
         "then batch sizes are tried at the edge of GPU memory: at most 16 trials of 3 steps (--find-max-batch)\n"
     )
@@ -276,15 +277,14 @@ def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
     (tmp_path / "one.toml").write_text(ASKED)
     options = Options(fields={"batch_size": "32,64,128", "gpu_mem_cap_mib": "3000", "width": "1,2"})
 
-    def asked(folder: str, **more: object) -> Card:
+    def asked(folder: str, *, quiet: bool = True, shard: str | None = None) -> Card:
         card = Card(3_000)
         node = node_of(scripted.computer(gpus=1), Driver(mib=Held(card)))
         monkeypatch.setattr(command, "this_machine", lambda: node)
         monkeypatch.setattr(Node, "start", lambda self: setattr(self, "launcher", card))
         monkeypatch.setattr(Node, "wait_ready", lambda self, should_stop: True)  # noqa: ARG005
-        given = {"order": None, "retry": None, "fresh": False, "out": tmp_path / folder, "mode": "quiet"}
-        given |= {"find_max_batch": True}
-        assert command.sweep(tmp_path / "one.toml", options, **given | more) == 0  # type: ignore[arg-type]
+        run_options = RunOptions(out=tmp_path / folder, quiet=quiet, shard=shard, find_max_batch=True)
+        assert command.sweep(tmp_path / "one.toml", options, run_options) == 0
         return card
 
     for number in (1, 2, 3):
@@ -303,7 +303,7 @@ def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
         {2},
     ]
     capsys.readouterr()
-    assert asked("all", mode="table").launched == []
+    assert asked("all", quiet=False).launched == []
     assert capsys.readouterr().err.splitlines()[-2:] == [
         f"width={width}: the largest batch that ran is 200, the smallest that ran out of memory 202"
         for width in (1, 2)

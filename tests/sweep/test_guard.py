@@ -15,9 +15,10 @@ from fake_nvml import FakeNvml, gpu, running
 from gpubench.basics.errors import UnusableError
 from gpubench.node.gpu_hold import GpuHold
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.schema.gpu_look import Look, Process
 from gpubench.sweep import guard
 from gpubench.sweep.preflight import look_around

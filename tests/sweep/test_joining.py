@@ -17,10 +17,11 @@ from scripted import Driver, Scripted
 
 from gpubench.commands.sweep import leaving
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import Plan, Unit, expand
 from gpubench.plan.sources import Disk
-from gpubench.results.locks.holder import Holder
+from gpubench.plan.sweep_options import Options
+from gpubench.store.holder import Holder
 from gpubench.sweep.joining import Joining
 from gpubench.sweep.survey import Settings
 from gpubench.sweep.sweep import Sweep

@@ -49,6 +49,7 @@ def views(home: Path) -> Iterator[list[Path]]:
         yield found
 
 
+@pytest.mark.slow
 def test_the_caches_of_this_test_are_stale(tmp_path: Path) -> None:
     with views(tmp_path) as (one, two, _):
         assert not (two / "x").exists()
@@ -58,6 +59,7 @@ def test_the_caches_of_this_test_are_stale(tmp_path: Path) -> None:
             (two / "x").symlink_to("y")
 
 
+@pytest.mark.slow
 def test_nothing_is_measured_twice_and_nothing_is_lost(tmp_path: Path) -> None:
     with views(tmp_path) as seen:
         command = [sys.executable, "-m", "gpubench", "sweep", *GRID, "--cpus", "1", "--rounds", "2", "--join"]

@@ -20,9 +20,10 @@ from gpubench.basics.errors import UnusableError
 from gpubench.node.environment import Gpu
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.gpu_ids import gpu_ids
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.results.store import Results
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record

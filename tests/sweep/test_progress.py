@@ -9,8 +9,9 @@ import pytest
 from fakes import Given
 
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import Unit, expand
+from gpubench.plan.sweep_options import Options
 from gpubench.render import running as live_view
 from gpubench.schema.attempt import JobProgress, Live
 from gpubench.sweep.progress import progress_of

@@ -20,9 +20,10 @@ from gpubench.node import environment
 from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.estimate import estimates
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import Unit, expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.render.running import LiveProgress
 from gpubench.results.store import Results
 from gpubench.schema.columns import MEASURED

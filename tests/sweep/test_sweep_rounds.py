@@ -21,8 +21,9 @@ from gpubench.commands import sweep as command
 from gpubench.node import environment
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.render.running import LiveProgress
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results

@@ -72,12 +72,11 @@ def test_what_a_unit_took_in_this_sweep_counts_before_all_that_is_stored(desk: D
 
 
 def test_a_budget_reckons_with_what_trials_took(desk: Desk) -> None:
-    """The guess of 4.5 s would leave no room for a further round, and these take none to speak of."""
-    assert desk.sweep(batch_size="16,32", rounds=3, budget="4s").ran == 6
+    """The guess of 62 s would leave no room for a further round, and these take none to speak of."""
+    asked = {"batch_size": "16,32", "window": "60s"}
+    assert desk.sweep(**asked, rounds=3, budget="60s").ran == 6
     lasted(desk, 100.0)
-    summary = desk.sweep(batch_size="16,32", rounds=5, budget="90s")
+    summary = desk.sweep(**asked, rounds=5, budget="90s")
     assert (summary.ran, summary.out_of_budget) == (0, True)
     assert summary.longest_s == pytest.approx(100.0)
-    assert desk.sweep(batch_size="16,32", rounds=5, budget="150s").ran == 4, (
-        "at the pace of the first of them"
-    )
+    assert desk.sweep(**asked, rounds=5, budget="150s").ran == 4, "at the pace of the first of them"

@@ -11,9 +11,10 @@ from benches import Heard, run_with, sweep_of
 from scripted import Scripted
 
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.plan.wall_time import WallTime
 from gpubench.results.store import Results
 from gpubench.schema.order import TrialOrder

@@ -6,6 +6,7 @@ Each does so in its third training step, in a rank; whoever launched it must get
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import resource
@@ -20,6 +21,8 @@ from pathlib import Path
 
 import torch
 from torch import nn
+
+PTRACE_TRACEME, PTRACE_ATTACH = 0, 16
 
 
 class Tiny(nn.Module):
@@ -275,5 +278,20 @@ def dies_in_a_thread(num_classes: int) -> nn.Module:
     def act() -> None:
         threading.Thread(target=lambda: os._exit(9)).start()
         time.sleep(1000)
+
+    return Tiny(num_classes, act)
+
+
+def traces_its_leader(num_classes: int) -> nn.Module:
+    """As a debugger that a model starts: the leader is stopped until its tracer ends."""
+    return Tiny(num_classes, lambda: ctypes.CDLL(None).ptrace(PTRACE_ATTACH, os.getppid(), 0, 0))
+
+
+def has_itself_traced(num_classes: int) -> nn.Module:
+    """As what a debugger starts: from then on its parent, the leader, is asked about each of its signals."""
+
+    def act() -> None:
+        ctypes.CDLL(None).ptrace(PTRACE_TRACEME, 0, 0, 0)
+        os.kill(os.getpid(), signal.SIGWINCH)
 
     return Tiny(num_classes, act)

@@ -6,17 +6,21 @@ what was found. Weights are compared by the largest absolute difference.
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from gpubench.schema import catalog
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.step import Step, make_optimizer
 from gpubench.train.strategies.contract import Strategy, StrategySettings
@@ -111,6 +115,38 @@ def apart(one: Weights, other: Weights) -> float:
     return max((one[name] - other[name]).abs().max().item() for name in one)
 
 
+class WithoutBuffers(nn.Module):
+    """A network of which all that enters a collective is gradients and weights. One of its weights is frozen."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 7, 3)
+        self.frozen = nn.Parameter(torch.full((7,), 1.1), requires_grad=False)
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(3), nn.Flatten(), nn.Linear(63, 5))
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = self.head(torch.relu(self.conv(images)) * self.frozen[:, None, None])
+        return out
+
+
+class Zero1(DistributedDataParallel):
+    """Each rank updates its part of the weights, and hands it out: more than the gradients of `ddp` is exchanged."""
+
+    def optimizer(self, _: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer:
+        weights = [p for p in self.model.parameters() if p.requires_grad]
+        return ZeroRedundancyOptimizer(weights, optimizer_class=torch.optim.SGD, lr=0.01)
+
+
+SETTINGS: tuple[dict[str, int], ...] = ({}, {"accumulate": 2}, {"sync_every": 3})
+"""Under which the bytes of each strategy are counted."""
+
+
+def named(target: str) -> Any:
+    """What `module:name` names."""
+    module, _, name = target.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
 class Collectives(TorchDispatchMode):
     """Bytes that entered collectives, also those that autograd's hooks began."""
 
@@ -194,18 +230,23 @@ def cases(assignment: DeviceAssignment) -> dict[str, Any]:
     found["channels-last"] = run.trained.stem.weight.is_contiguous(memory_format=torch.channels_last)
 
     # ---- what is handed over ----
-    for kind, options in (
-        (DistributedDataParallel, {}),
-        (FullySharded, {}),
-        (FullySharded, {"accumulate": 2}),
-        (Local, {"sync_every": 3}),
-    ):
-        run = Run(kind, assignment, **options)
+    as_ddp = replace(catalog.STRATEGIES["ddp"], target=f"{__name__}:Zero1")
+    for name, facts in {**catalog.STRATEGIES, "zero1 that says what ddp does": as_ddp}.items():
+        for settings in SETTINGS if facts.process_per_device else ():
+            run = Run(named(facts.target), assignment, model=WithoutBuffers(), **settings)
+            run.train()  # in its first steps DDP agrees on its buckets, too
+            with Collectives() as seen:
+                run.train()
+            stated = named(facts.exchange)(run.strategy) if facts.exchange else None
+            key = "-".join([name, *map(str, settings.values())])
+            found[f"bytes-{key}"] = [sum(seen.bytes.values()), stated and STEPS * stated]
+    for kind in (DistributedDataParallel, FullySharded, Local):
+        run = Run(kind, assignment)
         with Collectives() as seen:
             run.train()
-        seen.bytes.pop("broadcast_", None)  # DDP hands out BatchNorm's buffers, which are not counted
-        key = "-".join([kind.__name__, *map(str, options.values())])
-        found[f"bytes-{key}"] = [sum(seen.bytes.values()), STEPS * run.strategy.figures().exchanged_bytes]
+        seen.bytes.pop("broadcast_", None)  # DDP hands out BatchNorm's buffers, which are no gradients
+        stated = sys.modules[kind.__module__].exchanged_bytes(run.strategy)
+        found[f"bytes-{kind.__name__}-with-buffers"] = [sum(seen.bytes.values()), STEPS * stated]
     run = Run(FullySharded, assignment)
     found["shard"] = sum(p.to_local().numel() for p in run.trained.parameters())
     found["parameters"] = sum(p.numel() for p in Network().parameters())

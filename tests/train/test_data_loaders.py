@@ -24,7 +24,7 @@ from gpubench.schema.order import DataSpec, SteadyWindow
 from gpubench.train.data.folder_source import FolderSource, read
 from gpubench.train.data.loaders import TrainLoaders
 from gpubench.train.failure import classify
-from gpubench.train.protocols import Steady, Stream, Training
+from gpubench.train.protocols import Steady, Stream, TrainingSetup
 
 CROP_RESIZE = catalog.VARIANTS["crop-resize"].definition()["cpu"]
 
@@ -164,7 +164,7 @@ def test_a_stream_that_is_closed_ends_its_workers_in_the_midst_of_their_batches(
     before = set(psutil.Process().children())
     data = opened(squares, batch_size=12, workers=2, device=torch.device(device))
     stream = Stream(workers=2, prefetch=2, sync_every=None, breakdown=False)
-    training = Training(loop=None, data=data, strategy=None, report=None, evaluate=None)  # type: ignore[arg-type]
+    training = TrainingSetup(loop=None, data=data, strategy=None, report=None, evaluate=None)  # type: ignore[arg-type]
     protocol = Steady(SteadyWindow(window_s=1.0), training, stream)
     next(protocol._stream)
     workers = set(psutil.Process().children()) - before

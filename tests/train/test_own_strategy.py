@@ -14,7 +14,7 @@ from gpubench.node.launch.fork_server import ForkServer
 from gpubench.record.breakdown import EXCHANGE, UNSEEN
 from gpubench.schema import catalog
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.strategies.ddp import DistributedDataParallel
+from gpubench.train.strategies.ddp import DistributedDataParallel, exchanged_bytes
 from gpubench.train.strategies.single import Single
 
 HERE = Path(__file__).parent / "own_strategy"
@@ -42,6 +42,7 @@ ON_CPUS = {"ranks": 2, "cpus": 2}
 ON_GPUS = {"device": "cuda", "gpus": 2, "cpus": 2}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "devices", [ON_CPUS, pytest.param(ON_GPUS, marks=pytest.mark.multigpu)], ids=["gloo", "nccl"]
 )
@@ -78,7 +79,7 @@ def test_ranks_may_read_nothing_and_update_nothing(train, registered, request, d
 def test_one_process_exchanges_nothing_and_several_devices_are_not_told_of():
     def reason(world: int, devices: int) -> str | None:
         assignment = DeviceAssignment(rank=0, world=world, devices=(CPU,) * devices, rendezvous=Path("none"))
-        return Single(assignment).figures().no_exchange
+        return Single(assignment).why_no_exchange()
 
     assert reason(1, 1) == "one process: nothing is exchanged"
     assert reason(1, 2) == "one process drives all devices: what these exchange is not told"
@@ -90,5 +91,5 @@ def test_a_wrapper_of_one_s_own_is_not_taken_for_torch_s():
     assignment = DeviceAssignment(rank=0, world=2, devices=(CPU,), rendezvous=Path("none"))
     strategy = DistributedDataParallel(assignment)
     strategy.moved(torch.nn.Linear(3, 3), torch.contiguous_format)
-    assert strategy.figures().exchanged_bytes is None
+    assert exchanged_bytes(strategy) is None
     strategy.watch_exchange(lambda: pytest.fail("there is nothing to watch"))

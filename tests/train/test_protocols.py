@@ -20,7 +20,7 @@ from gpubench.schema.order import SteadyWindow, WholeEpochs
 from gpubench.train import loop
 from gpubench.train.data.opened import OnDevice
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.protocols import EpochsInGroup, Peers, Steady, SteadyInGroup, Stream, Training
+from gpubench.train.protocols import EpochsInGroup, Peers, Steady, SteadyInGroup, Stream, TrainingSetup
 from gpubench.train.strategies.contract import Strategy
 from gpubench.train.strategies.ddp import DistributedDataParallel
 from gpubench.train.strategies.single import Single
@@ -95,8 +95,8 @@ class Bench:
         self.happened.append(tuple(images.tolist()))
 
     @property
-    def training(self) -> Training:
-        return Training(
+    def training(self) -> TrainingSetup:
+        return TrainingSetup(
             loop=self.loop,
             data=self.data,  # type: ignore[arg-type]
             strategy=self.strategy,
@@ -325,6 +325,7 @@ class Sleeping:
         time.sleep(self._seconds)
 
 
+@pytest.mark.alone
 def test_ranks_of_unlike_speed_end_at_the_same_step_which_is_of_the_slowest(tmp_path: Path) -> None:
     read, write = os.pipe()
     fork = multiprocessing.get_context("fork")

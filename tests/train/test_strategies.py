@@ -108,10 +108,33 @@ def test_one_model_is_evaluated_in_all_ranks_with_the_mean_of_their_statistics(f
     assert found[f"{strategy}-ranks"] == 0
 
 
-@pytest.mark.parametrize("case", ["DistributedDataParallel", "FullySharded", "FullySharded-2", "Local-3"])
-def test_what_is_told_of_the_exchange_is_what_enters_the_collectives(found, case):
-    counted, told = found[f"bytes-{case}"]
-    assert counted == told > 0
+EXCHANGING = [name for name, facts in catalog.STRATEGIES.items() if facts.process_per_device]
+
+
+@pytest.mark.parametrize("settings", ["", "-2", "-3"], ids=["alone", "accumulate", "sync_every"])
+@pytest.mark.parametrize("strategy", EXCHANGING)
+def test_the_bytes_that_each_entry_of_the_catalogue_states_are_those_that_enter_collectives(
+    found, strategy, settings
+):
+    counted, stated = found[f"bytes-{strategy}{settings}"]
+    assert counted == stated > 0
+
+
+@pytest.mark.parametrize("strategy", ["DistributedDataParallel", "FullySharded", "Local"])
+def test_buffers_that_ddp_hands_out_are_no_gradients_and_those_that_local_averages_count(found, strategy):
+    counted, stated = found[f"bytes-{strategy}-with-buffers"]
+    assert counted == stated > 0
+
+
+def test_a_strategy_that_states_the_bytes_of_its_base_is_found_out(found):
+    counted, stated = found["bytes-zero1 that says what ddp does"]
+    assert counted > stated > 0
+
+
+def test_an_entry_says_for_itself_what_it_exchanges():
+    with pytest.raises(TypeError, match="exchange"):
+        catalog.StrategyFacts(target="gpubench.train.strategies.ddp:DistributedDataParallel")
+    assert [name for name, facts in catalog.STRATEGIES.items() if facts.exchange] == EXCHANGING
 
 
 @pytest.mark.parametrize(

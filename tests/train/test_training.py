@@ -286,13 +286,10 @@ def test_a_slow_loader_reads_as_data_wait(train):
     assert ran.outcome.result["first_batch_s"] > 0
 
 
+@pytest.mark.alone
 def test_a_slow_step_does_not(train):
-    # A busy host delays the loaders, too: it gets three chances to leave them alone.
-    waits = (
-        train(model=MODELS + "slow_step", train_images=128, epochs=3).outcome.result["data_wait_pct"]
-        for _ in range(3)
-    )
-    assert any(wait < 10 for wait in waits)
+    ran = train(model=MODELS + "slow_step", train_images=128, epochs=3)
+    assert ran.outcome.result["data_wait_pct"] < 10
 
 
 def test_a_resident_batch_is_never_waited_for(train):

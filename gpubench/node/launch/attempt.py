@@ -29,11 +29,6 @@ SIGNAL_GRACE_S = 0.5
 INTERRUPTED: tuple[Ended, str] = ("interrupted", "the sweep was stopped")
 
 
-def at_once() -> bool:
-    """A unit whose ranks have all reported may end."""
-    return True
-
-
 def attempt(
     tasks: Sequence[Task],
     launcher: Launcher,
@@ -41,11 +36,8 @@ def attempt(
     timeout_s: float,
     should_stop: Callable[[], bool],
     look: Callable[[Sequence[JobProgress]], None],
-    may_end: Callable[[], bool] = at_once,
 ) -> list[Attempt]:
     """Runs one unit to its end, whatever that is; afterwards none of its processes is left.
-
-    `may_end`: asked a few times a second once every rank has reported its result; until then its processes stay.
 
     Several tasks are jobs of a group: they warm up, begin what is measured at one moment, and go on until each of them
     has its window, or its epochs. What ends one of them ends all.
@@ -57,7 +49,7 @@ def attempt(
 
     def train() -> None:
         if _launch(jobs, launcher, should_stop):
-            _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look, may_end=may_end)
+            _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
             if any(_was_signalled(job) for job in jobs) and _is_stopped_soon(should_stop):
                 for job in jobs:
                     job.forced = INTERRUPTED
@@ -103,7 +95,6 @@ def _watch(
     timeout_s: float,
     should_stop: Callable[[], bool],
     look: Callable[[Sequence[JobProgress]], None],
-    may_end: Callable[[], bool],
 ) -> None:
     """The loop: until every job has reported its result, one has ended without, or the parent ends them."""
     deadline = time.monotonic() + timeout_s
@@ -137,7 +128,7 @@ def _watch(
         if broken:
             _cut(jobs, broken)
             return
-        if all(job.complete for job in jobs) and may_end():
+        if all(job.complete for job in jobs):
             return  # what is left is teardown, which may hang or abort: it is not waited for
         for index, (is_over, news) in enumerate(zip(over, said, strict=True)):
             if (is_over and not news) or jobs[index].has_waited_enough:

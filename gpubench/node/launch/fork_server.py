@@ -30,6 +30,7 @@ from gpubench.node.launch.control import (
 from gpubench.node.launch.conversation import Conversation
 from gpubench.node.launch.forked_trial import ForkedTrial
 from gpubench.node.launch.launcher import StoppedError, never
+from gpubench.node.launch.scratch import with_compiled
 from gpubench.schema.events import LeaderExit, ServerExit
 from gpubench.schema.order import TrialOrder
 
@@ -69,7 +70,9 @@ def with_this_gpubench(environ: Mapping[str, str]) -> dict[str, str]:
 class ForkServer:
     """A Launcher over `gpubench.node.launch.server`. The import of torch goes on while the caller plans."""
 
-    def __init__(self) -> None:
+    def __init__(self, compiled: Path | None = None) -> None:
+        """`compiled`: where torch keeps what it compiles; None: where it does so by itself."""
+        self._compiled = compiled
         self._number = 0
         self._ends: dict[int, int] = {}
         """How servers before this one ended."""
@@ -90,7 +93,7 @@ class ForkServer:
                     str(os.getpid()),
                 ],
                 pass_fds=[theirs.fileno()],
-                env=child_environment(os.environ),
+                env=child_environment(with_compiled(os.environ, self._compiled)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

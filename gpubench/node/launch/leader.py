@@ -118,6 +118,9 @@ def wait(ranks: dict[int, int], channels: list[Channel]) -> int:
                             os.kill(other, signal.SIGKILL)
                 time.sleep(0.02)
                 continue
+        if os.WIFSTOPPED(status):  # it has had itself traced, by whoever its parent is
+            linux.let_go(pid, os.WSTOPSIG(status))
+            continue
         rank = left.pop(pid, None)
         if rank is None:
             continue  # an orphan of a rank: reaped, its CPU time counted to this process

@@ -10,7 +10,7 @@ import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
@@ -18,6 +18,8 @@ from gpubench.node.launch import shared_memory
 
 PREFIX = "gpubench-"
 MARK = ".in-use"
+COMPILED = "TORCHINDUCTOR_CACHE_DIR"
+"""Names the folder where torch keeps what it compiles. Without it, importing torch makes one that nobody removes."""
 
 
 @contextlib.contextmanager
@@ -42,6 +44,24 @@ def scratch_folder() -> Iterator[Path]:
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def compiled_folder(environ: Mapping[str, str]) -> Iterator[Path | None]:
+    """A folder for what torch compiles, which goes at the end; None where the user has named one, which stays.
+
+    Raises UnusableError where none can be made.
+    """
+    if environ.get(COMPILED):
+        yield None
+        return
+    with scratch_folder() as folder:
+        yield folder
+
+
+def with_compiled(environ: Mapping[str, str], folder: Path | None) -> Mapping[str, str]:
+    """The environment of a process whose torch keeps what it compiles in this folder."""
+    return environ if folder is None else {**environ, COMPILED: str(folder)}
 
 
 def remove_abandoned() -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from gpubench.basics.errors import UnusableError
+from gpubench.node.launch import scratch
 from gpubench.node.launch.fork_server import START_LIMIT_S, child_environment
 
 
@@ -32,14 +33,19 @@ class Tried:
 def tried(tries: Sequence[Mapping[str, Any]], limit_s: int) -> Tried:
     """What a child tells that tries all of them, each for `limit_s` seconds at most.
 
-    Raises UnusableError where it takes too long to import torch.
+    Raises UnusableError where it takes too long to import torch, or there is no folder for temporary files.
     """
-    with _in_memory("order") as order, _in_memory("out") as out, _in_memory("errors") as errors:
+    with (
+        _in_memory("order") as order,
+        _in_memory("out") as out,
+        _in_memory("errors") as errors,
+        scratch.compiled_folder(os.environ) as compiled,
+    ):
         order.write(json.dumps(list(tries)).encode())
         order.seek(0)
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "gpubench.train.vetting", str(os.getpid()), str(limit_s)],
-            env=child_environment(os.environ),
+            env=child_environment(scratch.with_compiled(os.environ, compiled)),
             stdin=order,
             stdout=out,
             stderr=errors,

@@ -92,7 +92,11 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
 def list_rows(report: Report, finding: VersusFinding) -> list[dict[str, Any]]:
     """A row a claim: its name without what differs, the seconds of both, the ratio of their rates in words."""
     rows = []
-    names = words.name_apart(report, [claim.candidate for claim in finding.claims], without=(finding.field,))
+    compared = [claim.candidate for claim in finding.claims]
+    if len(compared) == 1:  # there is nothing to tell it apart from
+        names = [words.name_row(report.labels[compared[0]], without={finding.field})]
+    else:
+        names = words.name_apart(report, compared, without=(finding.field,))
     for claim, name in zip(finding.claims, names, strict=True):
         candidate, baseline = (
             report.figures[row]["epoch_time_s"] for row in (claim.candidate, claim.baseline)

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
-from gpubench.results.locks.holder import Fate, Holder, began_s
 from gpubench.results.locks.lock_file import CONFIRM_S, HEARTBEAT_S, STALE_S, LockFile, Seen
 from gpubench.results.locks.members import Members
+from gpubench.store.holder import Fate, Holder, began_s
 
 POLL_S = 0.5
 

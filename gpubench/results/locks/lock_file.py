@@ -14,14 +14,15 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular
 from gpubench.basics.rights import why
-from gpubench.results.locks.holder import Holder
+from gpubench.store.holder import Holder
 
 HEARTBEAT_S = 30.0
 """How often a holder shows that it is alive."""
@@ -32,6 +33,8 @@ CONFIRM_S = 2 * HEARTBEAT_S + 5
 MOMENT_S = 60.0
 """What takes a moment is over by then, or its process has died."""
 MOMENT_POLL_S = 0.05
+MOST_PROCESSES, MOST_USERS = 1 << 31, 1 << 32
+"""Ids beyond these no kernel gives."""
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """What file systems answer that know no hard links."""
 
@@ -49,25 +52,14 @@ class Seen:
     def holder(self) -> Holder | None:
         """None where the file tells none: of another version, or damaged."""
         try:
-            told: Any = json.loads(self.text)
-            found = {
-                field.name: told[field.name]
-                if field.default is MISSING
-                else told.get(field.name, field.default)
-                for field in fields(Holder)
-            }
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            found = msgspec.json.decode(self.text, type=Holder)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return None
-        return Holder(**found)
+        is_possible = 0 < found.pid < MOST_PROCESSES and (found.user is None or 0 <= found.user < MOST_USERS)
+        return found if is_possible else None
 
     def __str__(self) -> str:
-        if self.holder is not None:
-            return str(self.holder)
-        try:
-            told = json.loads(self.text)
-            return f"process {told['pid']} on {told['host']}"
-        except (ValueError, KeyError, TypeError, RecursionError):
-            return "a sweep that left no name"
+        return str(self.holder) if self.holder is not None else "a sweep that left no name"
 
 
 class LockFile:

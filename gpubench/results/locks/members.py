@@ -14,8 +14,8 @@ from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.rights import why
-from gpubench.results.locks.holder import Fate, Holder
 from gpubench.results.locks.lock_file import STALE_S, LockFile, Seen
+from gpubench.store.holder import Fate, Holder
 
 
 class Members:

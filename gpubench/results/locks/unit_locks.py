@@ -15,8 +15,8 @@ from typing import Literal
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.rights import why
-from gpubench.results.locks.holder import Holder
 from gpubench.results.locks.lock_file import CONFIRM_S, HEARTBEAT_S, STALE_S, LockFile, Seen
+from gpubench.store.holder import Holder
 
 Answer = Literal["mine", "theirs", "quiet"]
 """Whose a unit is. `quiet`: somebody's who has not been heard of for a while, and may have died."""

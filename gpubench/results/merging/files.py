@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpubench.basics.errors import UnusableError
-from gpubench.results.file_names import Numbered, numbered
+from gpubench.results.file_names import Numbered, is_plain, numbered
 from gpubench.results.merging.attempts import FoundAttempt, with_numbers
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_whole
@@ -51,7 +51,7 @@ def is_free(folders: Sequence[Results], attempt: FoundAttempt, number: int) -> b
     ]
     try:
         return all(
-            mine.is_file() and filecmp.cmp(mine, other, shallow=False)
+            is_plain(mine) and filecmp.cmp(mine, other, shallow=False)
             for mine, other in pairs
             if other.exists()
         )
@@ -65,7 +65,7 @@ def copy_beside(source: Results, target: Results, attempt: FoundAttempt, number:
         for kind, ending in BESIDE.items():
             mine = source.part(kind, trial_id, attempt.number, ending)
             other = target.part(kind, trial_id, number, ending)
-            if mine.is_file() and not other.exists():
+            if is_plain(mine) and not other.exists():
                 copy_whole(mine, other)
 
 
@@ -75,7 +75,7 @@ def copy_traces(source: Results, target: Results, known: set[Numbered]) -> None:
     for kind in BESIDE:
         for path in sorted((source.folder / kind).glob("*/*-*.*")):
             name = numbered(path)
-            if name is not None and name not in known and path.is_file():
+            if name is not None and name not in known and is_plain(path):
                 traces.setdefault(name, []).append((kind, path))
     for (trial_id, number), files in sorted(traces.items()):
         if all(_is_there(target, kind, trial_id, path) for kind, path in files):
@@ -99,7 +99,7 @@ def copy_left_out(source: Results, target: Results) -> None:
     """The names of images that were left out, by the fingerprint of their data."""
     for path in sorted((source.folder / "left-out").glob("*.txt")):
         other = target.folder / "left-out" / path.name
-        if not other.exists():
+        if is_plain(path) and not other.exists():
             copy_whole(path, other)
 
 

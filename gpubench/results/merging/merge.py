@@ -48,6 +48,8 @@ def merge(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
     attempts, and merging again adds the others. `tell`: of files that can't be read.
     """
     folders = [target, *(one for one in sources if one.folder.resolve() != target.folder.resolve())]
+    for folder in folders:
+        folder.check_links()
     first = len(folders) - len(sources)  # who asks counts from the first of the sources
     merged = Merged()
     units = _units(folders, merged, tell)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpubench.basics.regular_file import read_regular
 from gpubench.plan.shards import joined
+from gpubench.results.file_names import is_plain
 from gpubench.results.merging.files import copy_whole
 from gpubench.results.plans import Stamp, parts_in, stamp_in
 from gpubench.results.store import Results
@@ -67,8 +68,8 @@ def _found(
     for folder in folders:
         for path in folder.plans():
             there = target.folder / "plans" / path.name
-            if not path.is_file() or (there.exists() and not there.is_file()):
-                what = path if not path.is_file() else there
+            if not is_plain(path) or (there.exists() and not is_plain(there)):
+                what = path if not is_plain(path) else there
                 tell(f"{path} is left out: {what} is no file; rename it, and merge again")
                 continue
             try:

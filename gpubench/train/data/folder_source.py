@@ -1,7 +1,7 @@
 """Image files, decoded one at a time.
 
-EXIF orientation is ignored: pixels come as they are stored, which is what torchvision's ImageFolder with
-`decode_image` does, and it keeps the work per image the same.
+EXIF orientation is ignored: pixels come as they are stored, which is what torchvision's ImageFolder does, and it keeps
+the work per image the same.
 """
 
 from __future__ import annotations
@@ -13,28 +13,24 @@ import re
 import select
 import signal
 import struct
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from PIL import Image
-from torchvision.io import ImageReadMode, decode_image, decode_jpeg
 
 from gpubench.basics import linux
 from gpubench.basics.errors import UnusableError
 from gpubench.datasets import bad_images, pool, square
+from gpubench.train.data.decoders import DECODER, Mode
 from gpubench.train.data.under_way import UnderWay
 
-# torchvision 0.29 announces that its decoders will move to a package of their own.
-warnings.filterwarnings("ignore", category=DeprecationWarning, module=r"torchvision\.io")
-
 _BROKEN = (*square.BROKEN, RuntimeError)
-"""All that Pillow and torchvision raise for a file that is not, or not wholly, an image."""
-_JPEG = (b"\xff\xd8\xff",)
+"""All that Pillow and `DECODER` raise for a file that is not, or not wholly, an image."""
+_JPEG = b"\xff\xd8\xff"
 _PNG = b"\x89PNG\r\n\x1a\n"
-_TORCHVISION = (b"\x89PNG", b"GIF8", b"RIFF")  # RIFF: WebP
+_FOR_DECODER = (_JPEG, b"\x89PNG", b"GIF8", b"RIFF")  # RIFF: WebP
 MOST_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 1 << 27)
 """More are no photograph but a mistake or a trap, which would fill the host's memory: where Pillow refuses, too."""
 _MAY_BE_LARGE = 256 << 10
@@ -48,7 +44,7 @@ class FolderSource:
         # One array instead of a million strings: workers forked from here then share its pages for good.
         self._paths = np.array([path.encode(errors="surrogateescape") for path, _ in images], dtype=np.bytes_)
         self.labels = np.array([label for _, label in images], dtype=np.int64)
-        self._mode = ImageReadMode.GRAY if channels == 1 else ImageReadMode.RGB
+        self._mode: Mode = "GRAY" if channels == 1 else "RGB"
         self._note = UnderWay(self.place)
 
     def __len__(self) -> int:
@@ -63,7 +59,7 @@ class FolderSource:
         return path.decode(errors="surrogateescape")
 
 
-def read(path: str, mode: ImageReadMode = ImageReadMode.RGB) -> torch.Tensor:
+def read(path: str, mode: Mode = "RGB") -> torch.Tensor:
     """The image file at `path` as uint8 C × H × W. Raises UnusableError where it can't be read."""
     try:
         return decode(np.fromfile(path, np.uint8), mode)
@@ -93,7 +89,7 @@ def why_bad(path: str) -> str | None:
         encoded = np.fromfile(path, np.uint8)
         _refuse_huge(encoded)
         square.opened(path, _SIDE)
-        decode(encoded, ImageReadMode.RGB)
+        decode(encoded, "RGB")
     except square.BROKEN as error:
         if (
             isinstance(error, OSError) and error.errno is not None
@@ -145,11 +141,11 @@ _SIDE = 32
 
 def _reason(error: BaseException) -> str:
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-    text = re.sub(r"^\S+, \S+\.cpp:\d+, ", "", text)  # where in torchvision's own source
+    text = re.sub(r"^\S+, \S+\.cpp:\d+, ", "", text)  # where in the decoder's own source
     return re.sub(r" <_io\.\w+ object at 0x[0-9a-f]+>", "", text)  # what Pillow calls the file
 
 
-def decode(encoded: npt.NDArray[np.uint8], mode: ImageReadMode) -> torch.Tensor:
+def decode(encoded: npt.NDArray[np.uint8], mode: Mode) -> torch.Tensor:
     """The encoded bytes of one image as uint8 C × H × W; of an animation its first frame.
 
     Raises RuntimeError or one of `square.BROKEN` where they are no image, or one of more than MOST_PIXELS.
@@ -158,24 +154,21 @@ def decode(encoded: npt.NDArray[np.uint8], mode: ImageReadMode) -> torch.Tensor:
         raise ValueError("the file is empty")
     _refuse_huge(encoded)
     head = encoded[:4].tobytes()
-    if head.startswith(_JPEG):
-        image: torch.Tensor = decode_jpeg(torch.from_numpy(encoded), mode=mode)
-        return image
-    if head.startswith(_TORCHVISION):
-        image = decode_image(torch.from_numpy(encoded), mode=mode)
+    if head.startswith(_FOR_DECODER):
+        image = DECODER.decode(encoded, mode)
         image = image if image.dim() == 3 else image[0]
         if image.dtype == torch.uint16:  # a PNG with 16 bits a channel
             image = (image.to(torch.int32) >> 8).to(torch.uint8)
         return image
     with Image.open(io.BytesIO(encoded.tobytes())) as opened:
-        pixels = np.array(opened.convert("L" if mode == ImageReadMode.GRAY else "RGB"))
+        pixels = np.array(opened.convert("L" if mode == "GRAY" else "RGB"))
     return torch.from_numpy(pixels if pixels.ndim == 3 else pixels[..., None]).permute(2, 0, 1)
 
 
 def _refuse_huge(encoded: npt.NDArray[np.uint8]) -> None:
     """Raises one of `square.BROKEN` for a PNG or a JPEG whose header tells of more than MOST_PIXELS.
 
-    torchvision decodes any size, and the host's memory runs out without anybody knowing at which file.
+    `DECODER` decodes any size, and the host's memory runs out without anybody knowing at which file.
     """
     head = encoded[:24].tobytes()
     if head.startswith(_PNG) and len(head) == 24:

@@ -2,7 +2,9 @@
 
 A strategy owns the life of a model over the devices of its trial. There is one object of it in each rank (a process of
 the trial). The moments come in the order in which they stand in `Strategy`, and a strategy overrides those that differ.
-What a strategy can't do at all is no moment: `schema/catalog.STRATEGIES` says so, and the plan refuses it.
+What a strategy can't do at all is no moment: `schema/catalog.STRATEGIES` says so, and the plan refuses it. That entry
+also names the function beside the strategy that says how many bytes of gradients and weights one rank hands over to the
+others in a step, on average over the steps: what enters a collective counts, once for each collective.
 """
 
 from __future__ import annotations
@@ -38,17 +40,6 @@ class BatchShare:
     """Into how many equal parts a batch is cut: the data-parallel degree, which need not be the number of ranks."""
     reads: bool = True
     """False: the rank is given no images, such as the later stages of a pipeline."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StrategyFigures:
-    """What a strategy says of its own work. A new figure (staleness, a bubble) is one more field here and a column."""
-
-    exchanged_bytes: float | None = None
-    """Bytes of gradients and weights that one rank hands over to the others in a step, on average over the steps.
-    What enters a collective counts, once for each collective. None: unknown, or nothing is exchanged."""
-    no_exchange: str | None = None
-    """Why the ranks exchange nothing, or nothing that could be told; None where they exchange something."""
 
 
 class Passes(Protocol):
@@ -181,11 +172,11 @@ class Strategy:
 
     # ---- at the end ----
 
-    def figures(self) -> StrategyFigures:
-        """What this rank says of the strategy's work. To be called once the model has been prepared."""
-        return StrategyFigures(no_exchange=self._nobody_to_exchange_with())
+    def leave(self) -> None:
+        """Returns when this rank may end without harm to the others. Nothing is exchanged afterwards."""
 
-    def _nobody_to_exchange_with(self) -> str | None:
+    def why_no_exchange(self) -> str | None:
+        """Why the ranks exchange nothing, or nothing that could be told; None where they exchange something."""
         if self.assignment.world > 1:
             return None
         if len(self.assignment.devices) > 1:

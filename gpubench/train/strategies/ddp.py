@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from typing import cast
 
 import torch
 from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
 from torch.nn.parallel import DistributedDataParallel as TorchDDP
 
-from gpubench.train.strategies.contract import StrategyFigures
 from gpubench.train.strategies.ranks import Ranks
 
 
 class DistributedDataParallel(Ranks):
     """Every rank holds the whole model; gradients are averaged while the backward pass runs."""
 
-    _ddp: TorchDDP | None = None
+    ddp: TorchDDP | None = None
+    """The wrapped model; None in a subclass that wraps otherwise."""
 
     def prepare(
         self,
@@ -27,24 +26,12 @@ class DistributedDataParallel(Ranks):
         compiled: Callable[[torch.nn.Module], torch.nn.Module],
     ) -> torch.nn.Module:
         ids = [self.assignment.device.index] if self.assignment.is_cuda else None
-        self._ddp = TorchDDP(self.moved(model, memory_format), device_ids=ids, gradient_as_bucket_view=True)
-        return compiled(self._ddp)
+        self.ddp = TorchDDP(self.moved(model, memory_format), device_ids=ids, gradient_as_bucket_view=True)
+        return compiled(self.ddp)
 
     def unsynchronized(self) -> AbstractContextManager[None]:
-        assert self._ddp is not None
-        return cast(AbstractContextManager[None], self._ddp.no_sync())
-
-    def figures(self) -> StrategyFigures:
-        """Each trainable parameter's gradient, once a step, in the parameter's own precision.
-
-        DDP's buckets hold just these, however it cuts them (its own account of them is no stable interface). Buffers
-        that rank 0 hands out before a forward pass, such as BatchNorm's statistics, are not gradients.
-        """
-        figures = super().figures()
-        if self._ddp is None:  # a subclass that wraps otherwise
-            return figures
-        trained = (p for p in self._ddp.parameters() if p.requires_grad)
-        return replace(figures, exchanged_bytes=sum(p.numel() * p.element_size() for p in trained))
+        assert self.ddp is not None
+        return cast(AbstractContextManager[None], self.ddp.no_sync())
 
     def watch_exchange(self, ready: Callable[[], Callable[[], None] | None]) -> None:
         """By a communication hook that does what DDP does without one."""
@@ -63,5 +50,16 @@ class DistributedDataParallel(Ranks):
 
             return future.then(pass_on)
 
-        if self._ddp is not None:
-            self._ddp.register_comm_hook(None, hook)
+        if self.ddp is not None:
+            self.ddp.register_comm_hook(None, hook)
+
+
+def exchanged_bytes(strategy: DistributedDataParallel) -> int | None:
+    """Each trainable parameter's gradient, once a step, in the parameter's own precision.
+
+    DDP's buckets hold just these, however it cuts them (its own account of them is no stable interface). Buffers that
+    rank 0 hands out before a forward pass, such as BatchNorm's statistics, are not gradients.
+    """
+    if strategy.ddp is None:
+        return None
+    return sum(p.nbytes for p in strategy.ddp.parameters() if p.requires_grad)

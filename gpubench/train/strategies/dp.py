@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import torch
 
-from gpubench.train.strategies.contract import Strategy, StrategyFigures
+from gpubench.train.strategies.contract import Strategy
 
 
 class DataParallel(Strategy):
@@ -24,5 +24,5 @@ class DataParallel(Strategy):
         devices = [d.index for d in self.assignment.devices]
         return compiled(torch.nn.DataParallel(self.moved(model, memory_format), device_ids=devices))
 
-    def figures(self) -> StrategyFigures:
-        return StrategyFigures(no_exchange="DataParallel's copies run inside forward and backward")
+    def why_no_exchange(self) -> str:
+        return "DataParallel's copies run inside forward and backward"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 import torch
 from torch import nn
@@ -19,7 +18,6 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
 from gpubench.basics.errors import UsageError
-from gpubench.train.strategies.contract import StrategyFigures
 from gpubench.train.strategies.ranks import Ranks, with_a_mean
 
 LARGEST_BLOCK = 1 / 4
@@ -53,7 +51,7 @@ class FullySharded(Ranks):
             setattr(parent, name, block)
             cut.append(block)
         fully_shard(self._sharded, mesh=mesh)
-        self._handed_over = handed_over(self._sharded, cut, self.assignment.world)
+        self.handed_over = handed_over(self._sharded, cut, self.assignment.world)
         return self._sharded
 
     def optimizer(self, make: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer:
@@ -81,10 +79,6 @@ class FullySharded(Ranks):
         yield self.model
         self._empty()
 
-    def figures(self) -> StrategyFigures:
-        """What `handed_over` counts, for each micro-batch: gradients are shared out after each of them."""
-        return replace(super().figures(), exchanged_bytes=self._handed_over * self.settings.accumulate)
-
     def _empty(self) -> None:
         """Leaves of the plain model's weights only the shapes."""
         for name, weight in list(self.model.named_parameters(remove_duplicate=False)):
@@ -99,6 +93,11 @@ class FullySharded(Ranks):
         """The module of the plain model that holds the tensor of this name, and its name in there."""
         path, _, leaf = name.replace("_orig_mod.", "").rpartition(".")  # compiled modules add a floor
         return self.model.get_submodule(path), leaf
+
+
+def exchanged_bytes(strategy: FullySharded) -> int:
+    """What `handed_over` counts, for each micro-batch: gradients are shared out after each of them."""
+    return strategy.handed_over * strategy.settings.accumulate
 
 
 def _refuse_shared_weights(model: nn.Module) -> None:

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 import torch
 
-from gpubench.train.strategies.contract import StrategyFigures
 from gpubench.train.strategies.ranks import Ranks, with_a_mean
 
 
@@ -24,21 +22,21 @@ class Local(Ranks):
     def after(self) -> None:
         self._steps += 1
         if self._steps % self.settings.sync_every == 0:
-            self.average(self._averaged())
+            self.average(self.averaged())
 
     @contextmanager
     def whole(self) -> Iterator[torch.nn.Module]:
         """The mean of the ranks' models. Each rank's own lies beside it meanwhile, and comes back afterwards."""
-        own = [tensor.clone() for tensor in self._averaged()]
-        self.average(self._averaged())
+        own = [tensor.clone() for tensor in self.averaged()]
+        self.average(self.averaged())
         yield self.model
-        for tensor, value in zip(self._averaged(), own, strict=True):
+        for tensor, value in zip(self.averaged(), own, strict=True):
             tensor.copy_(value)
 
-    def figures(self) -> StrategyFigures:
-        """All that is averaged, in its own precision, once in `sync_every` steps."""
-        handed_over = sum(tensor.nbytes for tensor in self._averaged())
-        return replace(super().figures(), exchanged_bytes=handed_over / self.settings.sync_every)
-
-    def _averaged(self) -> list[torch.Tensor]:
+    def averaged(self) -> list[torch.Tensor]:
         return [*(p.detach() for p in self.model.parameters()), *with_a_mean(self.model.buffers())]
+
+
+def exchanged_bytes(strategy: Local) -> float:
+    """All that is averaged, in its own precision, once in `sync_every` steps."""
+    return sum(tensor.nbytes for tensor in strategy.averaged()) / strategy.settings.sync_every

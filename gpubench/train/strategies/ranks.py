@@ -10,6 +10,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from gpubench.basics.ports import listen
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.strategies.contract import Strategy
 
@@ -29,9 +30,10 @@ class Ranks(Strategy):
 
     def open(self) -> None:
         assignment = self.assignment
+        self._store = _store(assignment)
         dist.init_process_group(
             "nccl" if assignment.is_cuda else "gloo",
-            store=_store(assignment),
+            store=self._store,
             rank=assignment.rank,
             world_size=assignment.world,
             timeout=FOR_EVER,  # a rank that fails is seen by the leader
@@ -41,6 +43,17 @@ class Ranks(Strategy):
     def barrier(self) -> None:
         dist.barrier()
         self.assignment.synchronize()
+
+    def leave(self) -> None:
+        """Where others are on other nodes, waits until all are past their last exchange: what this process still has
+        to send, or keeps for all as the first rank, goes with it."""
+        assignment = self.assignment
+        if isinstance(assignment.rendezvous, Path):
+            return
+        for word, waits in (("past", True), ("seen", assignment.rank == 0)):
+            self._store.set(f"{word}/{assignment.rank}", "")
+            if waits:
+                self._store.wait([f"{word}/{rank}" for rank in range(assignment.world)], FOR_EVER)
 
     def sum(self, values: torch.Tensor) -> torch.Tensor:
         dist.all_reduce(values)
@@ -70,8 +83,15 @@ def _store(assignment: DeviceAssignment) -> torch._C._distributed_c10d.Store:
         return dist.FileStore(str(met), assignment.world)  # type: ignore[attr-defined]
     if os.environ.get("GLOO_SOCKET_IFNAME", ONE_HOST) == ONE_HOST:
         os.environ["GLOO_SOCKET_IFNAME"] = met.interface
+    # A store of torch's own making listens at all addresses of the node.
+    listens = listen(met.address, met.port).detach() if assignment.rank == 0 else None
     store = dist.TCPStore(  # type: ignore[attr-defined]
-        met.address, met.port, assignment.world, assignment.rank == 0, MEET_LIMIT
+        met.address,
+        met.port,
+        assignment.world,
+        is_master=listens is not None,
+        timeout=MEET_LIMIT,
+        master_listen_fd=listens,
     )
     store.set_timeout(FOR_EVER)
     return store

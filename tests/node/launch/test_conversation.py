@@ -56,9 +56,12 @@ def test_a_loss_that_is_no_number_comes_through() -> None:
         (b"[" * 100_000, "no message"),
         (b'{"event":"\\ud800"}', "no message"),
         (b'{"event":"bye","rank":0}', "no message"),
-        (b'{"event":"hello","rank":0,"pid":true,"cuda":null,"torch":"2"}', "'hello' with pid out of order"),
         (
-            b'{"event":"hello","rank":0,"pid":1,"cuda":null,"torch":"2","more":1}',
+            b'{"event":"hello","rank":0,"pid":true,"cuda":null,"torch":"2","decoder":"d"}',
+            "'hello' with pid out of order",
+        ),
+        (
+            b'{"event":"hello","rank":0,"pid":1,"cuda":null,"torch":"2","decoder":"d","more":1}',
             "'hello' with more out of order (there is no such field)",
         ),
         (
@@ -81,7 +84,7 @@ def test_a_loss_that_is_no_number_comes_through() -> None:
             json.dumps(WHOLE[-2] | {"phases": {"no name": 1.0}}).encode(),
             "'result' with phases.no name.[key] out of order (it is none of the values that it may have)",
         ),
-        (b'{"event":"hello","rank":1,"pid":1,"cuda":null,"torch":"2"}', "'hello' of rank 1"),
+        (b'{"event":"hello","rank":1,"pid":1,"cuda":null,"torch":"2","decoder":"d"}', "'hello' of rank 1"),
         (b'{"event":"ready","rank":0}', "'ready' out of turn"),
     ],
 )

@@ -43,6 +43,8 @@ ENDINGS = {
     "kills_its_leader": ("failed", "the process that leads the trial was ended by SIGKILL"),
     "leaves_as_if_all_were_well": ("failed", "rank 0 ended with exit code 0 before it had a result"),
     "stops_itself": ("timeout", "did not end within 2 s; rank 0 was stopped (SIGSTOP)"),
+    "traces_its_leader": ("ok", ""),
+    "has_itself_traced": ("ok", ""),
     "dies_in_a_thread": ("failed", "rank 0 ended with exit code 9"),
 }  # fmt: skip
 

@@ -7,9 +7,12 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 MODELS = "tests/train/user_models.py:"
 
 
+@pytest.mark.slow
 def test_two_ddp_trials_at_once_do_not_meet(train, server, own_server):
     """Each rank finds its own peers: the losses are those of the same trials one after the other."""
     ddp = {"ranks": 2, "cpus": 2, "workers": 2, "epochs": 3, "model": MODELS + "tiny"}

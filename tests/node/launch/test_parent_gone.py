@@ -37,8 +37,10 @@ while True:
 
 @pytest.mark.parametrize(
     ("number", "server_stands_still"),
-    [(signal.SIGKILL, False), (signal.SIGSEGV, True)],
-    ids=["", "stopped server"],
+    [
+        pytest.param(signal.SIGKILL, False, id=""),
+        pytest.param(signal.SIGSEGV, True, id="stopped server", marks=pytest.mark.slow),
+    ],
 )
 def test_server_leader_ranks_loader_workers_and_daemons_go_with_the_parent(
     train, tmp_path, number, server_stands_still

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shutil
 import signal
 import stat
@@ -21,8 +22,9 @@ from gpubench.node import environment
 from gpubench.node.launch import scratch
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
+from gpubench.plan.sweep_options import Options
 
 MODELS = "tests/train/user_models.py:"
 
@@ -92,6 +94,7 @@ def test_a_start_with_nothing_left_to_run_removes_it_too(home: Path, tmp_path: P
     assert not (home / "gpubench-left").exists()
 
 
+@pytest.mark.slow
 def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypatch) -> None:
     """Loader workers open sockets; whether a killed one removes them is a matter of luck, so we look where they are."""
     usual = Path(tempfile.mkdtemp(dir="/tmp"))
@@ -113,6 +116,25 @@ def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypat
     shutil.rmtree(usual)
     assert seen == {"own"}
     assert left == {"own"}, "but for torch's own cache, which is meant to stay"
+
+
+def test_a_sweep_leaves_nothing_among_temporary_files(tmp_path: Path) -> None:
+    """Nor does the process that tries a model beforehand: torch makes a folder there by being imported."""
+    usual = tmp_path / "usual"
+    usual.mkdir()
+    environ = {name: value for name, value in os.environ.items() if name != scratch.COMPILED}
+    command = (
+        *(sys.executable, "-m", "gpubench", "sweep", "--model", MODELS + "tiny", "--device", "cpu"),
+        *("--variant", "synthetic", "--set", "input_size=28", "--set", "num_classes=4", "--batch-size", "16"),
+        *("--set", "train_images=64", "--epochs", "1", "--rounds", "1", "--out", str(tmp_path / "out")),
+    )
+    subprocess.run(command, env={**environ, "TMPDIR": str(usual)}, check=True, capture_output=True)
+    assert list(usual.iterdir()) == []
+
+
+def test_a_folder_that_a_user_has_named_for_what_torch_compiles_stays_it() -> None:
+    with scratch.compiled_folder({scratch.COMPILED: "/there"}) as folder:
+        assert scratch.with_compiled({scratch.COMPILED: "/there"}, folder) == {scratch.COMPILED: "/there"}
 
 
 def test_a_loader_works_under_a_long_path(train, tmp_path: Path) -> None:

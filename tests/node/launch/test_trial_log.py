@@ -59,6 +59,7 @@ def test_nothing_depends_on_a_log(tmp_path: Path) -> None:
     assert log.last_words() == ""
 
 
+@pytest.mark.slow
 def test_a_model_that_prints_without_end_leaves_a_log_of_megabytes(train) -> None:
     ran = train(model=MODELS + "prints_without_end")
     assert ran.status == "ok"

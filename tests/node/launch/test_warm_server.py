@@ -76,6 +76,7 @@ def check(train, warmed, asked):
     assert {name for name in late if name.partition(".")[0] in WATCHED} == set()
 
 
+@pytest.mark.slow
 def test_ranks_import_nothing_that_the_server_could_have_had(train, warmed):
     check(train, warmed, ON_CPU)
 

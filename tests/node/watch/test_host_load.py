@@ -20,9 +20,10 @@ from gpubench.node.allocation import Allocation
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host, host_load
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.sweep import preflight
 from gpubench.sweep.dry_run import print_plan
 from gpubench.sweep.preflight import other_load

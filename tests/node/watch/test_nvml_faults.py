@@ -28,9 +28,10 @@ from gpubench.node.watch.nvml_calls import Call, Utilisation
 from gpubench.node.watch.shared_nvml import SharedNvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import Options, with_options
+from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
 from gpubench.record.figures import Figures, figures
 from gpubench.render.live import QuietView
 from gpubench.results.store import Results

@@ -256,6 +256,7 @@ def test_energy_of_a_shared_gpu_is_left_to_be_divided(start: Start) -> None:
 # ---------------------------------------------------------------- CPU time
 
 
+@pytest.mark.alone
 def test_cpu_seconds_between_two_times_are_each_job_s_own() -> None:
     """One job burns a core, the other sleeps."""
     one, other = (Watcher(None, MACHINE, [], ALLOWED) for _ in range(2))

@@ -278,6 +278,7 @@ def test_under_a_quota_the_cgroup_s_own_time_counts(tmp_path: Path, child: subpr
     assert got.provenance["cpu_util_pct"]["source"] == "the cgroup's CPU time"
 
 
+@pytest.mark.alone
 def test_of_cpus_that_are_ours_by_number_only_the_trial_s_own_share_is_told() -> None:
     """As SLURM grants them where it binds to none: one busy process fills one of one, whatever the host does."""
     busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])

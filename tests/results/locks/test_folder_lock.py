@@ -16,9 +16,9 @@ import pytest
 from damaged import FILES
 
 from gpubench.basics.errors import UnusableError
-from gpubench.results.locks import holder
 from gpubench.results.locks.folder_lock import FolderLock
 from gpubench.results.locks.lock_file import CONFIRM_S, HEARTBEAT_S, STALE_S
+from gpubench.store import holder
 
 ELSEWHERE = {"host": "elsewhere", "boot": "b", "pid_namespace": "pid:[1]", "pid": 1, "began": "7"}
 

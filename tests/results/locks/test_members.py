@@ -15,9 +15,9 @@ import pytest
 
 from gpubench.basics.errors import UnusableError
 from gpubench.results.locks.folder_lock import FolderLock, held
-from gpubench.results.locks.holder import Holder
 from gpubench.results.locks.lock_file import HEARTBEAT_S, STALE_S, LockFile
 from gpubench.results.locks.members import Members
+from gpubench.store.holder import Holder
 
 ELSEWHERE = Holder(host="n2", boot="another boot", pid_namespace="pid:[1]", pid=1, began="7", joins=True)
 

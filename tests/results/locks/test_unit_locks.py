@@ -14,9 +14,9 @@ import pytest
 
 from gpubench.basics import slurm_job
 from gpubench.results.locks import unit_locks
-from gpubench.results.locks.holder import Holder
 from gpubench.results.locks.lock_file import CONFIRM_S, HEARTBEAT_S, STALE_S
 from gpubench.results.locks.unit_locks import Lot, UnitLocks
+from gpubench.store.holder import Holder
 
 LOT = Lot("t00aa", 1, "NVIDIA H200, 143771 MiB")
 ELSEWHERE = Holder(host="n2", boot="another boot", pid_namespace="pid:[1]", pid=1, began="7")

@@ -12,7 +12,7 @@ from gpubench.schema import catalog
 from gpubench.train.strategies.ranks import Ranks
 
 NAME = "sharded"
-FACTS = catalog.StrategyFacts(target="sharded:Sharded", process_per_device=True)
+FACTS = catalog.StrategyFacts(target="sharded:Sharded", exchange=None, process_per_device=True)
 
 
 class Sharded(Ranks):

@@ -11,7 +11,7 @@ from gpubench.train.strategies.contract import BatchShare, Passes
 from gpubench.train.strategies.ranks import Ranks
 
 NAME = "spectator"
-FACTS = catalog.StrategyFacts(target="spectator:Spectator", process_per_device=True)
+FACTS = catalog.StrategyFacts(target="spectator:Spectator", exchange=None, process_per_device=True)
 
 
 class Spectator(Ranks):

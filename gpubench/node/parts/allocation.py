@@ -8,19 +8,19 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.node.agents.link import AgentCommand
+from gpubench.node.parts.process import PartCommand
 
 LIST_LIMIT_S = 30.0
 """How long SLURM may take to spell a list of nodes out."""
 
 
-def agent_commands(given: Sequence[str], environ: Mapping[str, str]) -> list[AgentCommand]:
+def part_commands(given: Sequence[str], environ: Mapping[str, str]) -> list[PartCommand]:
     """One for each further node: those that were given (`ssh n2`), else those of the SLURM job that this is in.
 
     Raises UsageError for one that can't be read, UnusableError where SLURM does not tell its nodes.
     """
     if given:
-        return [_given(one) for one in given]
+        return [_given(text) for text in given]
     nodes, own = environ.get("SLURM_JOB_NODELIST", ""), environ.get("SLURMD_NODENAME", "")
     if not nodes or environ.get("SLURM_JOB_NUM_NODES", "1") == "1":
         return []
@@ -37,7 +37,7 @@ def first_address(given: str | None, environ: Mapping[str, str]) -> str:
     return given or environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
-def _given(text: str) -> AgentCommand:
+def _given(text: str) -> PartCommand:
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
@@ -46,15 +46,15 @@ def _given(text: str) -> AgentCommand:
         raise UsageError(
             "--agent wants the command that starts a process on a further node, such as 'ssh n2'"
         )
-    return AgentCommand(name=text, before=words)
+    return PartCommand(name=text, before=words)
 
 
-def _by_srun(name: str, environ: Mapping[str, str]) -> AgentCommand:
+def _by_srun(name: str, environ: Mapping[str, str]) -> PartCommand:
     """All of the job's part of that node; --overlap, for this step holds it already."""
     asked = environ.get("SLURM_CPUS_PER_TASK", "")
     cpus = (f"--cpus-per-task={asked}",) if asked.isdigit() else ()
     fixed = ("srun", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={name}", "--kill-on-bad-exit=1")
-    return AgentCommand(name=name, before=(*fixed, *cpus))
+    return PartCommand(name=name, before=(*fixed, *cpus))
 
 
 def _spelled_out(nodes: str) -> list[str]:

@@ -1,15 +1,19 @@
-"""What happened on each node as what happened to the whole trial: events, ending, samples, on one clock. Pure."""
+"""What happened on each node as what happened to the whole trial: events, ending, samples, on one time line. Pure.
+
+No clock is compared with another. All ranks leave one barrier when a segment begins: that moment is on every node's
+clock, so a node's times are put onto the first node's between the barriers that both have told of.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from array import array
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpubench.node.agents.clock import Clocks
 from gpubench.node.launch.faults import hearsay
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
@@ -34,10 +38,6 @@ from gpubench.schema.watched import Watched
 
 _OF_FIRST_ONLY = (Evaluated, Settle, Filling)
 """What the first rank of each node tells, and once is enough."""
-_CLOCKED: dict[type, tuple[str, ...]] = {
-    End: ("t0", "t1"), Error: ("at",), Result: ("at",), RankExit: ("at",), Filling: ("at",),
-}  # fmt: skip
-"""Event -> its fields that are times of its node's clock."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,53 +47,98 @@ class NodePart:
     host: str
     ranks: int
     gpu_uuids: tuple[str, ...]
-    clocks: Clocks
     done: Attempt | None
-    """What happened there, on its own clock; None: its agent was lost."""
+    """What happened there, on its own clock; None: it was lost."""
     lost: str = ""
     """How, in words."""
     was_stopped: bool = False
     """Whether it was ended because of another node, or because the sweep was stopped."""
 
 
-def merged(parts: Sequence[NodePart], *, is_stopped: bool, launched: float, finished: float) -> Attempt:
-    """The whole trial. `is_stopped`: the sweep was stopped; the times are of the first node's clock."""
+@dataclass(frozen=True, slots=True)
+class TimeLine:
+    """Moments that two nodes have both told of, by each one's own clock, in order."""
+
+    there: Sequence[float]
+    first: Sequence[float]
+    """By the first node's."""
+
+    def place(self, t: float) -> float:
+        """A time of the other node's clock on the first node's."""
+        after = bisect_right(self.there, t)
+        if after in (0, len(self.there)):
+            nearest = max(after - 1, 0)
+            return t + self.first[nearest] - self.there[nearest]
+        (a, b), (x, y) = self.there[after - 1 : after + 1], self.first[after - 1 : after + 1]
+        return x + (y - x) * (t - a) / (b - a)
+
+    @property
+    def offset_s(self) -> float:
+        """What is added to the other node's times at the first of these moments."""
+        return self.first[0] - self.there[0]
+
+    @property
+    def drift_s(self) -> float:
+        """By how much that had changed at the last one."""
+        return self.first[-1] - self.there[-1] - self.offset_s
+
+
+def time_line(done: Attempt, first: Attempt) -> TimeLine:
+    """By the barriers before segments that both have ended; without any by the launch, which both began at once."""
+    there, own = _begins(done), _begins(first)
+    common = sorted(there.keys() & own.keys())
+    if not common:
+        return TimeLine([done.launched], [first.launched])
+    return TimeLine([there[number] for number in common], [own[number] for number in common])
+
+
+def _begins(done: Attempt) -> dict[int, float]:
+    """Segment -> when the first of a node's ranks to leave the barrier began it."""
+    begins: dict[int, float] = {}
+    for event in done.events:
+        if isinstance(event, End):
+            begins[event.epoch] = min(event.t0, begins.get(event.epoch, math.inf))
+    return begins
+
+
+def unite(parts: Sequence[NodePart], *, is_stopped: bool, launched: float, finished: float) -> Attempt:
+    """The whole trial, of which the first part is the first node's. `is_stopped`: the sweep was stopped."""
     called = hosts.told_apart([part.host for part in parts])
     first_ranks = [sum(part.ranks for part in parts[:number]) for number in range(len(parts))]
     first_gpus = [sum(len(part.gpu_uuids) for part in parts[:number]) for number in range(len(parts))]
+    first = parts[0].done
+    assert first is not None, "the first node is where this runs"
+    lines = [None if part.done is None else time_line(part.done, first) for part in parts]
     events: list[Event] = []
     seen: list[Watched] = []
-    for number, part in enumerate(parts):
-        if part.done is None:
+    for number, (part, line) in enumerate(zip(parts, lines, strict=True)):
+        if part.done is None or line is None:
             continue
         events += [
-            _of_all(event, number, first_ranks[number], first_gpus[number], part.clocks.aligned)
+            _of_all(event, number, first_ranks[number], first_gpus[number], line)
             for event in part.done.events
             if number == 0 or not isinstance(event, _OF_FIRST_ONLY)
         ]
-        seen.append(_aligned(part.done.watched, part.clocks.aligned))
+        seen.append(_placed(part.done.watched, line) if number else part.done.watched)
     nodes = [
         OnNode(
             name=name,
-            first_rank=first,
+            first_rank=first_rank,
             ranks=part.ranks,
             gpu_uuids=part.gpu_uuids,
             cpus=part.done.watched.cpus if part.done else 0.0,
-            clock_offset_s=part.clocks.begin.offset,
-            clock_drift_s=part.clocks.drift_s,
-            clock_error_s=part.clocks.error_s,
+            clock_offset_s=line.offset_s if line else None,
+            clock_drift_s=line.drift_s if line else None,
         )
-        for name, first, part in zip(called, first_ranks, parts, strict=True)
+        for name, first_rank, part, line in zip(called, first_ranks, parts, lines, strict=True)
     ]
-    forced = _forced(parts, called, events, is_stopped=is_stopped)
-    told = [part.done for part in parts if part.done]
     return Attempt(
         events=events,
-        forced=forced,
+        forced=_forced(parts, called, events, is_stopped=is_stopped),
         launched=launched,
-        started=told[0].started if told else 0.0,
+        started=first.started,
         finished=max(launched, finished),
-        last_words=_last_words(parts),
+        last_words=_last_words(parts, lines),
         watched=_together(seen) if len(seen) == len(parts) else replace(_together(seen), parts=()),
         nodes=nodes,
     )
@@ -144,16 +189,18 @@ def _unlike_windows(parts: Sequence[NodePart], called: Sequence[str]) -> tuple[E
     return None
 
 
-def _last_words(parts: Sequence[NodePart]) -> str:
+def _last_words(parts: Sequence[NodePart], lines: Sequence[TimeLine | None]) -> str:
     """What was printed last on the node where it broke first."""
     causes: list[tuple[int, float, str]] = []
-    for part in parts:
-        for event in part.done.events if part.done else ():
+    for part, line in zip(parts, lines, strict=True):
+        if part.done is None or line is None:
+            continue
+        for event in part.done.events:
             if isinstance(event, RankExit) and event.code and not event.killed:
-                causes.append((0, part.clocks.aligned(event.at), part.done.last_words if part.done else ""))
+                causes.append((0, line.place(event.at), part.done.last_words))
             elif isinstance(event, Error):
-                far = hearsay(event.reason) if event.kind == "failed" else 0
-                causes.append((far, part.clocks.aligned(event.at), part.done.last_words if part.done else ""))
+                distance = hearsay(event.reason) if event.kind == "failed" else 0
+                causes.append((distance, line.place(event.at), part.done.last_words))
     if causes:
         return min(causes)[2]
     return next((part.done.last_words for part in parts if part.done and part.done.last_words), "")
@@ -162,59 +209,63 @@ def _last_words(parts: Sequence[NodePart]) -> str:
 # ---------------------------------------------------------------- what was told
 
 
-def _of_all(
-    event: Event, node: int, first_rank: int, first_gpu: int, aligned: Callable[[float], float]
-) -> Event:
-    """An event of one node as one of the trial: with the rank's number among all, and on the first node's clock."""
+def _of_all(event: Event, node: int, first_rank: int, first_gpu: int, line: TimeLine) -> Event:
+    """An event of one node as one of the trial: with the rank's number among all, and on the first node's time line."""
     if isinstance(event, LeaderExit | ServerExit | KilledForMemory):
         return replace(event, node=node)
     changed: dict[str, Any] = {"rank": event.rank + first_rank}
-    changed |= {name: aligned(getattr(event, name)) for name in _CLOCKED.get(type(event), ())}
     match event:
         case Steps():
             changed |= {"end_us": array("q", event.end_us), "wait_us": array("q", event.wait_us)}
+        case End() if node:
+            # How long it took is its own clock's to say, and stays as it is.
+            began = line.place(event.t0)
+            changed |= {"t0": began, "t1": began + event.t1 - event.t0}
         case Result(memory=AllocatorMemory() as memory):
             devices = {str(int(index) + first_gpu): held for index, held in memory.devices.items()}
-            changed["memory"] = replace(memory, devices=devices)
+            changed |= {"memory": replace(memory, devices=devices), "at": line.place(event.at)}
+        case Error() | Result() | RankExit():
+            changed |= {"at": line.place(event.at)}
     return dataclasses.replace(event, **changed)
 
 
 # ---------------------------------------------------------------- what was seen
 
 
-def _aligned(seen: Watched, aligned: Callable[[float], float]) -> Watched:
-    """The same, on the first node's clock."""
+def _placed(seen: Watched, line: TimeLine) -> Watched:
+    """The same, on the first node's time line."""
     samples = Samples()
-    for (metric, device), one in seen.samples.each():
-        samples.put(metric, device, Series([aligned(t) for t in one.times], one.values, one.gaps, one.reason))
+    for (metric, device), series in seen.samples.each():
+        placed = Series(list(map(line.place, series.times)), series.values, series.gaps, series.reason)
+        samples.put(metric, device, placed)
     until = seen.trained_until
     return replace(
         seen,
         samples=samples,
-        trained_until=until if math.isinf(until) else aligned(until),
-        skipped={period: tuple(map(aligned, times)) for period, times in seen.skipped.items()},
+        trained_until=until if math.isinf(until) else line.place(until),
+        skipped={period: tuple(map(line.place, times)) for period, times in seen.skipped.items()},
     )
 
 
 def _together(seen: Sequence[Watched]) -> Watched:
     """All that was seen of the trial, its GPUs and hosts by their nodes' numbers; each node's own stands in `parts`."""
     samples = Samples()
-    for node, one in enumerate(seen):
-        for (metric, device), series in one.samples.each():
+    for node, part in enumerate(seen):
+        for (metric, device), series in part.samples.each():
             samples.put(metric, _named(node, device), series)
-    clocks = [one.max_sm_clock_mhz for one in seen]
+    clocks = [part.max_sm_clock_mhz for part in seen]
     known = [clock for clock in clocks if clock is not None]
     return replace(
         seen[0],
         samples=samples,
-        gpus=tuple(_named(node, gpu) for node, one in enumerate(seen) for gpu in one.gpus),
-        uuids={_named(node, gpu): uuid for node, one in enumerate(seen) for gpu, uuid in one.uuids.items()},
+        gpus=tuple(_named(node, gpu) for node, part in enumerate(seen) for gpu in part.gpus),
+        uuids={_named(node, gpu): uuid for node, part in enumerate(seen) for gpu, uuid in part.uuids.items()},
         baseline_mib={
-            _named(node, gpu): mib for node, one in enumerate(seen) for gpu, mib in one.baseline_mib.items()
+            _named(node, gpu): mib for node, part in enumerate(seen) for gpu, mib in part.baseline_mib.items()
         },
-        trained_until=max(one.trained_until for one in seen),
-        strangers=[said for one in seen for said in one.strangers],
-        desktops=[said for one in seen for said in one.desktops],
+        trained_until=max(part.trained_until for part in seen),
+        strangers=[line for part in seen for line in part.strangers],
+        desktops=[line for part in seen for line in part.desktops],
         max_sm_clock_mhz=min(known) if known and len(known) == len(clocks) else None,
         parts=tuple(seen),
     )

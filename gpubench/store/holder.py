@@ -11,7 +11,10 @@ from typing import Literal, Self
 
 from gpubench.basics import slurm_job
 from gpubench.basics.linux import boot, pid_namespace
+from gpubench.basics.quoted import clean
 
+LONGEST_NAME = 80
+"""Characters of a host's name that are shown."""
 Fate = Literal["alive", "dead", "unknown"]
 
 
@@ -53,7 +56,7 @@ class Holder:
         return replace(self, joins=True)
 
     def __str__(self) -> str:
-        return f"process {self.pid} on {self.host}"
+        return f"process {self.pid} on {clean(self.host, LONGEST_NAME)}"
 
     @property
     def fate(self) -> Fate:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
-import os
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pytest
 import scripted
+from hypothesis import given
+from hypothesis import strategies as st
 from scripted import RESULT
 
-from gpubench.node.agents import frames
-from gpubench.node.agents.clock import ClockReading, Clocks, same
-from gpubench.node.agents.merging import NodePart, merged
-from gpubench.node.agents.messages import Ended, read_told
+from gpubench.node.parts.files import StoredAttempt, read_attempt, write_whole
+from gpubench.node.parts.uniting import NodePart, TimeLine, unite
 from gpubench.node.watch import metrics
 from gpubench.record.figures import figures
 from gpubench.record.outcome import ending
@@ -41,11 +41,6 @@ from gpubench.schema.watched import Watched, Window
 T0, T1 = 100.0, 110.0
 OFFSET = 5000.0
 """What is added to the second node's clock."""
-
-
-def clocks(offset: float = OFFSET) -> Clocks:
-    exact = ClockReading(at=T0, offset=offset, error=0.001)
-    return Clocks(begin=exact, end=dataclasses.replace(exact, at=T1))
 
 
 def seen(begin: float, *, busy: float, tree: float, mib: float, joules: float, cpus: float = 4) -> Watched:
@@ -81,7 +76,7 @@ def told(begin: float, *more: Event, steps: int = 6, index: str = "0") -> list[E
         devices={index: Held(peak=3.0, at_settle=2.0, allocated_peak=1.0)},
     )
     return [
-        Hello(rank=0, pid=1, cuda=None, torch="2"),
+        Hello(rank=0, pid=1, cuda=None, torch="2", decoder="torchvision 1"),
         Begin(rank=0, epoch=0, steps=steps, measured=True),
         scripted.steps(0, 0, steps, 10.0),
         End(rank=0, epoch=0, measured=True, t0=begin, t1=begin + 10, steps=steps, first_batch_s=0.0, train_loss=1.0),
@@ -96,7 +91,6 @@ def part(node: int, done: Attempt | None, **fields: Any) -> NodePart:
         host=f"n{node + 1}",
         ranks=1,
         gpu_uuids=(f"GPU-{node}",),
-        clocks=clocks() if node else same(),
         done=done,
         **fields,
     )
@@ -108,7 +102,7 @@ def attempt(begin: float, events: list[Event], **fields: Any) -> Attempt:
 
 
 def whole(*parts: NodePart, is_stopped: bool = False) -> Attempt:
-    return merged(parts, is_stopped=is_stopped, launched=T0 - 1, finished=T1 + 2)
+    return unite(parts, is_stopped=is_stopped, launched=T0 - 1, finished=T1 + 2)
 
 
 def both(first: list[Event], second: list[Event]) -> Attempt:
@@ -118,7 +112,7 @@ def both(first: list[Event], second: list[Event]) -> Attempt:
     )
 
 
-def test_events_are_of_all_ranks_and_on_one_clock() -> None:
+def test_events_are_of_all_ranks_and_on_one_time_line() -> None:
     done = both(told(T0), told(T0 - OFFSET))
     ends = [e for e in done.events if isinstance(e, End)]
     assert [(e.rank, e.t0, e.t1) for e in ends] == [(0, T0, T1), (1, T0, T1)]
@@ -193,7 +187,7 @@ def test_a_lost_node_is_named() -> None:
 def test_a_rank_s_end_names_its_node_and_counts_before_what_others_heard_of_it() -> None:
     heard = Error(rank=0, kind="failed", reason="RuntimeError: Connection closed by peer", at=T0 + 1)
     died: list[Event] = [
-        Hello(rank=0, pid=1, cuda=None, torch="2"),
+        Hello(rank=0, pid=1, cuda=None, torch="2", decoder="torchvision 1"),
         RankExit(rank=0, code=-9, killed=False, at=T0 - OFFSET + 3),
         KilledForMemory(1, "the cgroup"),
     ]
@@ -255,25 +249,68 @@ def test_nodes_of_one_host_are_told_apart() -> None:
     assert told_apart(["a", "b", "a"]) == ["a (node 0)", "b", "a (node 2)"]
 
 
-# ---- over the connection ----
+def test_nodes_are_put_together_by_their_barriers_whatever_their_clocks_do() -> None:
+    """The second node's clock gains a part in a thousand, and the launch there came 3 s late."""
+    begins = [T0, T0 + 20, T0 + 40]
+
+    def there(t: float) -> float:
+        return T0 - OFFSET + 1.001 * (t - T0)
+
+    def events(clock: Any) -> list[Event]:
+        return [
+            End(rank=0, epoch=k, measured=True, t0=clock(t), t1=clock(t) + 10, steps=6, first_batch_s=0.0,
+                train_loss=1.0)
+            for k, t in enumerate(begins)
+        ]  # fmt: skip
+
+    watched = seen(there(T0), busy=1.0, tree=1.0, mib=1.0, joules=1.0)
+    samples = Samples()
+    for t in (T0 - 5, T0, T0 + 10, T0 + 20, T0 + 45):
+        samples.add(there(t), "power_w", 1.0, "0")
+    far = Attempt(
+        events=events(there),
+        launched=there(T0) - 1,
+        finished=there(T0) + 60,
+        watched=dataclasses.replace(watched, samples=samples),
+    )
+    done = whole(part(0, attempt(T0, events(float))), part(1, far))
+    ends = [e for e in done.events if isinstance(e, End) and e.rank == 1]
+    assert [e.t0 for e in ends] == pytest.approx(begins, abs=1e-9)
+    assert [e.t1 - e.t0 for e in ends] == pytest.approx([10.0] * 3, abs=1e-9), "by its own clock"
+    placed = done.watched.samples.series("power_w", "1:0").times
+    assert placed == pytest.approx([T0 - 5, T0, T0 + 10, T0 + 20, T0 + 45], abs=0.01)
+    assert placed[1:4] == pytest.approx([T0, T0 + 10, T0 + 20], abs=1e-9)
+    assert done.nodes[1].clock_offset_s == pytest.approx(OFFSET)
+    assert done.nodes[1].clock_drift_s == pytest.approx(-0.04)
 
 
-def test_an_attempt_arrives_as_it_was_sent() -> None:
+MOMENTS = st.lists(st.tuples(st.floats(0.001, 100), st.floats(0.001, 100)), min_size=1, max_size=6)
+
+
+@given(steps=MOMENTS, times=st.lists(st.floats(-200, 800), min_size=2, max_size=9))
+def test_readings_stay_in_their_order(steps: list[tuple[float, float]], times: list[float]) -> None:
+    """Series are searched by halves; and a window's own begin is the first node's."""
+    line = TimeLine(
+        [sum(a for a, _ in steps[: k + 1]) for k in range(len(steps))],
+        [sum(b for _, b in steps[: k + 1]) for k in range(len(steps))],
+    )
+    placed = [line.place(t) for t in sorted(times)]
+    assert all(after - before > -1e-9 for before, after in pairwise(placed))
+    assert [line.place(t) for t in line.there] == pytest.approx(list(line.first), abs=1e-9)
+
+
+# ---- as a file ----
+
+
+def test_an_attempt_is_read_as_it_was_written(tmp_path: Path) -> None:
     more: list[Event] = [LeaderExit(0), KilledForMemory(0, "x")]
     sent = attempt(T0, told(T0, *more), forced=("timeout", "late"), last_words="…", released=None)
     unending = dataclasses.replace(sent, watched=dataclasses.replace(sent.watched, trained_until=math.inf))
-    for one in (sent, unending):
-        inwards, outwards = os.pipe()
-        frames.send(outwards, Ended.of(one, "log"))
-        (data,) = frames.Frames().feed(os.read(inwards, 1 << 20))
-        os.close(inwards)
-        os.close(outwards)
-        got = read_told(data)
-        assert isinstance(got, Ended)
-        assert json.loads(data)["log"] == got.log == "log"
-        back = got.attempt()
-        assert back.watched == one.watched
-        assert list(back.events) == list(one.events)
-        assert dataclasses.replace(back, events=(), watched=one.watched) == dataclasses.replace(
-            one, events=()
+    for written in (sent, unending):
+        write_whole(tmp_path / "attempt", StoredAttempt.store(written))
+        back = read_attempt((tmp_path / "attempt").read_bytes())
+        assert back.watched == written.watched
+        assert list(back.events) == list(written.events)
+        assert dataclasses.replace(back, events=(), watched=written.watched) == dataclasses.replace(
+            written, events=()
         )

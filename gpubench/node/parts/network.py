@@ -11,7 +11,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.linux import boot, network_namespace
 
 
-def resolved(name: str) -> str:
+def resolve(name: str) -> str:
     """The IP address of a host, as this node knows it. Raises UnusableError."""
     try:
         found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
@@ -56,10 +56,3 @@ def loopback() -> str:
 def is_loopback(address: str) -> bool:
     """Whether an IP address means, to each network, that network itself."""
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-
-
-def free_port() -> int:
-    """A port on which nobody listens at this moment."""
-    with socket.socket() as one:
-        one.bind(("", 0))
-        return int(one.getsockname()[1])

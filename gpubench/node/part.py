@@ -1,0 +1,165 @@
+"""The process that runs one trial's part on a further node.
+
+Run as `python -m gpubench.node.part` by whatever starts processes there (srun, ssh, …), once for each attempt. What it
+reads and writes stands in `parts/files.py`. It runs its part as the first node runs its own, by `Node.run`, and ends
+with it, or as soon as its input is closed: then nothing of the trial is left here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from dataclasses import replace
+
+from gpubench import __version__
+from gpubench.basics.checked import MismatchError
+from gpubench.basics.errors import GpubenchError, UnusableError
+from gpubench.node.node import Node, this_machine
+from gpubench.node.parts import network
+from gpubench.node.parts.files import (
+    GpuThere,
+    NodeInfo,
+    Open,
+    PartsFolder,
+    Request,
+    RunPart,
+    StoredAttempt,
+    read_request,
+    write_whole,
+)
+from gpubench.schema.attempt import Attempt
+
+SHARED_LIMIT_S = 10.0
+"""How long what the first node has written may take to be seen here."""
+PIECE = 1 << 20
+
+
+class Input:
+    """The lines that the first node writes, and their end."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._held = bytearray()
+        self.has_ended = False
+
+    def is_ended(self) -> bool:
+        """Whether the first node has closed it. Asked a few times a second."""
+        self._receive(0)
+        return self.has_ended
+
+    def take(self) -> Request | None:
+        """The next line; None where it was closed before. Raises UnusableError where it can't be understood."""
+        while b"\n" not in self._held and not self.has_ended:
+            self._receive(None)
+        line, end, rest = bytes(self._held).partition(b"\n")
+        if not end:
+            return None
+        self._held = bytearray(rest)
+        try:
+            return read_request(json.loads(line))
+        except (MismatchError, ValueError) as error:
+            raise UnusableError(
+                f"this node's gpubench ({__version__}) does not understand the first node's ({error}); are both of one "
+                "version?"
+            ) from None
+
+    def _receive(self, timeout: float | None) -> None:
+        """Takes what has come, waiting so long for it; None: for ever."""
+        while not self.has_ended and select.select([self._descriptor], [], [], timeout)[0]:
+            data = os.read(self._descriptor, PIECE)
+            self.has_ended = not data
+            self._held += data
+            timeout = 0
+
+
+def run(lines: Input) -> None:
+    """One part, from its first line to its file. Raises GpubenchError, OSError."""
+    opened = lines.take()
+    if not isinstance(opened, Open):
+        return
+    folder = PartsFolder(opened.folder)
+    _await_mark(folder, opened.mark, lines)
+    address = network.resolve(opened.first)
+    interface = network.interface_towards(address)
+    node = this_machine()
+    node.clear()
+    node.start()
+    try:
+        if not node.wait_ready(lines.is_ended):
+            return
+        info = NodeInfo(
+            version=__version__,
+            host=node.machine.host,
+            pid=os.getpid(),
+            gpus=[
+                GpuThere(uuid=gpu.uuid, name=gpu.name, memory_mib=gpu.memory_mib) for gpu in node.machine.gpus
+            ],
+            cpu_name=node.machine.cpu_name,
+            cpu_ids=node.machine.cpu_ids,
+            address=address,
+            interface=interface,
+            loopback=network.loopback(),
+        )
+        write_whole(folder.node_info(opened.number), info)
+        asked = lines.take()
+        if isinstance(asked, RunPart):
+            log = folder.log(opened.number)
+            log.touch()
+            done = _run_trial(node, replace(asked, order=replace(asked.order, log=log)), lines)
+            write_whole(folder.attempt(opened.number), StoredAttempt.store(done))
+    finally:
+        node.close()
+
+
+def _await_mark(folder: PartsFolder, mark: str, lines: Input) -> None:
+    """Raises UnusableError where this node does not see the folder that the first one sees."""
+    deadline = time.monotonic() + SHARED_LIMIT_S
+    while folder.read(folder.mark) != mark.encode():
+        if time.monotonic() > deadline or lines.is_ended():
+            raise UnusableError(
+                f"{folder.path} is not there as the first node has made it: results of trials over several nodes must "
+                "lie on a file system that all of them see, under the same path (--out)"
+            )
+        time.sleep(0.1)
+
+
+def _run_trial(node: Node, asked: RunPart, lines: Input) -> Attempt:
+    if (shared := node.hold(asked.order.gpu_uuids)) and not asked.may_share:
+        now = time.monotonic()
+        why = (
+            f"another gpubench sweep of this node measures on {' and '.join(shared)}; wait for its end, give each "
+            "sweep GPUs of its own, or add --allow-busy"
+        )
+        return Attempt(forced=("failed", why), launched=now, finished=now)
+    (done,) = node.run(
+        [asked.order],
+        [asked.left_out],
+        timeout_s=asked.timeout_s,
+        should_stop=lines.is_ended,
+        look=lambda _: None,
+    )
+    return done
+
+
+def main() -> int:
+    """Entry of the part's process."""
+    # Whoever ends a job tells all of its processes: the first node hears it, and ends this one in order.
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+    try:
+        run(Input(0))
+    except GpubenchError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"a file of the trial can't be written: {error}", file=sys.stderr)
+        return UnusableError.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

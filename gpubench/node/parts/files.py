@@ -1,0 +1,323 @@
+"""What the first node and a part of a trial on a further node give each other.
+
+The first node writes two lines of JSON to the part's input, and ends the part by closing it. The part answers by files
+in a folder beside the attempt, which both nodes see. Each side checks what it reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import secrets
+import shutil
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from gpubench.basics.checked import plain, reader
+from gpubench.basics.errors import UnusableError
+from gpubench.basics.quoted import clean
+from gpubench.schema.attempt import Attempt
+from gpubench.schema.events import Count, Event, Finite
+from gpubench.schema.order import TrialOrder
+from gpubench.schema.record import Ended
+from gpubench.schema.samples import Samples, Series
+from gpubench.schema.watched import Watched
+
+T = TypeVar("T")
+
+# ---------------------------------------------------------------- what a part reads
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Open:
+    """The first line: make ready, and write what this node is."""
+
+    request: Literal["open"] = "open"
+    first: str
+    """The first node, by name or IP address."""
+    folder: Path
+    """Where the part writes its files."""
+    mark: str
+    """What the first node has written there."""
+    number: int
+    """Of the part's node among those of the trial, from 1."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunPart:
+    """The second line: run this node's part of the trial."""
+
+    request: Literal["run"] = "run"
+    order: TrialOrder
+    left_out: tuple[str, ...]
+    timeout_s: float
+    may_share: bool
+    """Whether it runs on GPUs that another sweep of that node has, too."""
+
+
+Request = Open | RunPart
+read_request: Callable[[Any], Request] = reader(Open, RunPart)
+
+
+# ---------------------------------------------------------------- what a part writes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GpuThere:
+    """A GPU that the part may use."""
+
+    uuid: str
+    name: str
+    memory_mib: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeInfo:
+    """What its node is. Trials can be started there from now on."""
+
+    file: Literal["node"] = "node"
+    version: str
+    """Of gpubench."""
+    host: str
+    pid: int
+    gpus: Sequence[GpuThere]
+    cpu_name: str
+    cpu_ids: Sequence[Count]
+    address: str
+    """The first node's IP address, as this node knows it."""
+    interface: str
+    """The network interface by which that is reached from here."""
+    loopback: str
+    """Nodes that say the same have their loopback addresses in common."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredSeries:
+    """A series of samples."""
+
+    metric: str
+    device: str
+    times: list[Finite]
+    values: list[float]
+    gaps: Count
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredWatched:
+    """What was seen of this node's part of a trial: `Watched`, before it is cut to windows."""
+
+    series: list[StoredSeries]
+    gpus: list[str]
+    uuids: dict[str, str]
+    baseline_mib: dict[str, Finite]
+    cpus: Finite
+    cpu_metric: str
+    cpu_source: str
+    spare_cpus: Finite
+    trained_until: Finite | None
+    """None: it never had ended."""
+    power_source: str
+    skipped: list[tuple[Finite, list[Finite]]]
+    strangers: list[str]
+    desktops: list[str]
+    max_sm_clock_mhz: Finite | None
+
+    @classmethod
+    def store(cls, seen: Watched) -> Self:
+        return cls(
+            series=[
+                StoredSeries(
+                    metric=metric,
+                    device=device,
+                    times=series.times,
+                    values=series.values,
+                    gaps=series.gaps,
+                    reason=series.reason,
+                )
+                for (metric, device), series in seen.samples.each()
+            ],
+            gpus=list(seen.gpus),
+            uuids=dict(seen.uuids),
+            baseline_mib=dict(seen.baseline_mib),
+            cpus=seen.cpus,
+            cpu_metric=seen.cpu_metric,
+            cpu_source=seen.cpu_source,
+            spare_cpus=seen.spare_cpus,
+            trained_until=None if seen.trained_until == float("inf") else seen.trained_until,
+            power_source=seen.power_source,
+            skipped=[(period, list(times)) for period, times in seen.skipped.items()],
+            strangers=list(seen.strangers),
+            desktops=list(seen.desktops),
+            max_sm_clock_mhz=seen.max_sm_clock_mhz,
+        )
+
+    def watched(self) -> Watched:
+        samples = Samples()
+        for stored in self.series:
+            series = Series(stored.times, stored.values, stored.gaps, stored.reason)
+            samples.put(stored.metric, stored.device, series)
+        return Watched(
+            samples=samples,
+            gpus=tuple(self.gpus),
+            uuids=self.uuids,
+            baseline_mib=self.baseline_mib,
+            cpus=self.cpus,
+            cpu_metric=self.cpu_metric,
+            cpu_source=self.cpu_source,
+            spare_cpus=self.spare_cpus,
+            trained_until=float("inf") if self.trained_until is None else self.trained_until,
+            power_source=self.power_source,
+            skipped={period: tuple(times) for period, times in self.skipped},
+            strangers=tuple(self.strangers),
+            desktops=tuple(self.desktops),
+            max_sm_clock_mhz=self.max_sm_clock_mhz,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredAttempt:
+    """What happened on this node: `Attempt`, of this node's ranks and clock."""
+
+    file: Literal["attempt"] = "attempt"
+    events: list[Annotated[Event, Field(discriminator="event")]]
+    forced: tuple[Ended, str] | None
+    launched: Finite
+    started: Finite
+    finished: Finite
+    last_words: str
+    watched: StoredWatched
+
+    @classmethod
+    def store(cls, done: Attempt) -> Self:
+        return cls(
+            events=list(done.events),
+            forced=done.forced,
+            launched=done.launched,
+            started=done.started,
+            finished=done.finished,
+            last_words=done.last_words,
+            watched=StoredWatched.store(done.watched),
+        )
+
+    def attempt(self) -> Attempt:
+        return Attempt(
+            events=self.events,
+            forced=self.forced,
+            launched=self.launched,
+            started=self.started,
+            finished=self.finished,
+            last_words=self.last_words,
+            watched=self.watched.watched(),
+        )
+
+
+_WRITTEN: TypeAdapter[NodeInfo | StoredAttempt] = TypeAdapter(
+    Annotated[NodeInfo | StoredAttempt, Field(discriminator="file")],
+    config=ConfigDict(extra="forbid", strict=True),
+)
+
+
+class ForeignFileError(Exception):
+    """A file that no part of this version writes. The text says what is wrong with it."""
+
+
+def read_node_info(data: bytes) -> NodeInfo:
+    """Raises ForeignFileError."""
+    return _read(NodeInfo, data)
+
+
+def read_attempt(data: bytes) -> Attempt:
+    """What happened on a further node. Raises ForeignFileError."""
+    return _read(StoredAttempt, data).attempt()
+
+
+def _read(kind: type[T], data: bytes) -> T:
+    try:
+        written = _WRITTEN.validate_json(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        raise ForeignFileError(clean(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)) from None
+    if not isinstance(written, kind):
+        raise ForeignFileError(f"file: another one than {kind.__name__}")
+    return written
+
+
+# ---------------------------------------------------------------- the folder between
+
+
+def encode(value: Any) -> bytes:
+    """As a line of JSON."""
+    return _encode(value).encode() + b"\n"
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, array) else plain(value)
+
+
+_encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
+
+
+@dataclass(frozen=True, slots=True)
+class PartsFolder:
+    """The folder beside an attempt through which its parts on further nodes are heard."""
+
+    path: Path
+
+    @property
+    def mark(self) -> Path:
+        """What the first node has written: who reads the same there sees the same folder."""
+        return self.path / "mark"
+
+    def node_info(self, number: int) -> Path:
+        return self.path / f"node-{number}.json"
+
+    def attempt(self, number: int) -> Path:
+        return self.path / f"attempt-{number}.json"
+
+    def log(self, number: int) -> Path:
+        """What the processes of a further node print."""
+        return self.path / f"node-{number}.log"
+
+    def read(self, path: Path) -> bytes | None:
+        """A file of it; None where it is not there yet.
+
+        A network's client may take what it has once seen of a folder for true for a minute, unless it has changed the
+        folder itself: so it makes a file there.
+        """
+        look = self.path / ".look"
+        with contextlib.suppress(OSError):
+            look.touch()
+            look.unlink()
+        try:
+            return path.read_bytes()
+        except OSError:
+            return None
+
+
+def write_whole(path: Path, value: Any) -> None:
+    """Writes a file that is there whole or not at all. Raises OSError."""
+    part = path.with_name(f".{path.name}.tmp")
+    part.write_bytes(encode(value))
+    part.replace(path)
+
+
+@contextlib.contextmanager
+def parts_folder(log: Path) -> Iterator[tuple[PartsFolder, str]]:
+    """A new folder beside an attempt's log, and the mark in it. At its end the logs of further nodes must have been
+    taken out of it. Raises UnusableError where it can't be made."""
+    folder, mark = PartsFolder(log.with_suffix(".parts")), secrets.token_hex(16)
+    try:
+        folder.path.mkdir()
+        folder.mark.write_text(mark)
+    except OSError as error:
+        raise UnusableError(f"{folder.path} can't be made: {error.strerror}") from None
+    try:
+        yield folder, mark
+    finally:
+        shutil.rmtree(folder.path, ignore_errors=True)

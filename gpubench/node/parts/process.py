@@ -1,0 +1,199 @@
+"""The first node's side of a part on a further node: starts its process, reads its files, ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpubench import __version__
+from gpubench.basics.quoted import clean
+from gpubench.node.launch.fork_server import START_LIMIT_S, with_this_gpubench
+from gpubench.node.launch.launcher import StoppedError
+from gpubench.node.parts import files
+from gpubench.node.parts.files import ForeignFileError, NodeInfo, Open, PartsFolder, RunPart
+from gpubench.schema.attempt import Attempt
+
+LOOK_S = 0.25
+"""How often the first node looks for what a part writes, and asks whether to go on waiting."""
+SEND_LIMIT_S = 20.0
+"""How long a part may take nothing in of what is written to it."""
+SEEN_LIMIT_S = 20.0
+"""How long a file that a part has written may take to be seen on the first node."""
+CLOSE_LIMIT_S = 15.0
+"""How long a part may take to end what it has started."""
+LAST_BYTES = 4000
+"""Of what it has printed, where its last words are looked for."""
+_NOT_OURS = (
+    "SLURM_LABELIO", "SLURM_UNBUFFEREDIO", "SLURM_STDINMODE", "SLURM_STDOUTMODE", "SLURM_STDERRMODE",
+    "SLURM_CPU_BIND", "SLURM_MEM_BIND", "SLURM_GPU_BIND", "SLURM_DISTRIBUTION", "SLURM_EXPORT_ENV",
+)  # fmt: skip
+"""Beginnings of variables by which users, or the srun that has started this process, tell a further srun what to do. A
+part's input must be left as it is; it is bound to CPUs of its own node, which have other numbers there; and it needs
+the environment of this process."""
+_NO_CAUSE = re.compile(r"srun: .*(: Exited with exit code \d+|Terminating StepId\S*|Job step aborted.*)")
+"""What srun says of any end, behind what tells of its cause."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartCommand:
+    """How a process is started on one further node."""
+
+    name: str
+    """What the node is called until it has told its name."""
+    before: tuple[str, ...]
+    """The command before gpubench's own: `srun … -w n2`, `ssh n2`, `ip netns exec b`; none: on this machine."""
+
+    @property
+    def argv(self) -> list[str]:
+        return [*self.before, sys.executable, "-P", "-m", "gpubench.node.part"]
+
+
+class LostError(Exception):
+    """The part is gone, or can't be understood. The text says how, without the node's name."""
+
+
+class PartProcess:
+    """A part that was started."""
+
+    def __init__(
+        self,
+        command: PartCommand,
+        folder: PartsFolder,
+        number: int,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        """`number`: of its node, from 1. Raises LostError where the command can't be run."""
+        self.name = command.name
+        self.number = number
+        self._folder = folder
+        self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with the part
+        environment = with_this_gpubench(environ)
+        environment = {name: value for name, value in environment.items() if not name.startswith(_NOT_OURS)}
+        try:
+            self._process = subprocess.Popen(
+                command.argv,
+                stdin=subprocess.PIPE,
+                stdout=self._printed,
+                stderr=self._printed,
+                env=environment,
+                start_new_session=True,
+                bufsize=0,
+            )
+        except OSError as error:
+            self._printed.close()
+            raise LostError(f"{command.argv[0]} can't be run: {error.strerror}") from None
+        assert self._process.stdin is not None
+        self._input = self._process.stdin
+        os.set_blocking(self._input.fileno(), False)  # a node that hangs would stop this one, too
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def send(self, request: Open | RunPart) -> None:
+        """Raises LostError where the part is gone, or takes nothing in."""
+        rest = memoryview(files.encode(request))
+        try:
+            while rest:
+                if not select.select([], [self._input], [], SEND_LIMIT_S)[1]:
+                    raise LostError(f"it took nothing in for {SEND_LIMIT_S:g} s")
+                with contextlib.suppress(BlockingIOError):
+                    rest = rest[os.write(self._input.fileno(), rest) :]
+        except OSError:
+            raise self._gone() from None
+
+    def await_node_info(self, should_stop: Callable[[], bool]) -> NodeInfo:
+        """Waits until trials can be started there. Raises LostError, StoppedError."""
+        deadline = time.monotonic() + START_LIMIT_S
+        while (data := self._folder.read(self._folder.node_info(self.number))) is None:
+            if should_stop():
+                raise StoppedError
+            if self.has_ended:
+                raise self._gone()
+            if time.monotonic() > deadline:
+                raise LostError(f"it was not ready within {START_LIMIT_S:g} s")
+            time.sleep(LOOK_S)
+        try:
+            info = files.read_node_info(data)
+        except ForeignFileError as error:
+            raise _foreign(error) from None
+        if info.version != __version__:
+            raise LostError(f"it has gpubench {info.version}, the first node {__version__}")
+        self.name = info.host
+        return info
+
+    def read_attempt(self) -> Attempt:
+        """What happened there, once it `has_ended`. Raises LostError where it has written nothing."""
+        deadline = time.monotonic() + (SEEN_LIMIT_S if self._process.poll() == 0 else 0.0)
+        while (data := self._folder.read(self._folder.attempt(self.number))) is None:
+            if time.monotonic() > deadline:
+                raise self._gone()
+            time.sleep(0.05)
+        try:
+            return files.read_attempt(data)
+        except ForeignFileError as error:
+            raise _foreign(error) from None
+
+    def _gone(self) -> LostError:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(2)
+        code = self._process.poll()
+        how = "its input was closed" if code is None else _how(code)
+        said = self._last_words()
+        return LostError(f"{how}; it said: {said}" if said else how)
+
+    def _last_words(self) -> str:
+        """The last line that it has printed that may tell why it has ended."""
+        printed = self._printed.fileno()
+        # The position in this file is the part's, too.
+        data = os.pread(printed, LAST_BYTES, max(0, os.fstat(printed).st_size - LAST_BYTES))
+        lines = [line for raw in data.decode(errors="replace").splitlines() if (line := clean(raw).strip())]
+        telling = [line for line in lines if not _NO_CAUSE.fullmatch(line)]
+        return (telling or lines or [""])[-1][:300]
+
+    def stop(self) -> None:
+        """Has it end whatever it has started, and itself. Safe to call twice."""
+        with contextlib.suppress(OSError):
+            self._input.close()
+
+    def close(self) -> None:
+        """Waits for its end, after `stop`, and forces it in the end."""
+        for number, patience_s in ((None, CLOSE_LIMIT_S), (signal.SIGTERM, 5.0), (signal.SIGKILL, None)):
+            if number is not None and not self.has_ended:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self._process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience_s)
+        self._printed.close()
+
+
+def close_all(parts: Sequence[PartProcess]) -> None:
+    """Ends all of them, side by side."""
+    for part in parts:
+        part.stop()
+    for part in parts:
+        part.close()
+
+
+def _foreign(error: ForeignFileError) -> LostError:
+    return LostError(
+        f"it has written what no part of gpubench {__version__} writes ({error}); is another version there?"
+    )
+
+
+def _how(code: int) -> str:
+    if code < 0:
+        try:
+            return f"its part was ended by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"its part was ended by signal {-code}"
+    return f"its part ended with exit code {code}"

@@ -1,0 +1,1 @@
+"""A results folder on disk, built anew: claims, so far."""

@@ -1,0 +1,275 @@
+"""Which sweep measures a unit in a round: files that are made once, and that nobody else changes, renames or removes.
+
+A claim is the file `records/xx/UNIT-rROUND-MACHINE.K`, beside the records that it is for. It is made with O_EXCL, which
+a file system decides for all hosts at once; a network's client reads the folder anew in which it has just made a file.
+Its first line names its owner, its time of change is the owner's heartbeat, and a second line says what came of it. A
+claim whose owner has died, has been silent too long, or has given it back with nothing stored, is taken over by making
+K + 1, and so is one that is to be tried again. Claims are therefore a journal: of a unit and a round the record with
+the highest claim counts, whoever stores one later for a lower claim, and no check has to be in time.
+
+Whether a heartbeat moves is judged by the watcher's own clock, since it first saw it as it is: clocks of two hosts are
+never compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from gpubench.basics.errors import UnusableError
+from gpubench.basics.regular_file import read_regular
+from gpubench.basics.rights import why
+from gpubench.store.holder import Fate, Holder
+
+HEARTBEAT_S = 30.0
+"""How often an owner shows that it is alive."""
+SILENT_S = 2 * HEARTBEAT_S + 5
+"""An owner of whom nothing else is known, and whose heartbeat stood still for so long, may have died."""
+DEAD_S = 300.0
+"""One whose heartbeat stood still for so long has."""
+MOST_CLAIMS = 1_000
+"""Claims of one unit and round: more are no work of gpubench."""
+LARGEST = 1 << 16
+"""Bytes of a claim."""
+Outcome = Literal["stored", "nothing"]
+"""What came of a claim: an attempt that is stored, or nothing that anybody could read."""
+MOST_PROCESSES, MOST_USERS = 1 << 31, 1 << 32
+"""Ids beyond these no kernel gives."""
+
+Answer = Literal["mine", "theirs", "silent", "done"]
+"""Whose a work item is. `silent`: somebody's who has not been heard of for a while, and may have died. `done`: its last
+owner has stored an attempt at it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """What is claimed as one: a unit, or units that stay on one machine, in one round, for one kind of machine."""
+
+    unit_id: str
+    """Of the first of them."""
+    round: int
+    machine: str
+    """Kind of machine, and what it gives of what trials leave to it (CPUs, loaders): another one measures the plan for
+    itself."""
+
+    @property
+    def name(self) -> str:
+        """How the files of its claims are called, without their numbers."""
+        return f"{self.unit_id}-r{self.round}-m{hashlib.sha256(self.machine.encode()).hexdigest()[:8]}"
+
+    def path(self, folder: Path, number: int) -> Path:
+        """The file of a claim in a results folder."""
+        return folder / "records" / self.unit_id[1:3] / f"{self.name}.{number}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkClaim:
+    """A claim as somebody found it."""
+
+    owner: Holder | None
+    """None where the file names none: it is just being made, of another version, or damaged."""
+    outcome: Outcome | None
+    """None while its owner is at it, or where it died over it."""
+    beat_ns: int
+
+    @property
+    def fate(self) -> Fate:
+        return self.owner.fate if self.owner else "unknown"
+
+    def __str__(self) -> str:
+        return str(self.owner) if self.owner else "a sweep that left no name"
+
+
+class WorkClaims:
+    """The claims of one sweep in one folder: one at a time. `say`: is given a line on each that is taken over."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+        owner: Holder | None = None,
+    ) -> None:
+        self._folder = folder
+        self._say = say
+        self._clock = clock
+        self._owner = owner or Holder.here()
+        self._held: tuple[WorkItem, int] | None = None
+        self._last_beat = 0.0
+        self._watched: dict[Path, tuple[int, float]] = {}
+        """Of claims of owners that are not known to be dead: their heartbeat, and since when it stands still here."""
+
+    @property
+    def number(self) -> int | None:
+        """The number of the claim that is held, which its record names; None where none is."""
+        return self._held[1] if self._held else None
+
+    def take(self, item: WorkItem, after: int = 0) -> Answer:
+        """Claims a work item, and gives back what was claimed before.
+
+        `after`: the claim after which it is to be tried again, by what the records say; 0: it was not tried. Raises
+        UnusableError where the folder can't be written or read.
+        """
+        if self._held and self._held[0] == item:
+            return "mine"
+        self.give_back("nothing")
+        number = max(after + 1, self._find_highest(item))
+        while number <= MOST_CLAIMS:
+            path = item.path(self._folder, number)
+            if self._make(path):
+                self._held, self._last_beat = (item, number), self._clock()
+                if (highest := self._find_highest(item)) == number:
+                    return "mine"
+                self.give_back("nothing")  # of a folder that was copied in part, or seen through an old cache
+                number = highest
+                continue
+            claim = read_claim(path)
+            if claim.outcome == "stored" and number == self._find_highest(item):
+                return "done"
+            if claim.outcome is None:
+                if (state := self._judge(path, claim)) != "dead":
+                    return state
+                if number == self._find_highest(item):
+                    self._say(f"{claim} has died while it measured; this sweep measures it in its place")
+            number += 1
+        raise UnusableError(
+            f"{item.path(self._folder, 1)}: more than {MOST_CLAIMS:,} claims of one unit and round"
+        )
+
+    def give_back(self, outcome: Outcome) -> None:
+        """Says what came of the claim that is held, if one is. An attempt is stored before."""
+        if self._held is None:
+            return
+        path, self._held = self._held[0].path(self._folder, self._held[1]), None
+        with contextlib.suppress(OSError):  # then it is a dead owner's, which others find
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                os.write(descriptor, f"{outcome}\n".encode())
+            finally:
+                os.close(descriptor)
+
+    def beat(self) -> None:
+        """Shows that this sweep is still at it. Call it often; it acts every half minute."""
+        if self._held is None or self._clock() - self._last_beat <= HEARTBEAT_S:
+            return
+        self._last_beat = self._clock()
+        with contextlib.suppress(OSError):  # a file system that stumbles is asked again with the next one
+            os.utime(self._held[0].path(self._folder, self._held[1]), follow_symlinks=False)
+
+    def _find_highest(self, item: WorkItem) -> int:
+        """The highest number of a claim at it; 1 where there is none."""
+        start = f"{item.name}."
+        try:
+            names = os.listdir(item.path(self._folder, 1).parent)  # noqa: PTH208 - names are asked for
+        except FileNotFoundError:
+            return 1
+        except OSError as error:
+            raise UnusableError(f"{self._folder} can't be read: {why(error, self._folder)}") from None
+        ends = (name.removeprefix(start) for name in names if name.startswith(start))
+        return max((int(end) for end in ends if _NUMBER.fullmatch(end)), default=1)
+
+    def _make(self, path: Path) -> bool:
+        """Whether the claim could be made: False where there is one. The results folder itself is never made anew."""
+        try:
+            for folder in (path.parent.parent, path.parent):
+                folder.mkdir(exist_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileExistsError:
+            return False
+        except FileNotFoundError:
+            raise UnusableError(
+                f"{self._folder} is not there any more: it was removed or renamed while this sweep wrote into it"
+            ) from None
+        except OSError as error:
+            raise UnusableError(f"{path} can't be written: {why(error, path.parent)}") from None
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(msgspec.json.encode(asdict(self._owner)) + b"\n")
+                file.flush()
+                os.fsync(descriptor)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                path.unlink()  # made just now by this call, and no record names it
+            raise UnusableError(f"{path} can't be written: {why(error, path.parent)}") from None
+        return True
+
+    def _judge(self, path: Path, claim: WorkClaim) -> Literal["theirs", "silent", "dead"]:
+        """What is known of the owner of a claim that was not given back."""
+        if claim.fate == "dead":
+            return "dead"
+        now = self._clock()
+        beat_ns, since = self._watched.get(path, (None, now))
+        if beat_ns != claim.beat_ns:
+            self._watched[path], since = (claim.beat_ns, now), now
+        silence_s = now - since
+        # One that lives and shows nothing is frozen: what it stores once it is woken names a lower claim.
+        return "dead" if silence_s >= DEAD_S else "silent" if silence_s > SILENT_S else "theirs"
+
+
+def read_claim(path: Path) -> WorkClaim:
+    """A claim that is there. Raises UnusableError where it can't be read."""
+    try:
+        text = read_regular(path, LARGEST)
+        beat_ns = path.lstat().st_mtime_ns
+    except OSError as error:
+        raise UnusableError(f"{path} can't be read: {why(error, path)}") from None
+    first, _, rest = text.partition(b"\n")
+    last = rest.rstrip(b"\n")
+    outcome: Outcome | None = "stored" if last == b"stored" else "nothing" if last == b"nothing" else None
+    return WorkClaim(owner=_read_owner(first), outcome=outcome, beat_ns=beat_ns)
+
+
+def _read_owner(line: bytes) -> Holder | None:
+    try:
+        owner = msgspec.json.decode(line, type=Holder)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    is_possible = 0 < owner.pid < MOST_PROCESSES and (owner.user is None or 0 <= owner.user < MOST_USERS)
+    return owner if is_possible else None
+
+
+_NAME = re.compile(r"(\w+)-r([1-9][0-9]{0,5})-m([0-9a-f]{8})\.([1-9][0-9]{0,3})", re.ASCII)
+_NUMBER = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JournalEntry:
+    """A claim that was made in a folder, whatever came of it."""
+
+    unit_id: str
+    round: int
+    machine: str
+    """Digest of the kind of machine."""
+    number: int
+    claim: WorkClaim
+
+
+def list_claims(folder: Path, tell: Callable[[str], None]) -> Iterator[JournalEntry]:
+    """All claims of a results folder, by unit, round, machine and number. What has no claim's name or place is none.
+
+    `tell`: is given a line for each that can't be read.
+    """
+    entries = []
+    for path in (folder / "records").glob("*/*-r*-*.*"):
+        match = _NAME.fullmatch(path.name)
+        if match is not None and path.parent.name == match[1][1:3]:
+            entries.append((match[1], int(match[2]), match[3], int(match[4]), path))
+    for unit_id, number_of_round, machine, number, path in sorted(entries):
+        try:
+            claim = read_claim(path)
+        except UnusableError as error:
+            tell(str(error))
+            continue
+        yield JournalEntry(
+            unit_id=unit_id, round=number_of_round, machine=machine, number=number, claim=claim
+        )

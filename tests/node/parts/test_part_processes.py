@@ -1,0 +1,95 @@
+"""The first node's side of a part on a further node, with stand-ins for the part's process."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from gpubench.node.parts import process
+from gpubench.node.parts.files import Open, PartsFolder
+from gpubench.node.parts.process import LostError, PartCommand, PartProcess
+
+
+def part(folder: Path, *before: str, environ: dict[str, str] | None = None) -> PartProcess:
+    command = PartCommand(name="n2", before=before)
+    return PartProcess(command, PartsFolder(folder), 1, os.environ if environ is None else environ)
+
+
+def opened(folder: Path, first: str = "n1") -> Open:
+    return Open(first=first, folder=folder, mark="m", number=1)
+
+
+def test_a_part_that_takes_nothing_in_does_not_stop_this_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a node that hangs: a list of images that are left out may be larger than a pipe."""
+    monkeypatch.setattr(process, "SEND_LIMIT_S", 0.5)
+    hangs = part(tmp_path, "sh", "-c", "exec sleep 600")
+    began = time.monotonic()
+    try:
+        with pytest.raises(LostError, match=r"it took nothing in for 0\.5 s"):
+            hangs.send(opened(tmp_path, "x" * 1_000_000))
+    finally:
+        monkeypatch.setattr(process, "CLOSE_LIMIT_S", 0.1)
+        process.close_all([hangs])
+    assert time.monotonic() - began < 20
+    assert hangs.has_ended
+
+
+def test_what_is_larger_than_a_pipe_arrives_as_it_was_said(tmp_path: Path) -> None:
+    reads = part(tmp_path, "sh", "-c", "sleep 0.2; wc -c >&2", "sh")
+    reads.send(opened(tmp_path, "x" * 1_000_000))
+    reads.stop()
+    try:
+        with pytest.raises(LostError, match=r"it said: 1000\d\d\d"):
+            reads.await_node_info(lambda: False)
+    finally:
+        process.close_all([reads])
+
+
+def test_a_part_takes_no_orders_that_srun_has_left_for_another(tmp_path: Path) -> None:
+    orders = {"SLURM_CPU_BIND": "quiet,mask_cpu:0x1", "SLURM_CPU_BIND_LIST": "0x1", "SLURM_LABELIO": "1"}
+    orders |= {"SLURM_EXPORT_ENV": "NONE", "SLURM_DISTRIBUTION": "cyclic", "SLURM_JOB_ID": "7"}
+    seen = tmp_path / "seen"
+    shows = part(tmp_path, "sh", "-c", f"env > {seen}", environ={"PATH": os.environ["PATH"], **orders})
+    with pytest.raises(LostError):
+        shows.await_node_info(lambda: False)
+    process.close_all([shows])
+    given = [line for line in seen.read_text().splitlines() if line.startswith("SLURM_")]
+    assert given == ["SLURM_JOB_ID=7"]
+
+
+@pytest.mark.parametrize(
+    ("written", "where"),
+    [
+        (b'{"file":"node","version":"1","host":1}', "node.host"),
+        (b'{"file":"node","more":1}', "node"),
+        (b'{"file":"joke"}', ": "),
+        (b"[]", ": "),
+        (b"no JSON", ": "),
+    ],
+)
+def test_a_file_that_no_part_writes_is_told_as_one(tmp_path: Path, written: bytes, where: str) -> None:
+    PartsFolder(tmp_path).node_info(1).write_bytes(written)
+    waits = part(tmp_path, "sh", "-c", "cat > /dev/null")
+    try:
+        with pytest.raises(LostError, match=rf"no part of gpubench \S+ writes \({where}"):
+            waits.await_node_info(lambda: False)
+    finally:
+        process.close_all([waits])
+
+
+def test_a_part_of_another_version_takes_no_part(tmp_path: Path) -> None:
+    PartsFolder(tmp_path).node_info(1).write_text(
+        '{"file":"node","version":"0.0","host":"n2","pid":1,"gpus":[],"cpu_name":"c","cpu_ids":[0],"address":"10.0.0.1",'
+        '"interface":"eth0","loopback":"l"}'
+    )
+    waits = part(tmp_path, "sh", "-c", "cat > /dev/null")
+    try:
+        with pytest.raises(LostError, match=r"it has gpubench 0\.0, the first node"):
+            waits.await_node_info(lambda: False)
+    finally:
+        process.close_all([waits])

@@ -1,0 +1,151 @@
+"""What a stranger may have put into a results folder: links, files in places of others, locks that nobody wrote."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from swept import swept
+
+from gpubench.basics.errors import UnusableError
+from gpubench.commands.merge import merged
+from gpubench.results.file_names import numbered
+from gpubench.results.locks.folder_lock import FolderLock, held
+from gpubench.results.store import Results
+
+
+def list_files(folder: Path) -> set[str]:
+    return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir()}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    swept(tmp_path / "source", "one", "16")
+    return tmp_path / "source"
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A folder of somebody else, with what gpubench would take for litter of its own."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / ".x.lock").write_text("theirs")
+    (folder / ".x.999999.tmp").write_text("theirs")
+    (folder / "secret.log").write_text("theirs")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "place", ["records", "records/zz", "samples", "logs", "logs/zz", "plans", "left-out", "plots"]
+)
+def test_a_folder_that_is_a_link_is_refused_and_nothing_behind_it_is_touched(
+    place: str, source: Path, outside: Path, tmp_path: Path
+) -> None:
+    link = source / place
+    if link.exists():
+        link.rename(tmp_path / "kept")
+    link.symlink_to(outside)
+    before = list_files(outside)
+    with pytest.raises(UnusableError, match=f"{link} is a link"):
+        Results(source).create()
+    if place == "plots":  # of which a merge copies nothing
+        link.unlink()
+        return
+    with pytest.raises(
+        UnusableError, match=f"{link} is a link|not a results folder|is a link, and gpubench follows none"
+    ):
+        merged([source], out=tmp_path / "target")
+    assert list_files(outside) == before
+
+
+def test_files_that_are_links_are_not_copied(source: Path, outside: Path, tmp_path: Path) -> None:
+    (record,) = Results(source).records()
+    log = Results(source).log(record.trial_id, record.attempt)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.unlink(missing_ok=True)
+    log.symlink_to(outside / "secret.log")
+    (log.parent / f"{record.trial_id}-7.log").symlink_to(outside / "secret.log")
+    merged([source], out=tmp_path / "target")
+    assert not [
+        path for path in (tmp_path / "target").rglob("*") if path.is_file() and path.read_bytes() == b"theirs"
+    ]
+
+
+def test_a_record_that_is_a_link_is_left_out_and_named(source: Path, tmp_path: Path) -> None:
+    (record,) = Results(source).records()
+    path = Results(source).part("records", record.trial_id, record.attempt, "json")
+    path.rename(tmp_path / "elsewhere.json")
+    path.symlink_to(tmp_path / "elsewhere.json")
+    lines: list[str] = []
+    assert Results(source).records(lines.append) == []
+    assert [str(path) in line and "a link" in line for line in lines] == [True]
+
+
+@pytest.mark.parametrize("name", ["old/{}-1.json", "{}/{}-01.json", "{}/{}-١.json"])
+def test_a_second_file_of_an_attempt_takes_no_measured_record_away(
+    name: str, source: Path, tmp_path: Path
+) -> None:
+    (record,) = Results(source).records()
+    inside = record.trial_id[1:3]
+    second = (
+        source
+        / "records"
+        / (name.format(record.trial_id) if name[0] == "o" else name.format(inside, record.trial_id))
+    )
+    second.parent.mkdir(exist_ok=True)
+    whole = json.loads(Results(source).part("records", record.trial_id, 1, "json").read_text())
+    second.write_text(json.dumps(whole | {"reason": "not the one"}))
+    lines: list[str] = []
+    assert [each.reason for each in Results(source).records(lines.append)] == [record.reason]
+    assert any(str(second) in line for line in lines)
+    merged([source], out=tmp_path / "target")
+    assert [each.reason for each in Results(tmp_path / "target").records(lambda _: None)] == [record.reason]
+
+
+@pytest.mark.parametrize(
+    "name", ["aa/x..x-1.log", "aa/..-1.log", "aa/t-1.log", "bb/taa-1.log", "aa/taa-0.log"]
+)
+def test_a_log_at_a_place_that_is_no_attempt_s_stays_where_it_is(
+    name: str, source: Path, tmp_path: Path
+) -> None:
+    path = source / "logs" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("a stranger's")
+    assert numbered(path) is None
+    merged([source], out=tmp_path / "target")
+    assert not [
+        each
+        for each in tmp_path.rglob("*")
+        if each.is_file() and each != path and "stranger" in each.read_text(errors="replace")
+    ]
+
+
+GOOD = {"host": "h", "boot": "b", "pid_namespace": "n", "pid": 7, "began": "1"}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "", "[]", "null", "{", "7", '"x"', "[" * 100_000,
+        *(json.dumps(GOOD | change) for change in (
+            {"pid": 10**30}, {"pid": -1}, {"pid": "7"}, {"host": 7}, {"began": [1]}, {"user": 10**30}, {"user": "x"},
+            {"joins": "perhaps"}, {"job": {}},
+        )),
+    ],
+)  # fmt: skip
+def test_a_damaged_lock_is_a_holder_s_without_a_name(content: str, tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text(content)
+    holding = held(tmp_path)
+    assert holding is not None
+    assert (holding.who, holding.fate) == ("a sweep that left no name", "unknown")
+    with pytest.raises(UnusableError, match=r"a sweep that left no name.*--wait"):
+        FolderLock(tmp_path / ".lock", say=lambda _: None).take()
+
+
+def test_the_name_in_a_lock_reaches_no_terminal_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text(json.dumps(GOOD | {"host": "\x1b[31mh\u202e" + "x" * 1000}))
+    holding = held(tmp_path)
+    assert holding is not None
+    assert holding.who.isprintable()
+    assert len(holding.who) < 120

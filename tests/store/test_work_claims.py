@@ -1,0 +1,315 @@
+"""Claims: a unit of a round is measured by exactly one, whoever dies, is frozen, or asks at the same moment."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from gpubench.basics.errors import UnusableError
+from gpubench.store.holder import Holder
+from gpubench.store.work_claims import (
+    DEAD_S,
+    HEARTBEAT_S,
+    MOST_CLAIMS,
+    SILENT_S,
+    WorkClaims,
+    WorkItem,
+    list_claims,
+    read_claim,
+)
+
+ITEM = WorkItem("t0123456789a", 1, "NVIDIA H200, 143771 MiB")
+GONE = replace(Holder.here(), pid=2**22 + 1, began="1")
+ELSEWHERE = replace(Holder.here(), boot="another boot", host="n2", job="")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def open_claims(
+    folder: Path, owner: Holder | None = None, clock: Callable[[], float] = time.monotonic
+) -> WorkClaims:
+    return WorkClaims(folder, say=lambda _: None, owner=owner, clock=clock)
+
+
+def test_a_claim_is_a_file_beside_the_records_with_the_name_of_its_owner(tmp_path: Path) -> None:
+    mine = open_claims(tmp_path)
+    assert (mine.take(ITEM), mine.number) == ("mine", 1)
+    (path,) = (tmp_path / "records" / "01").iterdir()
+    assert path == ITEM.path(tmp_path, 1)
+    assert read_claim(path).owner == Holder.here()
+    assert mine.take(ITEM) == "mine"
+    assert open_claims(tmp_path).take(ITEM) == "theirs"
+    assert open_claims(tmp_path).take(replace(ITEM, round=2)) == "mine"
+    assert open_claims(tmp_path).take(replace(ITEM, machine="another")) == "mine"
+
+
+def test_what_was_given_back_is_done_until_it_is_tried_again(tmp_path: Path) -> None:
+    first, second, third = (open_claims(tmp_path) for _ in range(3))
+    first.take(ITEM)
+    first.give_back("stored")
+    assert first.number is None
+    assert second.take(ITEM) == "done"
+    assert (second.take(ITEM, after=1), second.number) == ("mine", 2)
+    assert third.take(ITEM) == third.take(ITEM, after=1) == "theirs"
+    second.give_back("stored")
+    assert third.take(ITEM, after=1) == "done"
+    assert (third.take(ITEM, after=2), third.number) == ("mine", 3)
+
+
+def test_what_was_given_back_with_nothing_stored_is_the_next_one_s(tmp_path: Path) -> None:
+    first, second = open_claims(tmp_path), open_claims(tmp_path)
+    first.take(ITEM)
+    first.take(replace(ITEM, round=2))  # gives the one before back
+    assert (second.take(ITEM), second.number) == ("mine", 2)
+
+
+@pytest.mark.parametrize("outcome", ["stored", "nothing"])
+def test_no_claim_is_made_below_another(outcome: str, tmp_path: Path) -> None:
+    """As in a folder that was copied in part."""
+    first = open_claims(tmp_path)
+    first.take(ITEM, after=4)
+    assert first.number == 5
+    assert open_claims(tmp_path).take(ITEM) == "theirs"
+    first.give_back(outcome)  # type: ignore[arg-type]
+    second = open_claims(tmp_path)
+    expected = ("done", None) if outcome == "stored" else ("mine", 6)
+    assert (second.take(ITEM), second.number) == expected
+
+
+def test_a_folder_that_was_renamed_is_not_made_anew(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    mine = open_claims(folder)
+    mine.take(ITEM)
+    folder.rename(tmp_path / "moved")
+    with pytest.raises(UnusableError, match=f"^{folder} is not there any more"):
+        mine.take(replace(ITEM, round=2))
+    assert not folder.exists()
+
+
+def test_a_claim_that_could_not_be_written_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fail)
+        with pytest.raises(UnusableError, match=r"can't be written"):
+            open_claims(tmp_path).take(ITEM)
+    assert open_claims(tmp_path).take(ITEM) == "mine"
+
+
+def test_a_dead_owner_is_taken_over_by_the_next_number_and_its_claim_stays(tmp_path: Path) -> None:
+    open_claims(tmp_path, GONE).take(ITEM)
+    lines: list[str] = []
+    heir = WorkClaims(tmp_path, say=lines.append)
+    before = ITEM.path(tmp_path, 1).read_bytes()
+    assert (heir.take(ITEM), heir.number) == ("mine", 2)
+    assert ITEM.path(tmp_path, 1).read_bytes() == before
+    assert [str(GONE) in line for line in lines] == [True]
+    assert open_claims(tmp_path).take(ITEM) == "theirs"
+
+
+@pytest.mark.parametrize("owned_by", [ELSEWHERE, Holder.here()], ids=["elsewhere", "frozen here"])
+def test_an_owner_is_dead_when_its_heartbeat_stands_still_by_the_watcher_s_own_clock(
+    owned_by: Holder, tmp_path: Path
+) -> None:
+    owner = open_claims(tmp_path, owned_by)
+    owner.take(ITEM)
+    path = ITEM.path(tmp_path, 1)
+    os.utime(path, (1, 1))  # by its own clock it was written half a century ago
+    clock = Clock()
+    watcher = open_claims(tmp_path, clock=clock)
+    assert watcher.take(ITEM) == "theirs"
+    clock.now = SILENT_S
+    assert watcher.take(ITEM) == "theirs"
+    clock.now = SILENT_S + 1
+    assert watcher.take(ITEM) == "silent"
+    os.utime(path, (2, 2))
+    assert watcher.take(ITEM) == "theirs"
+    clock.now += DEAD_S - 1
+    assert watcher.take(ITEM) == "silent"
+    clock.now += 1
+    assert (watcher.take(ITEM), watcher.number) == ("mine", 2)
+    owner.give_back("stored")  # frozen, and woken
+    assert open_claims(tmp_path).take(ITEM) == "theirs"
+
+
+def test_a_heartbeat_moves_the_file_s_time_every_half_minute(tmp_path: Path) -> None:
+    clock = Clock()
+    mine = open_claims(tmp_path, clock=clock)
+    mine.take(ITEM)
+    path = ITEM.path(tmp_path, 1)
+    os.utime(path, (1, 1))
+    clock.now = HEARTBEAT_S
+    mine.beat()
+    assert path.stat().st_mtime == 1
+    clock.now = HEARTBEAT_S + 1
+    mine.beat()
+    assert path.stat().st_mtime > 1
+
+
+GOOD = asdict(Holder.here())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"[]", b"null", b"{", b"\xff\xfe", b"[" * 60_000,
+        *(json.dumps(GOOD | change).encode() for change in (
+            {"pid": 10**30}, {"pid": -1}, {"pid": "7"}, {"host": 7}, {"began": [1]}, {"user": 10**30}, {"job": {}},
+        )),
+    ],
+)  # fmt: skip
+def test_a_damaged_claim_is_one_of_whose_owner_nothing_is_known(content: bytes, tmp_path: Path) -> None:
+    path = ITEM.path(tmp_path, 1)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    clock = Clock()
+    watcher = open_claims(tmp_path, clock=clock)
+    assert watcher.take(ITEM) == "theirs"
+    assert str(read_claim(path)) == "a sweep that left no name"
+    clock.now = DEAD_S
+    assert (watcher.take(ITEM), watcher.number) == ("mine", 2)
+
+
+def test_a_link_or_a_folder_in_its_place_is_one_line(tmp_path: Path) -> None:
+    path = ITEM.path(tmp_path, 1)
+    path.parent.mkdir(parents=True)
+    path.symlink_to(tmp_path / "outside")
+    with pytest.raises(UnusableError, match=f"^{path} can't be read"):
+        open_claims(tmp_path).take(ITEM)
+    assert not (tmp_path / "outside").exists()
+
+
+def test_claims_without_end_are_refused(tmp_path: Path) -> None:
+    open_claims(tmp_path, GONE).take(ITEM)
+    with pytest.raises(UnusableError, match="claims of one unit"):
+        open_claims(tmp_path).take(ITEM, after=MOST_CLAIMS)
+
+
+def test_the_journal_has_every_claim_in_order_and_nothing_else(tmp_path: Path) -> None:
+    open_claims(tmp_path, GONE).take(ITEM)
+    heir = open_claims(tmp_path)
+    heir.take(ITEM)
+    heir.take(replace(ITEM, round=2))
+    for name in (
+        "t0123456789a-1.json",
+        "t0123456789a-r1-m0.1",
+        "t0123456789a-r01-m00000000.1",
+        "t0123456789a-r1-m00000000.١",
+    ):
+        (tmp_path / "records" / "01" / name).write_text("{}")
+    link = ITEM.path(tmp_path, 9)
+    link.symlink_to(tmp_path / "nowhere")
+    lines: list[str] = []
+    (tmp_path / "records" / "zz").mkdir()
+    (tmp_path / "records" / "zz" / ITEM.path(tmp_path, 1).name).write_text("{}")
+    entries = [
+        (entry.round, entry.number, entry.claim.owner, entry.claim.outcome)
+        for entry in list_claims(tmp_path, lines.append)
+    ]
+    assert entries == [(1, 1, GONE, None), (1, 2, Holder.here(), "nothing"), (2, 1, Holder.here(), None)]
+    assert [str(link) in line for line in lines] == [True]
+
+
+# ---- attacks ----
+
+
+def take_all(folder: Path, items: list[WorkItem], seed: int, out: Path) -> None:
+    """A sweep that takes what it can, in an order of its own, with pauses, and never gives anything back."""
+    chance, names = random.Random(seed), []
+    order = list(items)
+    chance.shuffle(order)
+    for item in order:
+        time.sleep(chance.random() * 0.001)
+        claims = WorkClaims(folder, say=lambda _: None)
+        if claims.take(item) == "mine":
+            names.append(item.unit_id)
+    out.write_text("\n".join(names))
+
+
+def fork(work: Callable[[], None]) -> int:
+    if (pid := os.fork()) == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return pid
+
+
+@pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.slow) for turn in range(1, 10))])
+def test_of_six_that_come_for_sixty_dead_units_at_once_exactly_one_takes_each(
+    turn: int, tmp_path: Path
+) -> None:
+    items = [WorkItem(f"t{number:010d}a", 1, "a machine") for number in range(60)]
+    for item in items:
+        open_claims(tmp_path, GONE).take(item)
+    outs = [tmp_path / f"out-{number}" for number in range(6)]
+    # Whoever ends early must not be taken for dead by the others: they wait for each other in the end.
+    ready, go = os.pipe()
+    pids = []
+    for number, out in enumerate(outs):
+
+        def work(number: int = number, out: Path = out) -> None:
+            os.close(go)
+            take_all(tmp_path, items, 100 * turn + number, out)
+            os.read(ready, 1)
+
+        pids.append(fork(work))
+    os.close(ready)
+    deadline = time.monotonic() + 60
+    while not all(out.exists() and out.stat().st_size for out in outs) and time.monotonic() < deadline:
+        if sum(len(out.read_text().split()) for out in outs if out.exists()) >= len(items) and all(
+            out.exists() for out in outs
+        ):
+            break
+        time.sleep(0.02)
+    os.close(go)
+    for pid in pids:
+        os.waitpid(pid, 0)
+    taken = Counter(name for out in outs for name in out.read_text().split())
+    assert taken == Counter(item.unit_id for item in items)
+
+
+def test_who_was_frozen_and_woken_holds_the_lower_claim(tmp_path: Path) -> None:
+    """What it stores names claim 1, and the record of claim 2 counts."""
+    reads, writes = os.pipe()
+
+    def work() -> None:
+        claims = WorkClaims(tmp_path, say=lambda _: None, owner=replace(Holder.here(), boot="another boot"))
+        claims.take(ITEM)
+        os.write(writes, b"1")
+        time.sleep(0.2)
+        claims.beat()
+        os.write(writes, str(claims.number).encode())
+
+    pid = fork(work)
+    assert os.read(reads, 1) == b"1"
+    os.kill(pid, signal.SIGSTOP)
+    clock = Clock()
+    watcher = open_claims(tmp_path, clock=clock)
+    assert watcher.take(ITEM) == "theirs"
+    clock.now = DEAD_S
+    assert (watcher.take(ITEM), watcher.number) == ("mine", 2)
+    os.kill(pid, signal.SIGCONT)
+    assert os.read(reads, 1) == b"1"
+    os.waitpid(pid, 0)
+    assert watcher.take(ITEM) == "mine"
