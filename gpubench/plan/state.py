@@ -1,10 +1,17 @@
-"""Which units of a plan are done, which are to run, which are skipped. Worked out anew at every start. Pure."""
+"""What is left of a plan, in its first round and in further ones. Worked out anew at every start. Pure.
+
+Sweeps, their preview, batch scripts and `gpubench status` ask the same functions, each with the records that it knows.
+
+Processes of one configuration differ, so each further round measures every trial once more, in processes of its own and
+in the same way.
+"""
 
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -12,7 +19,7 @@ from pydantic import ValidationError
 
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import OutOfMemory, Room, chain_key, skip_reason
-from gpubench.schema.record import FINAL, Record, ending
+from gpubench.schema.record import FINAL, Record, Status, ending
 from gpubench.schema.trial import Trial
 
 State = Literal["done", "run", "skip", "failed"]
@@ -68,6 +75,12 @@ def is_stale(record: Record, environment: Mapping[str, Any]) -> bool:
     return any(record.environment.get(name) != environment.get(name) for name in STALE_BY)
 
 
+def unit_ending(unit: Unit, chosen: Mapping[str, Record]) -> Status:
+    """How a unit ended in a round; `missing` where it has not run. `chosen`: trial id -> the attempt that counts."""
+    statuses = [chosen[job.trial_id].status for job in unit.jobs if job.trial_id in chosen]
+    return ending(statuses) if len(statuses) == len(unit.jobs) else "missing"
+
+
 def lacks_its_answer(unit: Unit, chosen: Mapping[str, Record]) -> bool:
     """Whether a group was compared with other rows than those that count now: with none, older or other ones.
 
@@ -105,7 +118,7 @@ def survey(
     found = []
     for unit in plan.units:
         records = [] if fresh else [chosen[j.trial_id] for j in unit.jobs if j.trial_id in chosen]
-        status = ending([r.status for r in records]) if len(records) == len(unit.jobs) else "missing"
+        status = "missing" if fresh else unit_ending(unit, chosen)
         solos = [
             chosen[j.membership.solo.trial_id]
             for j in unit.jobs
@@ -147,3 +160,75 @@ def _needed(item: Planned, of_solos: Mapping[str, Sequence[Planned]]) -> Planned
     if all(group.state == "skip" for group in groups):
         return Planned(item.unit, "skip", f"only {groups[0].unit.group} needs it: {groups[0].why}")
     return item
+
+
+# ---------------------------------------------------------------- further rounds
+
+
+def further(
+    units: Sequence[Unit],
+    number: int,
+    rounds: Mapping[int, Mapping[str, Record]],
+    retry: frozenset[str] = frozenset(),
+) -> list[Planned]:
+    """The units of round `number`, the second or a later one, in random order.
+
+    Those whose jobs all ended ok in the first, and in no round between ended otherwise: what fails or runs out of
+    memory is not tried again unasked. `rounds`: number of a round -> trial id -> the attempt that counts in it.
+    """
+    first, here = rounds.get(1, {}), rounds.get(number, {})
+    between = [rounds[other] for other in rounds if 1 < other < number]
+    found = []
+    for unit in units:
+        if unit_ending(unit, first) != "ok" or not all(
+            unit_ending(unit, other) in _GOES_ON for other in between
+        ):
+            continue
+        status = unit_ending(unit, here)
+        if status in FINAL and status not in retry:
+            found.append(Planned(unit, "done", status))
+        elif status in ("failed", "timeout") and status not in retry:
+            why = next(here[job.trial_id].reason for job in unit.jobs if here[job.trial_id].status == status)
+            found.append(Planned(unit, "failed", why, ended=status))
+        else:
+            found.append(Planned(unit, "run"))
+    return sorted(found, key=lambda item: _place(item.unit, number))
+
+
+_GOES_ON = frozenset({"ok", "missing", "interrupted"})
+"""How a unit may have ended in a further round and still be measured in the next."""
+
+
+def _place(unit: Unit, number: int) -> float:
+    """Where in a round a unit stands: drawn for it alone, so that no unit moves when another one drops out.
+
+    Every second further round goes the way of the one before back: so each unit is measured once before and once after
+    any other, a trial alone before and after its group, and a steady drift of the machine cancels.
+    """
+    is_back = number % 2 == 1
+    way = number - 1 if is_back else number
+    drawn = random.Random(f"{unit.jobs[0].trial.seed}, round {way}, {unit.unit_id}").random()
+    return -drawn if is_back else drawn
+
+
+def left_in_all(planned: Sequence[Planned], later: Iterable[tuple[int, Sequence[Planned]]]) -> list[Planned]:
+    """What is to become of each unit in all rounds together.
+
+    `planned`: in the first one. `later`: number of each further round, and what is to become of its units.
+    One that is done in the first round may be missing in later ones, or may have failed there.
+    """
+    left: dict[str, list[int]] = {}
+    failed: dict[str, Planned] = {}
+    for number, items in later:
+        for item in items:
+            if item.state == "run":
+                left.setdefault(item.unit.unit_id, []).append(number)
+            elif item.state == "failed":
+                failed.setdefault(item.unit.unit_id, item)
+    return [_in_all(item, left.get(item.unit.unit_id, ()), failed.get(item.unit.unit_id)) for item in planned]
+
+
+def _in_all(item: Planned, left: Sequence[int], failed: Planned | None) -> Planned:
+    if item.state != "done":
+        return item
+    return replace(item, state="run", why="", rounds=tuple(left)) if left else failed or item

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from gpubench.plan.further import further
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import Room
-from gpubench.plan.state import Planned, out_of_memory, survey
+from gpubench.plan.state import Planned, further, out_of_memory, survey, unit_ending
 from gpubench.results.counting import newest, newest_of_rounds, without_first_round
 from gpubench.results.locks.folder_lock import Holding, held
 from gpubench.results.locks.unit_locks import takers
@@ -229,8 +228,7 @@ def _ended(item: Planned, first: Mapping[str, Record]) -> str:
         return item.why
     if item.state == "failed":
         return item.ended
-    statuses = [first[job.trial_id].status for job in item.unit.jobs if job.trial_id in first]
-    return ending(statuses) if len(statuses) == len(item.unit.jobs) else "missing"
+    return unit_ending(item.unit, first)
 
 
 def _of_no_plan(found: FolderStatus, records: Sequence[Record], plans: Sequence[StoredPlan]) -> None:

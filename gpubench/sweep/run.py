@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gpubench.plan.outlook import Left
 from gpubench.plan.plan import Unit
-from gpubench.plan.state import Planned
+from gpubench.plan.state import Planned, unit_ending
 from gpubench.render.live import View
 from gpubench.render.running import round_line
-from gpubench.schema.record import Record, ending
+from gpubench.schema.record import Record
 from gpubench.schema.row import Row
 from gpubench.sweep.joining import POLL_S, Joining
 from gpubench.sweep.losses import none_left
@@ -141,6 +141,5 @@ def _count_all(work: Sweep, summary: Summary) -> None:
 
 def _badly(unit: Unit, chosen: Mapping[str, Record]) -> str:
     """How a unit ended in the first round, if it was `failed` or `timeout`; empty else."""
-    statuses = [chosen[job.trial_id].status for job in unit.jobs if job.trial_id in chosen]
-    status = ending(statuses) if len(statuses) == len(unit.jobs) else ""
+    status = unit_ending(unit, chosen)
     return status if status in ("failed", "timeout") else ""

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import replace as replace_planned
 from typing import Any
 
 from gpubench.plan.estimate import Estimate, Forecast, estimates
-from gpubench.plan.further import further
 from gpubench.plan.outlook import Ahead, Outlook, outlook
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
-from gpubench.plan.state import Planned, is_stale, out_of_memory, survey
+from gpubench.plan.state import Planned, further, is_stale, left_in_all, out_of_memory, survey
 from gpubench.results.allowance import Key, alike
 from gpubench.results.counting import counting, in_order, newest, newest_of_rounds
 from gpubench.results.rows import row_of
@@ -283,28 +281,8 @@ class Survey:
         return sum(unit.jobs[0].trial_id not in skipped for unit in more)
 
     def pending(self) -> list[Planned]:
-        """What is to become of each unit in all rounds together.
-
-        One that is done in the first round may be missing in later ones, or may have failed there.
-        """
-        planned = self.survey()
-        left: dict[str, list[int]] = {}
-        bad: dict[str, Planned] = {}
-        for number, items in self.further():
-            for item in items:
-                if item.state == "run":
-                    left.setdefault(item.unit.unit_id, []).append(number)
-                elif item.state == "failed":
-                    bad.setdefault(item.unit.unit_id, item)
-        found = []
-        for item in planned:
-            own = item.unit.unit_id
-            if item.state == "done" and own in left:
-                item = replace_planned(item, state="run", why="", rounds=tuple(left[own]))
-            elif item.state == "done" and own in bad:
-                item = bad[own]
-            found.append(item)
-        return found
+        """What is to become of each unit in all rounds together."""
+        return left_in_all(self.survey(), self.further())
 
     def took(self, unit: Unit, seconds: float) -> None:
         """Keeps how long a unit took: in the next round it will take as long."""

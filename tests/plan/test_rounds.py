@@ -10,11 +10,11 @@ from fakes import record
 from gpubench.basics.errors import UsageError
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.experiment_file import parse, to_toml
-from gpubench.plan.further import further
 from gpubench.plan.options import with_options
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.rounds import ONE, Rounds, rounds_of
 from gpubench.plan.sources import Disk
+from gpubench.plan.state import further
 from gpubench.plan.sweep_options import Options
 from gpubench.schema.record import Record
 
