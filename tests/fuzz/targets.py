@@ -238,7 +238,14 @@ PART = json.dumps(
     {
         "file": "attempt",
         "events": [
-            {"rank": 0, "event": "hello", "pid": 7, "cuda": None, "torch": "2.0"},
+            {
+                "rank": 0,
+                "event": "hello",
+                "pid": 7,
+                "cuda": None,
+                "torch": "2.0",
+                "decoder": "torchcodec 0.10",
+            },
             {"code": -9, "node": 0, "event": "leader-exit"},
         ],
         "forced": ["timeout", "did not end within 3 s"],

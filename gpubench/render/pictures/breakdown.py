@@ -8,6 +8,10 @@ from gpubench.render.pictures import vega
 from gpubench.render.pictures.vega import Vega
 
 ROW_HEIGHT = 40
+PART_COLORS = ("#3A3F45", "#0072B2", "#F0B27A", "#009E73", "#CC79A7")
+"""Parts that touch differ in lightness, too, for readers who see no colours; in the order of `words.PARTS`."""
+LIGHT = PART_COLORS[2]
+"""On which white letters can't be read."""
 WIDE = 0.07
 """Share of the longest step from which a part has room for its milliseconds."""
 
@@ -22,6 +26,7 @@ def draw(report: Report) -> Vega | None:
     names = words.name_apart(report, rows)
     totals = [sum(report.figures[row][part] or 0.0 for part in words.PARTS) for row in rows]
     longest = max(totals)
+    colors = dict(zip(words.PARTS.values(), PART_COLORS, strict=True))
     bars, ends = [], []
     for row, name, total in zip(rows, names, totals, strict=True):
         begin = 0.0
@@ -30,7 +35,9 @@ def draw(report: Report) -> Vega | None:
             if value:
                 bar = {"name": name, "part": word, "begin": begin, "end": begin + value}
                 text = words.format_significant(value) if value > WIDE * longest else ""
-                bars.append({**bar, "middle": begin + value / 2, "text": text})
+                bars.append(
+                    {**bar, "middle": begin + value / 2, "text": text, "is_light": colors[word] == LIGHT}
+                )
                 begin += value
         waited = report.figures[row]["comm_ms"]
         wait = "" if waited is None else f", gradients {words.format_significant(waited, 2)} ms"
@@ -47,19 +54,24 @@ def draw(report: Report) -> Vega | None:
     color = {
         "field": "part",
         "type": "nominal",
-        "scale": {"domain": parts, "range": list(vega.COLORS[: len(parts)])},
+        "scale": {"domain": parts, "range": [colors[part] for part in parts]},
         "legend": {"title": None, "orient": "top", "symbolType": "square"},
     }
     layers: list[Vega] = [
         {
             "data": vega.values(bars),
-            "mark": {"type": "bar", "size": 20, "opacity": 0.85},
+            "mark": {"type": "bar", "size": 20},
             "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "color": color},
         },
         {
             "data": vega.values(bars),
-            "mark": {"type": "text", "color": "white", "fontSize": 11},
-            "encoding": {"x": {**x, "field": "middle"}, "y": y, "text": {"field": "text"}},
+            "mark": {"type": "text", "fontSize": 11},
+            "encoding": {
+                "x": {**x, "field": "middle"},
+                "y": y,
+                "text": {"field": "text"},
+                "color": {"condition": {"test": "datum.is_light", "value": "black"}, "value": "white"},
+            },
         },
         {
             "data": vega.values(ends),

@@ -52,12 +52,13 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
         },
         {
             "data": vega.values(ends),
-            "mark": {"type": "point", "shape": "circle", "size": 110, "strokeWidth": 2, "opacity": 1},
+            "mark": {"type": "point", "size": 110, "strokeWidth": 2, "opacity": 1},
             "encoding": {
                 "x": x,
                 "y": y,
                 "color": vega.color_scale(ways),
                 "fill": vega.fill(vega.color_scale(ways)),
+                "shape": vega.shape_scale(ways),
             },
         },
         *(
