@@ -8,7 +8,7 @@ from fakes import Given, record
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.skips import OutOfMemory, Room
-from gpubench.plan.state import STALE_BY, is_stale, out_of_memory, survey
+from gpubench.plan.state import STALE_BY, Planned, is_stale, left_in_all, out_of_memory, survey
 from gpubench.schema import catalog
 from gpubench.schema.record import AskedFields, Record, Status
 
@@ -254,3 +254,18 @@ def test_what_is_stored_under_another_allowance_runs_again_and_says_why(plan: Pl
         plan, {}, oom=OutOfMemory(), room=ROOM, environment=HERE, unlike={second: "so"}, fresh=True
     )
     assert [item.why for item in fresh] == ["", "", ""], "asked for"
+
+
+def test_what_is_done_at_first_may_be_left_or_failed_in_a_later_round(plan: Plan) -> None:
+    first, second, third = plan.units
+    planned = [Planned(first, "done"), Planned(second, "done"), Planned(third, "skip", "no room")]
+    failed = Planned(second, "failed", "why", ended="failed")
+    later = [
+        (2, [Planned(first, "run"), failed, Planned(third, "run")]),
+        (3, [Planned(first, "done"), Planned(second, "done")]),
+        (4, [Planned(first, "run")]),
+    ]
+    assert left_in_all(planned, later) == [Planned(first, "run", rounds=(2, 4)), failed, planned[2]]
+    retried = (5, [Planned(second, "run")])
+    assert left_in_all(planned, [*later, retried])[1] == Planned(second, "run", rounds=(5,))
+    assert left_in_all(planned, []) == planned
