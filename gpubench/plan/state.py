@@ -1,6 +1,7 @@
 """What is left of a plan, in its first round and in further ones. Worked out anew at every start. Pure.
 
-Sweeps, their preview, batch scripts and `gpubench status` ask the same functions, each with the records that it knows.
+Sweeps, their preview and batch scripts ask for all of it, `gpubench status` for one round after the other, each with
+the records that it knows.
 
 Processes of one configuration differ, so each further round measures every trial once more, in processes of its own and
 in the same way.

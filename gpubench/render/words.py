@@ -497,7 +497,8 @@ def title_breakdown(report: Report, row: int) -> str:
     largest = max(parts, key=parts.__getitem__)
     share = format_percent(parts[largest] / sum(parts.values()))
     (name,) = name_apart(report, [row])
-    return f"{name[:1].upper()}{name[1:]}: {PARTS[largest]} takes {share} of a step, {format_significant(parts[largest])} ms"
+    amount = format_significant(parts[largest])
+    return f"{name[:1].upper()}{name[1:]}: {PARTS[largest]} takes {share} of a step, {amount} ms"
 
 
 def title_trial(report: Report, trace: Trace) -> tuple[str, list[str]]:
