@@ -63,7 +63,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
                 family=f"sharing:{row}",
             )
             for row in group.rows
-            if row in alone and row in times
+            if row in times and alone.get(row) in times
         ]
         together = list_common_runs(group, times)
         if len(group.rows) < group.jobs or not together[0] or not all(row in baselines for row in group.rows):

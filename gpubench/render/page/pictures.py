@@ -21,6 +21,7 @@ COLORS: Mapping[str, tuple[str, str, str]] = {
     vega.COLORS[4]: ("ochre", "#8a6500", "#e0b13e"),
     vega.COLORS[5]: ("violet", "#5b5bd6", "#a5a5ff"),
     vega.COLORS[6]: ("slate", "#3a3f45", "#d5d9dd"),
+    vega.LIGHT: ("amber", "#f0b27a", "#8a5a20"),
     vega.CONTEXT: ("context", "#6b7280", "#9aa3ad"),
     vega.ALARM: ("alarm", "#b00020", "#ff8a90"),
     vega.CONFIG["axis"]["labelColor"]: ("soft", "#57606a", "#a8b1ba"),

@@ -8,10 +8,8 @@ from gpubench.render.pictures import vega
 from gpubench.render.pictures.vega import Vega
 
 ROW_HEIGHT = 40
-PART_COLORS = ("#3A3F45", "#0072B2", "#F0B27A", "#009E73", "#CC79A7")
+PART_COLORS = (vega.COLORS[6], vega.COLORS[0], vega.LIGHT, vega.COLORS[2], vega.COLORS[3])
 """Parts that touch differ in lightness, too, for readers who see no colours; in the order of `words.PARTS`."""
-LIGHT = PART_COLORS[2]
-"""On which white letters can't be read."""
 WIDE = 0.07
 """Share of the longest step from which a part has room for its milliseconds."""
 
@@ -36,7 +34,7 @@ def draw(report: Report) -> Vega | None:
                 bar = {"name": name, "part": word, "begin": begin, "end": begin + value}
                 text = words.format_significant(value) if value > WIDE * longest else ""
                 bars.append(
-                    {**bar, "middle": begin + value / 2, "text": text, "is_light": colors[word] == LIGHT}
+                    {**bar, "middle": begin + value / 2, "text": text, "is_light": colors[word] == vega.LIGHT}
                 )
                 begin += value
         waited = report.figures[row]["comm_ms"]

@@ -43,6 +43,8 @@ NAMES_LETTERS = 26
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6500", "#5B5BD6", "#3A3F45")
 """Okabe and Ito (2008), without yellow and with darker ends, so that lines stand out from white by 3 to 1."""
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross", "triangle-right")
+LIGHT = "#F0B27A"
+"""Light enough to stand beside the others where no colours are seen; letters on it are black."""
 CONTEXT = "#8a8f98"
 """Grey, of what is there for comparison alone."""
 ALARM = "#B00020"
