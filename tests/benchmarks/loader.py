@@ -24,12 +24,12 @@ from pathlib import Path
 import numpy as np
 import torch
 from statistics_of_pairs import median_interval
-from torchvision.io import ImageReadMode, decode_jpeg, read_file
 
 from gpubench.datasets import folder, make
 from gpubench.schema import catalog
 from gpubench.schema.order import DataSpec, transforms
 from gpubench.train.data import loaders, on_cpu
+from gpubench.train.data.decoders import DECODER
 from gpubench.train.data.folder_source import FolderSource
 
 SIZE = 224
@@ -49,7 +49,7 @@ def main() -> None:
         spec = crop_resize(root)
         transform = on_cpu.chain(spec.cpu)
         ahead = options.workers * (options.prefetch + 1)
-        print(f"{options.workers} CPUs, batch {options.batch_size}")
+        print(f"{options.workers} CPUs, batch {options.batch_size}, {DECODER.name}")
 
         def loader() -> float:
             loaders_ = loaders.TrainLoaders(
@@ -135,7 +135,7 @@ def bare_loops(
         start, images = time.perf_counter(), 0
         while time.perf_counter() < start + seconds:
             path = files[order[images % len(order)]]
-            transform(decode_jpeg(read_file(path), mode=ImageReadMode.RGB))
+            transform(DECODER.decode(np.fromfile(path, np.uint8), "RGB"))
             images += 1
         rates.put(images / (time.perf_counter() - start))
 
