@@ -29,7 +29,7 @@ from gpubench.node.parts.files import (
     RunPart,
     StoredAttempt,
     read_request,
-    write_whole,
+    write_answer,
 )
 from gpubench.schema.attempt import Attempt
 
@@ -104,13 +104,13 @@ def run(lines: Input) -> None:
             interface=interface,
             loopback=network.loopback(),
         )
-        write_whole(folder.node_info(opened.number), info)
+        write_answer(folder.node_info(opened.number), info)
         asked = lines.take()
         if isinstance(asked, RunPart):
             log = folder.log(opened.number)
             log.touch()
             done = _run_trial(node, replace(asked, order=replace(asked.order, log=log)), lines)
-            write_whole(folder.attempt(opened.number), StoredAttempt.store(done))
+            write_answer(folder.attempt(opened.number), StoredAttempt.store(done))
     finally:
         node.close()
 

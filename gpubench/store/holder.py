@@ -9,10 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 
+import msgspec
+
 from gpubench.basics import slurm_job
 from gpubench.basics.linux import boot, pid_namespace
 from gpubench.basics.quoted import clean
 
+MOST_PROCESSES, MOST_USERS = 1 << 31, 1 << 32
+"""Ids beyond these no kernel gives."""
 LONGEST_NAME = 80
 """Characters of a host's name that are shown."""
 Fate = Literal["alive", "dead", "unknown"]
@@ -98,3 +102,13 @@ def began(pid: int) -> str | None:
     except OSError:
         return None
     return None if facts[0] in ("Z", "X") else facts[19]
+
+
+def read_holder(text: str | bytes) -> Holder | None:
+    """The holder that a lock or a claim names in JSON; None where it names none: of another version, or damaged."""
+    try:
+        holder = msgspec.json.decode(text, type=Holder)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
+    is_possible = 0 < holder.pid < MOST_PROCESSES and (holder.user is None or 0 <= holder.user < MOST_USERS)
+    return holder if is_possible else None

@@ -28,7 +28,7 @@ import msgspec
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular
 from gpubench.basics.rights import why
-from gpubench.store.holder import Fate, Holder
+from gpubench.store.holder import Fate, Holder, read_holder
 
 HEARTBEAT_S = 30.0
 """How often an owner shows that it is alive."""
@@ -42,8 +42,6 @@ LARGEST = 1 << 16
 """Bytes of a claim."""
 Outcome = Literal["stored", "nothing"]
 """What came of a claim: an attempt that is stored, or nothing that anybody could read."""
-MOST_PROCESSES, MOST_USERS = 1 << 31, 1 << 32
-"""Ids beyond these no kernel gives."""
 
 Answer = Literal["mine", "theirs", "silent", "done"]
 """Whose a work item is. `silent`: somebody's who has not been heard of for a while, and may have died. `done`: its last
@@ -226,16 +224,7 @@ def read_claim(path: Path) -> WorkClaim:
     first, _, rest = text.partition(b"\n")
     last = rest.rstrip(b"\n")
     outcome: Outcome | None = "stored" if last == b"stored" else "nothing" if last == b"nothing" else None
-    return WorkClaim(owner=_read_owner(first), outcome=outcome, beat_ns=beat_ns)
-
-
-def _read_owner(line: bytes) -> Holder | None:
-    try:
-        owner = msgspec.json.decode(line, type=Holder)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
-    is_possible = 0 < owner.pid < MOST_PROCESSES and (owner.user is None or 0 <= owner.user < MOST_USERS)
-    return owner if is_possible else None
+    return WorkClaim(owner=read_holder(first), outcome=outcome, beat_ns=beat_ns)
 
 
 _NAME = re.compile(r"(\w+)-r([1-9][0-9]{0,5})-m([0-9a-f]{8})\.([1-9][0-9]{0,3})", re.ASCII)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -194,6 +195,13 @@ def test_a_group_with_a_job_that_did_not_end_has_no_work() -> None:
 def test_a_trial_alone_on_another_machine_is_no_baseline() -> None:
     rows = [{**alone("a", [1.0]), "machine": "A100"}, job(0, "a", [1.5]), job(0, "a", [1.5])]
     assert answer(make_table(rows)).groups[0].work is None
+
+
+def test_a_trial_alone_without_a_time_is_no_baseline_of_a_slowdown() -> None:
+    rows = [alone("0", [math.nan] * 3), alone("1", scatter(1.0, *QUIET))]
+    rows += [job(0, number, scatter(2.0, *QUIET)) for number in ("0", "1")]
+    claims = sharing.make_claims(make_table(rows))
+    assert [claim.baseline for claim in claims if claim.metric == sharing.SLOWDOWN] == [11]
 
 
 def test_the_prediction_stands_beside_the_measurement() -> None:

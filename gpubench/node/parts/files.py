@@ -300,7 +300,7 @@ class PartsFolder:
             return None
 
 
-def write_whole(path: Path, value: Any) -> None:
+def write_answer(path: Path, value: Any) -> None:
     """Writes a file that is there whole or not at all. Raises OSError."""
     part = path.with_name(f".{path.name}.tmp")
     part.write_bytes(encode(value))

@@ -17,12 +17,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import msgspec
-
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular
 from gpubench.basics.rights import why
-from gpubench.store.holder import Holder
+from gpubench.store.holder import Holder, read_holder
 
 HEARTBEAT_S = 30.0
 """How often a holder shows that it is alive."""
@@ -33,8 +31,6 @@ CONFIRM_S = 2 * HEARTBEAT_S + 5
 MOMENT_S = 60.0
 """What takes a moment is over by then, or its process has died."""
 MOMENT_POLL_S = 0.05
-MOST_PROCESSES, MOST_USERS = 1 << 31, 1 << 32
-"""Ids beyond these no kernel gives."""
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """What file systems answer that know no hard links."""
 
@@ -51,12 +47,7 @@ class Seen:
     @property
     def holder(self) -> Holder | None:
         """None where the file tells none: of another version, or damaged."""
-        try:
-            found = msgspec.json.decode(self.text, type=Holder)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
-            return None
-        is_possible = 0 < found.pid < MOST_PROCESSES and (found.user is None or 0 <= found.user < MOST_USERS)
-        return found if is_possible else None
+        return read_holder(self.text)
 
     def __str__(self) -> str:
         return str(self.holder) if self.holder is not None else "a sweep that left no name"

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted import RESULT
 
-from gpubench.node.parts.files import StoredAttempt, read_attempt, write_whole
+from gpubench.node.parts.files import StoredAttempt, read_attempt, write_answer
 from gpubench.node.parts.uniting import NodePart, TimeLine, unite
 from gpubench.node.watch import metrics
 from gpubench.record.figures import figures
@@ -307,7 +307,7 @@ def test_an_attempt_is_read_as_it_was_written(tmp_path: Path) -> None:
     sent = attempt(T0, told(T0, *more), forced=("timeout", "late"), last_words="…", released=None)
     unending = dataclasses.replace(sent, watched=dataclasses.replace(sent.watched, trained_until=math.inf))
     for written in (sent, unending):
-        write_whole(tmp_path / "attempt", StoredAttempt.store(written))
+        write_answer(tmp_path / "attempt", StoredAttempt.store(written))
         back = read_attempt((tmp_path / "attempt").read_bytes())
         assert back.watched == written.watched
         assert list(back.events) == list(written.events)
