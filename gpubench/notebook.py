@@ -190,7 +190,7 @@ def read_samples(results: Results, record: Record) -> pd.DataFrame:
 
     Those that can't be read are left out, with a warning. Raises UnusableError where there are none.
     """
-    path = results.part("samples", record.trial_id, record.attempt, "csv")
+    path = results.part("samples", record.trial_id, record.attempt_name, "csv")
     if not path.exists():
         raise UnusableError(f"{path} does not exist: no time series is stored of this attempt")
     record = results.read_whole(record)

@@ -36,7 +36,7 @@ from gpubench.analyze.top1 import MARGIN, find_seeds
 from gpubench.core.audit import Observation, RowShare, RuleFinding, RuleVerdict
 from gpubench.core.claims import Claim, Design
 from gpubench.plan.groups import MOST_JOBS
-from gpubench.results.file_names import numbered
+from gpubench.results.file_names import AttemptFile, parse_name
 from gpubench.results.status import status_by
 from gpubench.results.store import Results
 from gpubench.schema.catalog import PROCEDURAL
@@ -335,16 +335,29 @@ def check_runs_kept(audited: Audited) -> Observations:
     was begun.
     """
     folder = audited.folder
-    stored = {(record.trial_id, record.attempt) for record in folder.attempts}
+    results = Results(folder.path)
+    stored = {AttemptFile(record.trial_id, record.attempt_name) for record in folder.attempts}
     files = (path for kind in ("logs", "samples") for path in (folder.path / kind).glob("*/*-*.*"))
-    begun = {name for path in files if (name := numbered(path)) and name[1] > 0}
-    damaged = Results(folder.path).damaged(folder.attempts)
-    of_damaged = {(trial, number) for unit, number in damaged for trial in list_possible_trials(unit)}
-    gone = {(trial, number - 1) for trial, number in stored if number > 1} - stored - begun - of_damaged
-    if gone:
-        yield _broken("attempts-gone", attempts=_name_attempts(gone))
+    begun = {name for path in files if (name := parse_name(path))}
+    damaged = results.damaged(folder.attempts)
+    of_damaged = {
+        AttemptFile(trial, file.attempt_name)
+        for file in damaged
+        for trial in list_possible_trials(file.unit_id)
+    }
+
+    def count(files: Iterable[AttemptFile]) -> set[tuple[str, str, int]]:
+        """Trial, folder and number: each folder counts its attempts by itself."""
+        return {(file.unit_id, file.folder_id or results.folder_id, file.number) for file in files}
+
+    counted = count(stored)
+    before = {(trial, folder_id, number - 1) for trial, folder_id, number in counted if number > 1}
+    if gone := before - counted - count(begun) - count(of_damaged):
+        yield _broken(
+            "attempts-gone", attempts=_name_attempts({(trial, number) for trial, _, number in gone})
+        )
     if unread := damaged | (begun - stored - of_damaged):
-        yield _unclear("no-record", attempts=_name_attempts(unread))
+        yield _unclear("no-record", attempts=_name_attempts({(file.unit_id, file.number) for file in unread}))
     if foreign := _values({record.source for record in folder.attempts} - {"measured"}):
         yield _unclear("foreign", sources=foreign)
     yield _kept("runs-kept", attempts=len(stored))

@@ -58,7 +58,7 @@ def trace_run(folder: Folder, run: int, row: int, tell: Callable[[str], None]) -
         return None
     record = folder.records[run]
     results = Results(folder.path)
-    path = results.part("samples", record.trial_id, record.attempt, "csv")
+    path = results.part("samples", record.trial_id, record.attempt_name, "csv")
     if not path.exists():
         return None
     return trace_trial(results.read_whole(record), readings(path, record, tell), row)

@@ -14,8 +14,8 @@ from gpubench.commands.opened import warn
 from gpubench.render.files import write_tables
 from gpubench.results.home import newest_results, results_home
 from gpubench.results.locks.folder_lock import POLL_S, held
-from gpubench.results.merging.merge import Merged, further_rounds, merge
 from gpubench.results.store import Results
+from gpubench.results.unite import United, list_further_rounds, unite
 from gpubench.schema.record import Record
 
 MOST_NAMED = 10
@@ -43,8 +43,8 @@ def merged(folders: Sequence[Path], *, out: Path | None, wait: bool = False) -> 
     target = Results(out)
     target.create()
     with target.locked(wait=wait, say=warn, owner="merge"):
-        done = merge([Results(path) for path in sources], target, warn)
-        lost = len(done.further - further_rounds(_write_tables(target)))
+        done = unite([Results(path) for path in sources], target, warn)
+        lost = len(done.further - list_further_rounds(_write_tables(target)))
         target.check()
     for line in _told(sources, out, done, lost):
         print(clean(line))
@@ -75,7 +75,7 @@ def _write_tables(target: Results) -> list[Record]:
     return records
 
 
-def _told(sources: Sequence[Path], out: Path, done: Merged, lost: int) -> list[str]:
+def _told(sources: Sequence[Path], out: Path, done: United, lost: int) -> list[str]:
     """What was done, the answer first."""
     if len(sources) == 1 and sources[0].resolve() == out.resolve():
         return [f"{out}: its tables are written anew from its records"]
@@ -83,8 +83,7 @@ def _told(sources: Sequence[Path], out: Path, done: Merged, lost: int) -> list[s
     lines = [f"{out}: {many(total, 'attempt')} added, tables written anew"]
     for place, path in enumerate(sources):
         if path.resolve() == out.resolve():
-            mended = sum(not one.damaged.source for one in done.completed)
-            but = f", but for {many(mended, 'record')}" if mended else ""
+            but = f", but for {many(len(done.completed), 'record')}" if done.completed else ""
             lines.append(f"  {path}: stays as it was{but}")
             continue
         there = done.there[place]
@@ -95,25 +94,12 @@ def _told(sources: Sequence[Path], out: Path, done: Merged, lost: int) -> list[s
             f"{many(len(done.completed), 'record')} that can't be read: another folder has the same attempt whole, "
             "which stands in its place:"
         )
-        lines += _some([f"{one.damaged.path}: {one.whole.path}" for one in done.completed])
-    if done.moved:
-        lines.append(
-            f"{many(len(done.moved), 'attempt')} had a number that another attempt at the same trial has, and "
-            f"{'got a new one' if len(done.moved) == 1 else 'got new ones'}; of one machine the last counts:"
-        )
-        lines += _some([f"{attempt.path}: attempt {number} in {out}" for attempt, number in done.moved])
-    if done.left_out:
-        lines.append(
-            f"{many(len(done.left_out), 'attempt')} left out: older than what {out} has of the same trial and machine, "
-            "in whose place they would count; merge into a new folder to keep them, too:"
-        )
-        lines += _some([str(attempt.path) for attempt in done.left_out])
+        lines += _some([f"{damaged}: {whole}" for damaged, whole in done.completed])
     if lost:
         lines.append(
             f"{many(lost, 'attempt')} of further rounds counted in the folders and no longer "
             f"{'counts' if lost == 1 else 'count'} in {out}, since a first round of their trials stands behind them "
-            "there: measured again in another folder, or moved behind a record that can't be read. To have them "
-            "count, merge into a new folder without the folder of that one"
+            "there, measured later in another folder. To have them count, merge into a new folder without that one"
         )
     return lines
 

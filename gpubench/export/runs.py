@@ -101,7 +101,7 @@ def _make_run(
         **facts,
     }
     texts = {f"doubt {code}": text for code, text in record.doubts.items()}
-    log = results.log(record.trial_id, record.attempt)
+    log = results.log(record.trial_id, record.attempt_name)
     return TrackedRun(
         key=_make_key(record),
         experiment=record.experiment,
@@ -160,7 +160,7 @@ def _list_samples(
     results: Results, record: Record, began: float, tell: Callable[[str], None]
 ) -> dict[str, list[Point]]:
     """The readings behind the record."""
-    path = results.part("samples", record.trial_id, record.attempt, "csv")
+    path = results.part("samples", record.trial_id, record.attempt_name, "csv")
     return {
         f"{metric}/{f'gpu{device}' if device.isdecimal() else device}": [
             Point(at=began + at, step=step, value=value) for step, (at, value) in enumerate(values)

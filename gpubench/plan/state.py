@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import OutOfMemory, Room, chain_key, skip_reason
-from gpubench.schema.record import FINAL, Record, Status, ending
+from gpubench.schema.record import FINAL, Record, Status, ending, name_attempt
 from gpubench.schema.trial import Trial
 
 State = Literal["done", "run", "skip", "failed"]
@@ -46,10 +46,10 @@ class Planned:
 def out_of_memory(records: Iterable[Record]) -> OutOfMemory:
     """What has run out of GPU memory, whichever plan ran it. `records`: the attempts that count, of one machine."""
     found = OutOfMemory()
-    groups: dict[tuple[str, int], list[Record]] = {}
+    groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.group_id is not None:
-            groups.setdefault((record.group_id, record.attempt), []).append(record)
+            groups.setdefault((record.group_id, record.attempt_name), []).append(record)
         elif record.status == "oom" and record.group is None:
             for chain, batch_size in chains_of([record]):
                 found.add_trial(chain, batch_size)
@@ -94,7 +94,7 @@ def lacks_its_answer(unit: Unit, chosen: Mapping[str, Record]) -> bool:
     if any(record is None or record.status != "ok" for record in records):
         return False
     then = next((record.together.get("solos") for record in records if record), None) or [None] * len(solos)
-    now = [{"trial_id": solo.trial_id, "attempt": solo.attempt} for solo in solos if solo]
+    now = [name_attempt(solo) for solo in solos if solo]
     return then != now
 
 

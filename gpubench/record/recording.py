@@ -30,6 +30,7 @@ from gpubench.record.together import (
 )
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
+from gpubench.schema.attempt_ids import folder_of
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
@@ -73,6 +74,7 @@ class EndedAttempt:
     facts: DataFacts
     machine_key: str
     number: int
+    attempt_id: str
     started_at: str
     round: int = 1
     done: Attempt
@@ -280,6 +282,8 @@ def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[st
         trial_id=job.trial_id,
         config_id=job.config_id,
         attempt=tried.number,
+        attempt_id=tried.attempt_id,
+        folder_id=folder_of(tried.attempt_id),
         round=tried.round,
         experiment=known.experiment,
         group=membership.group if membership else None,

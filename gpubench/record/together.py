@@ -11,7 +11,7 @@ from gpubench.plan.resolve import Resolved
 from gpubench.record.resources import find_resources, list_full, name_full, write_not_full
 from gpubench.results.rows import row_of
 from gpubench.schema.epoch_times import median_of
-from gpubench.schema.record import Record
+from gpubench.schema.record import Record, name_attempt
 from gpubench.schema.row import Row, replace
 
 ESTIMATE = "estimate"
@@ -111,10 +111,7 @@ def compare(
     gain = find_overlap_gain(slowed)
     facts: dict[str, Any] = {"jobs": len(jobs), "no_prediction": group_prediction.why_not}
     facts["predicted"] = store_prediction(group_prediction)
-    facts["solos"] = [
-        {"trial_id": solo.trial_id, "attempt": solo.attempt} if solo else None
-        for solo in group_prediction.solos
-    ]
+    facts["solos"] = [name_attempt(solo) if solo else None for solo in group_prediction.solos]
     shared: dict[str, Any] = {"group_id": group_id, "overlap_gain": gain}
     rows_alone = [one for one in alone if one]
     nothing_full = ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.schema.record import FINAL, Record, ending, given
@@ -19,7 +19,7 @@ def in_order(record: Record) -> tuple[str, str, int]:
     return record.started_at, record.trial_id, record.attempt
 
 
-Run = tuple[str, int, str, str, str]
+Run = tuple[str, str, str, str, str]
 """What tells one attempt at a unit from every other one: equal for the jobs of a group."""
 
 
@@ -30,7 +30,7 @@ def run_of(record: Record) -> Run:
     one array may have begun in the same second: the host tells them apart, and the machine where no host is on record.
     """
     machine = "" if record.group_id else record.machine_key  # jobs of one group may be on unlike devices
-    return unit_of(record), record.attempt, record.started_at, node_of(record), machine
+    return unit_of(record), record.attempt_name, record.started_at, node_of(record), machine
 
 
 def node_of(record: Record) -> str:
@@ -109,30 +109,57 @@ def allowance_of(jobs: Sequence[Record]) -> Allowance:
     return frozenset((job.job, tuple(given(job).values())) for job in jobs)
 
 
+Place = tuple[str, tuple[str, ...], Allowance]
+"""Unit, machines of its jobs and allowance, of which one measurement counts."""
+
+
 def _last_of_each(
     records: Iterable[Record], allowed: Callable[[Sequence[Record]], Allowance]
 ) -> dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]]:
     """The attempt that counts at each unit in each round, on each machine and under each allowance that `allowed` tells
     apart.
 
-    Further rounds add to the first one's attempt that counts. Those that came before it, or of which there is none,
-    don't count: the unit was measured anew since. Nor does a reference.
+    All rounds of a unit are of one folder: where several were merged, of the one that measured it last.
     """
-    chosen: dict[tuple[str, int, tuple[str, ...], Allowance], tuple[str, list[Record]]] = {}
+    places: dict[Place, dict[str, list[list[Record]]]] = {}
+    for jobs in by_run(records):
+        if not jobs[0].reference:
+            unit_id, *_ = run_of(jobs[0])
+            place = unit_id, tuple(sorted(job.machine_key for job in jobs)), allowed(jobs)
+            places.setdefault(place, {}).setdefault(jobs[0].folder_id, []).append(jobs)
+    found = {}
+    for (unit_id, machines, allowance), folders in places.items():
+        measured = [_last_of_rounds(attempts) for attempts in folders.values()]
+        for number, jobs in max(measured, key=_lateness).items():
+            found[unit_id, number, machines, allowance] = jobs
+    return found
+
+
+def _last_of_rounds(attempts: Iterable[list[Record]]) -> dict[int, list[Record]]:
+    """Number of a round -> the attempt that counts in it, of those at one unit in one folder.
+
+    Further rounds add to the first one's attempt that counts. Those that came before it, or of which there is none,
+    don't count: the unit was measured anew since.
+    """
+    chosen: dict[int, list[Record]] = {}
     # Clocks may be set back; numbers only go up.
-    for jobs in sorted(by_run(records), key=lambda jobs: jobs[0].attempt):
-        if jobs[0].reference:
-            continue
-        unit_id, *_ = run_of(jobs[0])
-        key = (unit_id, jobs[0].round, tuple(sorted(job.machine_key for job in jobs)), allowed(jobs))
-        status = ending([job.status for job in jobs])
-        if key not in chosen or status in FINAL or chosen[key][0] not in FINAL:
-            chosen[key] = status, jobs
-    first = {
-        (unit, *rest): jobs[0].attempt for (unit, number, *rest), (_, jobs) in chosen.items() if number == 1
-    }
-    return {
-        key: jobs
-        for key, (_, jobs) in chosen.items()
-        if key[1] == 1 or 0 < first.get((key[0], *key[2:]), 0) < jobs[0].attempt
-    }
+    for jobs in sorted(attempts, key=lambda jobs: jobs[0].attempt):
+        number = jobs[0].round
+        if number not in chosen or _is_final(jobs) or not _is_final(chosen[number]):
+            chosen[number] = jobs
+    if 1 not in chosen:
+        return {}
+    first = chosen[1][0].attempt
+    return {number: jobs for number, jobs in chosen.items() if number == 1 or jobs[0].attempt > first}
+
+
+def _is_final(jobs: Sequence[Record]) -> bool:
+    return ending([job.status for job in jobs]) in FINAL
+
+
+def _lateness(rounds: Mapping[int, Sequence[Record]]) -> tuple[bool, bool, str, str]:
+    """Sorts the measurements of several folders at one unit: what ended before what did not, then as they began."""
+    if not rounds:
+        return False, False, "", ""
+    began = max(jobs[0].started_at for jobs in rounds.values())
+    return True, _is_final(rounds[1]), began, rounds[1][0].folder_id

@@ -6,16 +6,19 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.results.counting import counting, unit_of
-from gpubench.results.file_names import numbered
+from gpubench.results.file_names import AttemptFile, parse_name
 from gpubench.results.stored_record import DamagedError, NewerError
 from gpubench.schema.record import FINAL, Record, ending
 
 
 def left_out(path: Path, damage: DamagedError, whole: Iterable[Record]) -> str:
     """One line on a record that can't be used: why, what counts in its place, what to do."""
-    unit_id, number = numbered(path) or ("", 0)
+    name = parse_name(path) or AttemptFile("", "0")
+    unit_id, number = name.unit_id, name.number
     what = "group" if unit_id.startswith("g") else "trial"
-    own = [record for record in whole if unit_of(record) == unit_id]
+    own = [
+        record for record in whole if unit_of(record) == unit_id and name.folder_id in ("", record.folder_id)
+    ]
     statuses: dict[int, list[str]] = {}
     for record in own:
         statuses.setdefault(record.attempt, []).append(record.status)

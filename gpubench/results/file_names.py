@@ -6,36 +6,53 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import NamedTuple
 
 from gpubench.results.stored_record import MOST_ATTEMPTS
+from gpubench.schema.attempt_ids import folder_of
 
 KINDS = ("records", "samples", "logs", "plans", "left-out", "plots")
 """The folders in a results folder."""
 
 
-def part_name(kind: str, unit_id: str, attempt: int, ending: str) -> str:
-    """Where one lies in a results folder."""
-    return f"{kind}/{unit_id[1:3]}/{unit_id}-{attempt}.{ending}"
+def part_name(kind: str, unit_id: str, attempt_name: str, ending: str) -> str:
+    """Where one lies in a results folder. `attempt_name`: as `Record.attempt_name` has it."""
+    return f"{kind}/{unit_id[1:3]}/{unit_id}-{attempt_name}.{ending}"
 
 
-def log_name(unit_id: str, attempt: int) -> str:
+def log_name(unit_id: str, attempt_name: str) -> str:
     """Where a log lies in a results folder."""
-    return part_name("logs", unit_id, attempt, "log")
+    return part_name("logs", unit_id, attempt_name, "log")
 
 
-Numbered = tuple[str, int]
-"""The id of a trial, a job or a group, and the number of an attempt at it."""
+class AttemptFile(NamedTuple):
+    """What the name of a file says of the attempt that it belongs to."""
+
+    unit_id: str
+    """Id of a trial, of a job or of a group."""
+    attempt_name: str
+    """As `Record.attempt_name` has it: `3`, or the attempt's id."""
+
+    @property
+    def number(self) -> int:
+        return int(self.attempt_name.partition("-")[0])
+
+    @property
+    def folder_id(self) -> str:
+        """Of the results folder where it was measured; empty of an earlier version's."""
+        return folder_of(self.attempt_name)
 
 
-_NAME = re.compile(r"(\w[\w-]*)-([1-9][0-9]{0,9})", re.ASCII)
+_NAME = re.compile(r"(\w[\w-]*?)-([1-9][0-9]{0,9}(?:-[0-9a-f]{16})?)", re.ASCII)
 
 
-def numbered(path: Path) -> Numbered | None:
-    """Whose file this is, by its name and folder: `xx/ID-NUMBER.json`; None where no attempt lies there so called."""
+def parse_name(path: Path) -> AttemptFile | None:
+    """Whose file this is, by its name and folder: `xx/UNIT-ATTEMPT.json`; None where it is no attempt's."""
     match = _NAME.fullmatch(path.stem)
     if match is None or path.parent.name != match[1][1:3]:
         return None
-    return (match[1], int(match[2])) if int(match[2]) <= MOST_ATTEMPTS else None
+    file = AttemptFile(match[1], match[2])
+    return file if file.number <= MOST_ATTEMPTS else None
 
 
 def is_plain(path: Path) -> bool:

@@ -18,6 +18,7 @@ from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import Room
 from gpubench.plan.state import Planned, further, out_of_memory, survey, unit_ending
 from gpubench.results.counting import newest, newest_of_rounds, without_first_round
+from gpubench.results.file_names import AttemptFile, parse_name
 from gpubench.results.locks.folder_lock import Holding, held
 from gpubench.results.locks.unit_locks import takers
 from gpubench.results.plans import StoredPlan, stored_plans
@@ -311,19 +312,18 @@ def _running(
     labels: Mapping[str, str],
 ) -> list[Now]:
     """Trials whose log is there and whose record is not yet, of the attempt begun last."""
-    stored = {(record.trial_id, record.attempt) for record in records}
+    stored = {AttemptFile(record.trial_id, record.attempt_name) for record in records}
     who = takers(results.folder)
     found: list[tuple[float, Now]] = []
     seen: set[str] = set()
     for item in (item for items in turns.values() for item in items if item.state == "run"):
         for job in item.unit.jobs:
-            number = results.next_attempt(job.trial_id) - 1
-            log = results.log(job.trial_id, number)
-            if job.trial_id in seen or number < 1 or (job.trial_id, number) in stored:
+            logs = [log for log in results.logs(job.trial_id) if parse_name(log) not in stored]
+            if job.trial_id in seen or not logs:
                 continue
             seen.add(job.trial_id)
             try:
-                touched = log.stat().st_mtime
+                touched, log = max((log.stat().st_mtime, log) for log in logs)
             except OSError:
                 continue
             own = item.unit.unit_id

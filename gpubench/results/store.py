@@ -15,11 +15,12 @@ from gpubench.basics import litter
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.finite import finite
+from gpubench.basics.regular_file import read_regular
 from gpubench.basics.rights import why
 from gpubench.results.counting import in_order, unit_of
 from gpubench.results.csv_text import csv_text
 from gpubench.results.damage import left_out
-from gpubench.results.file_names import Numbered, find_link, log_name, numbered, part_name
+from gpubench.results.file_names import AttemptFile, find_link, log_name, parse_name, part_name
 from gpubench.results.locks import unit_locks
 from gpubench.results.locks.folder_lock import FolderLock
 from gpubench.results.locks.lock_file import for_a_moment
@@ -27,11 +28,16 @@ from gpubench.results.locks.unit_locks import UnitLocks
 from gpubench.results.reading_together import in_pieces
 from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, bytes_of, read
 from gpubench.results.whole_file import write_new, write_whole
+from gpubench.schema.attempt_ids import derive_folder_id, make_folder_id
 from gpubench.schema.record import GroupRecord, Record
 
 SAMPLE_DIGITS = 12
 """Significant digits of samples: running totals and times must stay fine enough to be cut again."""
 
+
+FOLDER_ID = "records/folder-id"
+"""The file that holds a folder's id."""
+_FOLDER_ID = re.compile(r"[0-9a-f]{8}")
 
 Tell = Callable[[str], None]
 """Gets one line on what is wrong with a folder."""
@@ -49,17 +55,49 @@ class Results:
         self.folder = folder
         self._lock: FolderLock | None = None
         self._units: UnitLocks | None = None
+        self._folder_id = ""
         self._read: set[str] = set()
         """Record files that were read, or written, by this one, where it holds the folder together with others."""
 
     # ---- paths ----
 
-    def part(self, kind: str, unit_id: str, attempt: int, ending: str) -> Path:
-        """`records/xx/ID-ATTEMPT.json` and its like. xx: the two characters after the id's letter."""
-        return self.folder / part_name(kind, unit_id, attempt, ending)
+    def part(self, kind: str, unit_id: str, attempt_name: str, ending: str) -> Path:
+        """`records/xx/UNIT-ATTEMPT.json` and its like. xx: the two characters after the id's letter."""
+        return self.folder / part_name(kind, unit_id, attempt_name, ending)
 
-    def log(self, unit_id: str, attempt: int) -> Path:
-        return self.folder / log_name(unit_id, attempt)
+    def log(self, unit_id: str, attempt_name: str) -> Path:
+        return self.folder / log_name(unit_id, attempt_name)
+
+    def logs(self, trial_id: str) -> list[Path]:
+        """The logs of all attempts at a trial, by their names."""
+        return sorted((self.folder / "logs" / trial_id[1:3]).glob(f"{trial_id}-*.log"))
+
+    # ---- its id ----
+
+    @property
+    def folder_id(self) -> str:
+        """Its id; empty where it has none yet: of an earlier version, or new."""
+        if not self._folder_id:
+            with contextlib.suppress(OSError):
+                text = read_regular(self.folder / FOLDER_ID, 64).decode("ascii", "replace").strip()
+                self._folder_id = text if _FOLDER_ID.fullmatch(text) else ""
+        return self._folder_id
+
+    def identify(self, records: Collection[Record]) -> str:
+        """Its id, which it gets where it has none. `records`: all that lie in it; those of an earlier version, which
+        say of no folder, are this one's. Raises UnusableError where it can't be written."""
+        if not self.folder_id:
+            lying_here = [record for record in records if not record.attempt_id]
+            chosen = derive_folder_id(lying_here) if lying_here else make_folder_id()
+            try:
+                write_new(self.folder / FOLDER_ID, chosen + "\n")
+            except UnusableError:
+                if not self.folder_id:  # else another sweep has written it a moment ago
+                    raise
+        for record in records:
+            if not record.attempt_id:
+                record.place(self.folder_id)
+        return self.folder_id
 
     # ---- opening ----
 
@@ -170,7 +208,7 @@ class Results:
 
     def read_whole(self, record: Record) -> Record:
         """A record that was read without some of its parts, with all of them. Raises UnusableError."""
-        path = self.part("records", unit_of(record), record.attempt, "json")
+        path = self.part("records", unit_of(record), record.attempt_name, "json")
         try:
             jobs = read(path)
         except DamagedError as error:
@@ -217,14 +255,18 @@ class Results:
                         damaged.append((paths[place], error))
         in_place = [pieces[start] for start in sorted(pieces)]
         records = [record for found, _ in in_place for record in found]
+        if folder_id := self.folder_id:
+            for record in records:
+                if not record.attempt_id:
+                    record.place(folder_id)
         for path, damage in (one for _, damaged in in_place for one in damaged):
             tell(left_out(Path(path), damage, records))  # only now it is known what there is in their place
         return sorted(records, key=in_order)
 
-    def damaged(self, records: Iterable[Record]) -> set[Numbered]:
+    def damaged(self, records: Iterable[Record]) -> set[AttemptFile]:
         """The attempts whose files lie there and are none of these records, which are all that can be read."""
-        there = {name for path in self.record_files(lambda _: None) if (name := numbered(path))}
-        return there - {(unit_of(record), record.attempt) for record in records}
+        there = {name for path in self.record_files(lambda _: None) if (name := parse_name(path))}
+        return there - {AttemptFile(unit_of(record), record.attempt_name) for record in records}
 
     def record_files(self, tell: Tell) -> list[Path]:
         """All that is named like a record, links and folders too."""
@@ -246,35 +288,44 @@ class Results:
         return paths
 
     def next_attempt(self, *ids: str) -> int:
-        """The number of the next attempt at a unit, counting from 1. `ids`: its own, and those of its jobs."""
-        taken = [0]
-        for kind in (
-            "records",
-            "logs",
-            "samples",
-        ):  # whatever lies there under a number, damaged or not, keeps it
-            for one in ids:
-                for path in (self.folder / kind / one[1:3]).glob(f"{one}-*"):
-                    number = path.stem.rpartition("-")[2]
-                    # A larger one is no attempt's: nobody could read a record with the number after it.
-                    if number.isdecimal() and int(number) < MOST_ATTEMPTS:
-                        taken.append(int(number))
-        return max(taken) + 1
+        """The number of the next attempt at a unit in this folder, counting from 1. `ids`: its own, and those of its
+        jobs. Attempts that were measured in other folders count there."""
+        names = (
+            parse_name(path)
+            for kind in (
+                "records",
+                "logs",
+                "samples",
+            )  # whatever lies there, damaged or not, keeps its number
+            for unit_id in ids
+            for path in (self.folder / kind / unit_id[1:3]).glob(f"{unit_id}-*")
+        )
+        numbers = (
+            name.number
+            for name in names
+            if name and name.unit_id in ids and name.folder_id in ("", self.folder_id)
+        )
+        return 1 + max((number for number in numbers if number < MOST_ATTEMPTS), default=0)
 
     def save(
         self, records: Sequence[Record], samples: Sequence[Iterable[Sequence[Any]]], header: Sequence[str]
     ) -> None:
         """Stores one attempt at a unit: first the samples of each of its jobs, then the file that makes it count."""
         first = records[0]
-        unit_path = self.part("records", first.group_id or first.trial_id, first.attempt, "json")
+        unit_path = self.part("records", first.group_id or first.trial_id, first.attempt_name, "json")
         if unit_path.exists() or unit_path.is_symlink():
             raise UnusableError(f"{unit_path} exists already: two sweeps write into {self.folder}")
         for record, rows in zip(records, samples, strict=True):
-            path = self.part("samples", record.trial_id, record.attempt, "csv")
+            path = self.part("samples", record.trial_id, record.attempt_name, "csv")
             write_whole(path, csv_text(header, rows, SAMPLE_DIGITS))
         unit: Record | GroupRecord = first
         if first.group_id is not None:
-            unit = GroupRecord(group_id=first.group_id, attempt=first.attempt, jobs=list(records))
+            unit = GroupRecord(
+                group_id=first.group_id,
+                attempt=first.attempt,
+                attempt_id=first.attempt_id,
+                jobs=list(records),
+            )
         stored = finite(unit.model_dump())
         write_new(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         if self._units is not None:

@@ -40,6 +40,7 @@ from gpubench.results.stored_lines import (
     times_of_checked,
     window_of,
 )
+from gpubench.schema.attempt_ids import folder_of, is_attempt_id
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
@@ -91,7 +92,7 @@ def read(
     """
     name = os.path.basename(path)  # noqa: PTH119 - a Path takes longer than all of this
     if parts is not None and known is not None and (record := _made_of(parts, known)) is not None:
-        return _if_named(name, record.trial_id, record.attempt, [record])
+        return _if_named(name, record.trial_id, [record])
     try:
         text = bytes_of(path)
     except OSError as error:
@@ -123,19 +124,26 @@ def parsed(name: str, text: bytes, known: KnownParts | None = None) -> list[Reco
     """The attempt in the text of a file of that name, likewise."""
     is_group = name.startswith(OF_A_GROUP)
     if known is not None and not is_group and (record := _by_parts(text, known)) is not None:
-        return _if_named(name, record.trial_id, record.attempt, [record])
+        return _if_named(name, record.trial_id, [record])
     return _if_named(name, *_whole(text, _GROUP if is_group else _RECORD))
 
 
-def _if_named(name: str, unit_id: str, number: int, jobs: list[Record]) -> list[Record]:
+def _if_named(name: str, unit_id: str, jobs: list[Record]) -> list[Record]:
     """The records of an attempt, where the file is called as it is. Raises DamagedError."""
-    if name != (own := f"{unit_id}-{number}.json"):
-        raise DamagedError(f"says that it is {clean(own[:100])}")
+    first_job = jobs[0]
+    if name != (expected := f"{unit_id}-{first_job.attempt_name}.json"):
+        raise DamagedError(f"says that it is {clean(expected[:100])}")
+    if first_job.attempt_id:
+        if not is_attempt_id(first_job.attempt_id, first_job.attempt):
+            raise DamagedError("has an id that no attempt has")
+        folder_id = folder_of(first_job.attempt_id)
+        for job in jobs:
+            job.place(folder_id)
     return jobs
 
 
-def _whole(text: bytes, shape: Any) -> tuple[str, int, list[Record]]:
-    """The unit's id, the attempt's number, and its records. Raises DamagedError."""
+def _whole(text: bytes, shape: Any) -> tuple[str, list[Record]]:
+    """The unit's id, and the records of the attempt. Raises DamagedError."""
     try:
         told = from_json(text)
     except ValueError:
@@ -146,9 +154,9 @@ def _whole(text: bytes, shape: Any) -> tuple[str, int, list[Record]]:
         raise _damage(error, shape) from None
     if shape is _GROUP:
         group = GroupRecord.model_validate(told)
-        return group.group_id, group.attempt, group.jobs
+        return group.group_id, group.jobs
     record = _record(told)
-    return record.trial_id, record.attempt, [record]
+    return record.trial_id, [record]
 
 
 def _record(told: dict[str, Any]) -> Record:
@@ -389,7 +397,7 @@ _WINDOW = _holds("_Window", {"epoch": Count, "t0": Signed, "t1": Signed})
 _SPAN = _holds("_Span", {"launched": Signed, "finished": Signed})
 _DEFINITION = _part("_Definition", {"files": str, "cpu": list[Any], "gpu": list[Any]})
 _SOURCE = _part("_Source", {"source": str, "period_s": Amount, "samples": Count, "gaps": Count})
-_SOLO = _holds("_Solo", {"trial_id": str, "attempt": Count})
+_SOLO = _holds("_Solo", {"trial_id": str, "attempt": Count, "attempt_id": NotRequired[str]})
 _RESOURCE = _holds(
     "_Resource",
     {
@@ -416,6 +424,8 @@ _TOGETHER = _part(
 _Version = Annotated[int, Field(ge=1, le=RECORD_SCHEMA)]
 _Attempt = Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)]
 _Seconds = dict[str, Signed]
+_STORED = {name: info for name, info in Record.model_fields.items() if name != "folder_id"}
+"""The fields that may stand in a file."""
 
 _PARTS: dict[str, Any] = {
     "schema_version": _Version,
@@ -439,7 +449,7 @@ _RECORD = _holds(
     "_Record",
     {
         name: kind if info.is_required() else NotRequired[kind]
-        for name, info in Record.model_fields.items()
+        for name, info in _STORED.items()
         for kind in [_PARTS.get(name, info.annotation)]
     },
     _OUR_NAMES,
@@ -447,9 +457,13 @@ _RECORD = _holds(
 """A record as it may be stored. Only looked at: what is told is the Record, whose values stay as they were written."""
 
 
+_OF_GROUP = {"group_id": None, "attempt": 1, "attempt_id": ""}
+"""What all jobs of an attempt at a group have in common, and what it is where it is not told."""
+
+
 def _of_one_group(group: dict[str, Any]) -> dict[str, Any]:
     for job in group["jobs"]:
-        if (job.get("group_id"), job.get("attempt", 1)) != (group["group_id"], group["attempt"]):
+        if any(job.get(name, absent) != group.get(name, absent) for name, absent in _OF_GROUP.items()):
             raise ValueError("its jobs are not all of this attempt at this group")
         if job.get("group") is None or job.get("job") is None:
             raise ValueError("a job has no name")
@@ -460,7 +474,13 @@ _JOBS = Annotated[list[_RECORD], Field(min_length=1), FailFast()]  # type: ignor
 _GROUP: Any = Annotated[
     _holds(
         "_Group",
-        {"schema_version": NotRequired[_Version], "group_id": str, "attempt": _Attempt, "jobs": _JOBS},
+        {
+            "schema_version": NotRequired[_Version],
+            "group_id": str,
+            "attempt": _Attempt,
+            "attempt_id": NotRequired[str],
+            "jobs": _JOBS,
+        },
         _OUR_NAMES,
     ),
     AfterValidator(_of_one_group),
@@ -487,7 +507,7 @@ _WHOLE_CHECKS = {
     **{name: checking(_PARTS[name], whole=True) for name in ("windows", "phases")},
 }
 """Of the parts that somebody may not ask for."""
-_PART_NAMES = tuple(Record.model_fields)
+_PART_NAMES = tuple(_STORED)
 
 
 def _text_of(name: str) -> tuple[str, Any] | tuple[str, Any, Any]:

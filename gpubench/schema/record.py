@@ -15,8 +15,6 @@ from pydantic import (
     Field,
     PlainSerializer,
     PlainValidator,
-    SerializerFunctionWrapHandler,
-    model_serializer,
 )
 
 from gpubench.schema.columns import (
@@ -28,15 +26,8 @@ from gpubench.schema.columns import (
 )
 from gpubench.schema.trial_fields import those
 
-RECORD_SCHEMA = 4
-"""The newest form of records that this version reads: that of a `reference`, which this version does not write."""
-SEVERAL_NODES = 3
-"""The form of a record of a trial over several nodes."""
-FURTHER_ROUND = 2
-"""The form of a record of a further round, which versions that knew no rounds refuse: they would take it for a whole
-measurement."""
-FIRST_ROUND = 1
-"""The form of a record of a first round on one node: that of the versions that knew no rounds, which read it, too."""
+RECORD_SCHEMA = 5
+"""The form of records that this version writes: that of attempts with ids. It reads all earlier ones."""
 
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing"]
 Ended = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]
@@ -122,11 +113,15 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: int = FIRST_ROUND
-    """As it was read. In which form it is stored, its round tells."""
+    schema_version: int = RECORD_SCHEMA
     trial_id: str
     config_id: str
     attempt: int = 1
+    """Its number among the attempts at its unit in the folder where it was measured, from 1."""
+    attempt_id: str = ""
+    """Unique in the world (`schema/attempt_ids.py`); empty for one of an earlier version."""
+    folder_id: str = Field(default="", exclude=True)
+    """Of the results folder where it was measured; of an earlier version's that in which it lies."""
     round: int = 1
     """Of the sweep's rounds, from 1: each measures every trial once, in processes of its own."""
     reference: bool = Field(default=False, exclude=True)
@@ -163,8 +158,7 @@ class Record(BaseModel):
     ] = None
     """None, and an empty object in its file: the version that measured it did not keep it."""
     nodes: list[dict[str, Any]] = Field(default_factory=list)
-    """Where the ranks were, under NODE_COLUMNS, with the `gpu_uuids` of each. Empty where all were on one node: then it
-    is not stored."""
+    """Where the ranks were, under NODE_COLUMNS, with the `gpu_uuids` of each. Empty where all were on one node."""
     phases: dict[str, float] = Field(default_factory=dict)
     """Wall seconds that the trial spent in each phase of its life."""
     together: dict[str, Any] = Field(default_factory=dict)
@@ -176,9 +170,14 @@ class Record(BaseModel):
     source: str = "measured"
     """`measured` by gpubench, or where the figures were taken from."""
 
-    @model_serializer(mode="wrap")
-    def _in_its_form(self, stored: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _in_form(stored(self), [self])
+    @property
+    def attempt_name(self) -> str:
+        """By which its files are named: its id, or its number where it has none."""
+        return self.attempt_id or str(self.attempt)
+
+    def place(self, folder_id: str) -> None:
+        """Notes in which results folder it lies, for one that does not say where it was measured."""
+        object.__setattr__(self, "folder_id", folder_id)
 
     @classmethod
     def of_checked(cls, values: Mapping[str, Any]) -> Self:
@@ -216,23 +215,17 @@ class GroupRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: int = FIRST_ROUND
+    schema_version: int = RECORD_SCHEMA
     group_id: str
     attempt: int
+    attempt_id: str = ""
     jobs: list[Record]
 
-    @model_serializer(mode="wrap")
-    def _in_its_form(self, stored: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _in_form(stored(self), self.jobs)
 
-
-def _in_form(stored: dict[str, Any], records: Collection[Record]) -> dict[str, Any]:
-    """What is stored of these records, in the oldest form that has all of it."""
-    is_further, has_nodes = any(r.round > 1 for r in records), any(r.nodes for r in records)
-    kept = {"round": is_further, "nodes": has_nodes}
-    left_out = {name for name, is_kept in kept.items() if not is_kept}
-    form = SEVERAL_NODES if has_nodes else FURTHER_ROUND if is_further else FIRST_ROUND
-    return {name: value for name, value in stored.items() if name not in left_out} | {"schema_version": form}
+def name_attempt(record: Record) -> dict[str, Any]:
+    """How another record names this attempt."""
+    of_folder = {"attempt_id": record.attempt_id} if record.attempt_id else {}
+    return {"trial_id": record.trial_id, "attempt": record.attempt, **of_folder}
 
 
 _WORST_FIRST: tuple[Status, ...] = ("interrupted", "timeout", "failed", "oom", "ok")

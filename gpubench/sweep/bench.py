@@ -23,6 +23,7 @@ from gpubench.record.recording import EndedAttempt, Known, records_of, samples
 from gpubench.record.together import GroupPrediction
 from gpubench.results.store import Results
 from gpubench.schema.attempt import Attempt, JobProgress
+from gpubench.schema.attempt_ids import make_attempt_id
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended, Record
 from gpubench.schema.samples import SAMPLE_HEADER
@@ -140,7 +141,7 @@ class Bench:
         round_: int = 1,
     ) -> list[Record]:
         """One attempt, stored. Returns a record for each job."""
-        number, logs = self._begin(unit)
+        number, attempt_id, logs = self._begin(unit)
         started_at = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
         resolved = self.resolve(unit)
         try:
@@ -175,6 +176,7 @@ class Bench:
                 facts=self.facts(job),
                 machine_key=self.machine_key(job),
                 number=number,
+                attempt_id=attempt_id,
                 round=round_,
                 started_at=started_at,
                 done=end,
@@ -188,26 +190,15 @@ class Bench:
         self.results.save(records, [samples(one) for one in done], SAMPLE_HEADER)
         return records
 
-    def _begin(self, unit: Unit) -> tuple[int, list[Path]]:
-        """The number of the attempt that begins, and the empty log of each job.
-
-        Logs are made by one alone, for another host may have begun an attempt that this one's cache does not show yet.
-        """
+    def _begin(self, unit: Unit) -> tuple[int, str, list[Path]]:
+        """The number and the id of the attempt that begins, and the empty log of each job."""
         number = self.results.next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
-        while True:
-            logs: list[Path] = []
-            try:
-                for job in unit.jobs:
-                    log = self.results.log(job.trial_id, number)
-                    log.parent.mkdir(parents=True, exist_ok=True)
-                    log.touch(exist_ok=False)
-                    logs.append(log)
-            except FileExistsError:
-                for log in logs:
-                    log.unlink(missing_ok=True)
-                number += 1
-            else:
-                return number, logs
+        attempt_id = make_attempt_id(number, self.results.folder_id)
+        logs = [self.results.log(job.trial_id, attempt_id) for job in unit.jobs]
+        for log in logs:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.touch(exist_ok=False)
+        return number, attempt_id, logs
 
     def beating(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
         """Asks `should_stop`, and shows on the way that this sweep is alive."""

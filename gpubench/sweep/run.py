@@ -33,6 +33,7 @@ def run(
     is left and all that is left to run needs one.
     """
     load_tables()
+    work.bench.results.identify(work.records)
     try:
         summary = _run(RunningSweep.of(work, view, should_stop, emit))
     except BaseException:

@@ -47,8 +47,8 @@ class Survey:
     bench: Bench
     settings: Settings = field(default_factory=Settings)
     records: list[Record] = field(default_factory=list)
-    measured: set[tuple[str, int]] = field(default_factory=set)
-    """Trial ids and numbers of the attempts that this sweep has stored."""
+    measured: set[tuple[str, str]] = field(default_factory=set)
+    """Trial ids and names of the attempts that this sweep has stored."""
     _took: dict[str, float] = field(default_factory=dict)
     """Id of a unit -> seconds that it took in the last round."""
     _asked: tuple[int, list[list[set[str]]] | None] | None = None
@@ -96,7 +96,7 @@ class Survey:
             records = [
                 record
                 for trial_id in ids
-                if (record := here.get(trial_id)) and (trial_id, record.attempt) not in self.measured
+                if (record := here.get(trial_id)) and (trial_id, record.attempt_name) not in self.measured
                 if number == 1 or record.status in FINAL
             ]
             rows += self.complete_rows(records, self.alike())

@@ -71,7 +71,7 @@ class Sweep(Survey):
     def keep(self, records: Sequence[Record]) -> None:
         """Takes the records of a unit that has just ended."""
         self.records += records
-        self.measured |= {(record.trial_id, record.attempt) for record in records}
+        self.measured |= {(record.trial_id, record.attempt_name) for record in records}
         self.ended += sum(record.status != "interrupted" for record in records)
 
     # ---- its tables ----

@@ -20,7 +20,7 @@ from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import to_toml
 from gpubench.plan.slowdowns import Demand, Slowdowns, predict_slowdowns
 from gpubench.schema import catalog, trial
-from gpubench.schema.record import FIRST_ROUND, Record
+from gpubench.schema.record import Record
 
 HERE = Path(__file__).parent
 SOURCE = "published log"
@@ -140,7 +140,7 @@ def record(line: Line, lines: Sequence[Line]) -> Record:
     figures |= {"epoch_time_source": "published-log"} if "epoch_time_s" in figures else {}
     derived = together(line, lines) if line["colocated_with"] else {}
     return Record(
-        schema_version=FIRST_ROUND,
+        schema_version=1,
         trial_id=trial_id,
         config_id=config_id,
         attempt=1,

@@ -6,20 +6,20 @@ import json
 import os
 import shutil
 import tempfile
-from collections import Counter
 from pathlib import Path
 
 import pytest
+from earlier_version import as_earlier_version
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from swept import swept
 
 from gpubench.basics.errors import UnusableError
 from gpubench.commands.merge import merged
+from gpubench.results import unite as uniting
 from gpubench.results.counting import counting
-from gpubench.results.merging import files as merged_files
-from gpubench.results.merging.merge import merge
 from gpubench.results.store import Results
+from gpubench.results.unite import unite
 
 
 def files(folder):
@@ -27,7 +27,7 @@ def files(folder):
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.suffix != ".md" and path.parent != folder
+        if path.is_file() and path.suffix != ".md" and path.parent != folder and path.name != "folder-id"
     }
 
 
@@ -76,42 +76,95 @@ def test_equal_attempts_are_there_once_and_merging_again_adds_nothing(tmp_path, 
     assert "0 attempts added" in capsys.readouterr().out
 
 
-def test_conflicting_attempts_are_kept_apart_and_named(tmp_path, capsys):
-    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+def test_measurements_of_one_trial_in_two_folders_are_kept_and_the_later_counts(tmp_path):
+    a, b, c, d = (tmp_path / name for name in "abcd")
     swept(a, "one", "16")
-    shutil.copytree(a, b)
-    edited(b, started_at="2099-01-01 00:00:00", reason="another")
+    swept(b, "one", "16")
+    edited(a, started_at="2099-01-01 00:00:00", reason="later")
     merged([a, b], out=c)
-    assert [(one.attempt, one.reason) for one in records(c)] == [(1, ""), (2, "another")]
-    out = capsys.readouterr().out
-    (source,) = (b / "records").glob("*/*.json")
-    assert f"  {source}: attempt 2 in {c}" in out.splitlines()
-    (trial_id,) = {one.trial_id for one in records(c)}
-    assert Results(c).log(trial_id, 2).exists()
-    assert Results(c).part("samples", trial_id, 2, "csv").exists()
-    merged([b, a], out=tmp_path / "d")
-    assert files(tmp_path / "d") == files(c)
+    merged([b, a], out=d)
+    assert (
+        files(c)
+        == files(d)
+        == files(a) | files(b) | {name: files(c)[name] for name in files(c) if "plans" in name}
+    )
+    assert [record.attempt for record in records(c)] == [1, 1]
+    assert [record.reason for record in counting(records(c)).values()] == ["later"]
+    for record in records(c):
+        assert Results(c).log(record.trial_id, record.attempt_name).exists()
+        assert Results(c).part("samples", record.trial_id, record.attempt_name, "csv").exists()
 
 
-def test_an_older_attempt_never_counts_in_place_of_what_the_target_has(tmp_path, capsys):
+def test_something_else_under_one_id_is_left_out_and_named(tmp_path, capsys):
     a, b = tmp_path / "a", tmp_path / "b"
     swept(a, "one", "16")
     shutil.copytree(a, b)
-    edited(b, started_at="1999-01-01 00:00:00", reason="earlier")
+    edited(b, reason="edited by hand")
     before = files(a)
     merged([a, b], out=a)
-    assert {one.attempt: one.reason for one in records(a)} == {1: ""}
-    assert {name: files(a)[name] for name in before if name.startswith(("logs", "samples"))}.items() <= (
-        before.items()
-    )
-    assert len(files(a)) == len(before)
+    assert files(a) == before
     (source,) = (b / "records").glob("*/*.json")
-    assert f"  {source}" in capsys.readouterr().out.splitlines()
+    assert f"{source} is left out" in capsys.readouterr().err
+
+
+def test_attempts_of_an_earlier_version_get_the_same_ids_wherever_they_are_merged(tmp_path):
+    a, b, c, d, e = (tmp_path / name for name in "abcde")
+    swept(a, "one", "16,32")
+    as_earlier_version(a)
+    shutil.copytree(a, b)
+    edited(b, started_at="2099-01-01 00:00:00", reason="another")
+    merged([a, b], out=c)
+    merged([b, a], out=d)
+    assert files(c) == files(d)
+    assert len(records(c)) == 4
+    assert all(record.attempt_id for record in records(c))
+    assert {record.reason for record in counting(records(c)).values()} == {"another"}
+    merged([c, a, d, b], out=c)
+    assert files(c) == files(d)
+    merged([a], out=e)
+    ids = {"attempt_id", "folder_id", "schema_version"}
+    without_ids = [
+        [
+            {name: value for name, value in vars(record).items() if name not in ids}
+            for record in records(folder)
+        ]
+        for folder in (a, e)
+    ]
+    assert without_ids[0] == without_ids[1]
+
+
+def test_a_folder_of_an_earlier_version_goes_on_under_one_id(tmp_path):
+    """Its further rounds belong to the first one that the earlier version measured, here and where it was merged."""
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16")
+    as_earlier_version(a)
+    merged([a], out=b)
+    swept(a, "one", "16", rounds=3)
+    assert sorted(record.attempt for record in records(a)) == [1, 2, 3]
+    assert [record.round for record in counting(records(a)).values()] == [1, 2, 3]
+    assert {record.folder_id for record in records(a)} == {Results(a).folder_id}
+    merged([b, a], out=b)
+    assert len(records(b)) == 3, "the first round is there once"
+    assert [record.round for record in counting(records(b)).values()] == [1, 2, 3]
+    merged([a], out=c)
+    assert files(c) == {name: text for name, text in files(b).items() if "plans" not in name} | {
+        name: text for name, text in files(c).items() if "plans" in name
+    }
+
+
+def test_the_next_attempt_is_numbered_in_its_own_folder(tmp_path):
+    a, b = tmp_path / "a", tmp_path / "b"
+    swept(a, "one", "16", rounds=3)
+    merged([a], out=b)
+    (trial_id,) = {record.trial_id for record in records(a)}
+    assert Results(a).next_attempt(trial_id) == 4
+    assert Results(b).next_attempt(trial_id) == 1
 
 
 def test_a_reference_that_an_earlier_version_measured_is_kept_and_counts_nowhere(tmp_path):
     a, b, plain = tmp_path / "a", tmp_path / "b", tmp_path / "plain"
     swept(a, "one", "16")
+    as_earlier_version(a)
     in_rounds(a, [1, 2])
     merged([a], out=plain)
     (first,) = (a / "records").glob("*/*-1.json")
@@ -143,6 +196,7 @@ def shown_rounds(folder):
 def test_an_older_first_round_takes_no_further_rounds_away(tmp_path, capsys, other):
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     swept(a, "one", "16")
+    as_earlier_version(a)
     shutil.copytree(a, b)
     in_rounds(a, [10, 12, 13])
     in_rounds(b, [other])
@@ -156,6 +210,7 @@ def test_an_older_first_round_takes_no_further_rounds_away(tmp_path, capsys, oth
 def test_further_rounds_that_no_longer_count_are_told(tmp_path, capsys):
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     swept(a, "one", "16")
+    as_earlier_version(a)
     shutil.copytree(a, b)
     in_rounds(a, [10, 12, 13])
     in_rounds(b, [20])
@@ -166,84 +221,28 @@ def test_further_rounds_that_no_longer_count_are_told(tmp_path, capsys):
     )
 
 
-def three_rounds(folder, *, sampled):
-    """A trial of three rounds, with or without time series."""
-    swept(folder, "one", "16")
-    in_rounds(folder, [10, 12, 13])
-    shutil.rmtree(folder / "samples", ignore_errors=True)
-    for path in (folder / "records").glob("*/*.json") if sampled else ():
-        beside = folder / "samples" / path.parent.name / f"{path.stem}.csv"
-        beside.parent.mkdir(parents=True, exist_ok=True)
-        beside.write_text(f"t_s,device,metric,value\n{path.stem[-1]},0,power_w,1\n")
-    return folder
-
-
-def cut_off(folder, number, keep=400):
-    """Only the beginning of the record of an attempt is left."""
-    (path,) = (folder / "records").glob(f"*/*-{number}.json")
-    path.write_bytes(path.read_bytes()[:keep])
-    return path
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sampled", [False, True])
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_path, capsys, number, sampled):
+def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_path, capsys, number):
     """Nothing was measured again: each attempt is there once, and all three rounds count."""
     whole, damaged, c = tmp_path / "whole", tmp_path / "damaged", tmp_path / "c"
-    three_rounds(whole, sampled=sampled)
+    swept(whole, "one", "16", rounds=3)
     shutil.copytree(whole, damaged)
-    path = cut_off(damaged, number)
-    of_records = {name: text for name, text in files(whole).items() if not name.startswith("plans/")}
+    (path,) = (damaged / "records").glob(f"*/*-{number}-*.json")
+    path.write_bytes(path.read_bytes()[:400])
+    kept = {name: text for name, text in files(whole).items() if not name.startswith("plans/")}
     for order in ([damaged, whole], [whole, damaged]):
         before = files(damaged), files(whole)
         assert merged(order, out=c) == 0
         assert (files(damaged), files(whole)) == before
-        assert shown_rounds(c) == [(1, "10"), (2, "12"), (3, "13")]
-        assert {name: text for name, text in files(c).items() if not name.startswith("plans/")} == of_records
-        said = capsys.readouterr().out
-        assert "1 record that can't be read: another folder has the same attempt whole" in said
-        assert str(path) in said
-        assert "no longer" not in said
-        assert "new one" not in said
+        assert [record.round for record in counting(records(c)).values()] == [1, 2, 3]
+        assert {name: text for name, text in files(c).items() if not name.startswith("plans/")} == kept
         shutil.rmtree(c)
+    capsys.readouterr()
     merged([damaged, whole], out=damaged)
     assert files(damaged) == files(whole)
-    assert "stays as it was, but for 1 record\n" in capsys.readouterr().out
-
-
-def test_one_that_may_be_another_attempt_takes_no_place(tmp_path, capsys):
-    """Other time series, or nothing that both folders have, or a record that is no beginning of the other."""
-    whole, damaged = three_rounds(tmp_path / "whole", sampled=False), tmp_path / "damaged"
-    shutil.copytree(whole, damaged)
-    path = cut_off(damaged, 3)
-    beside = [one / "samples" / path.parent.name / f"{path.stem}.csv" for one in (whole, damaged)]
-
-    def keeps_both(name):
-        merged([damaged, whole], out=tmp_path / name)
-        assert "another folder has the same attempt" not in capsys.readouterr().out
-        kept = {one.read_bytes() for one in (tmp_path / name / "records").glob("*/*.json")}
-        assert path.read_bytes() in kept
-        assert len(kept) == 4
-
-    for number, one in enumerate(beside):
-        one.parent.mkdir(parents=True)
-        one.write_text(f"t_s,device,metric,value\n{number},0,power_w,1\n")
-    keeps_both("unlike-samples")
-    for one in beside:
-        one.unlink()
-    cut = path.read_bytes()
-    path.write_bytes(b"{" + cut)
-    keeps_both("no-beginning")
-    path.write_bytes(cut)
-    for number in (1, 2):
-        (other,) = (damaged / "records").glob(f"*/*-{number}.json")
-        other.unlink()
-    merged([damaged, whole], out=tmp_path / "alone")
-    assert "another folder has the same attempt" not in capsys.readouterr().out
-    assert path.read_bytes() in {
-        one.read_bytes() for one in (tmp_path / "alone" / "records").glob("*/*.json")
-    }
+    out = capsys.readouterr().out
+    assert "stays as it was, but for 1 record\n" in out
+    assert str(path) in out
 
 
 def under_allowances(folder, *tries):
@@ -283,6 +282,7 @@ def shown_allowances(folder):
 def test_each_allowance_counts_as_it_did_in_its_own_folder(tmp_path, capsys, mine, others):
     a, b, c, d = (tmp_path / name for name in "abcd")
     swept(a, "one", "16")
+    as_earlier_version(a)
     shutil.copytree(a, b)
     under_allowances(a, *mine)
     under_allowances(b, *others)
@@ -298,6 +298,7 @@ def test_each_allowance_counts_as_it_did_in_its_own_folder(tmp_path, capsys, min
 def test_further_rounds_stay_behind_their_first_one_though_another_allowance_came_between(tmp_path):
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     swept(a, "one", "16")
+    as_earlier_version(a)
     shutil.copytree(a, b)
     under_allowances(a, (2, 1, 10), (4, 1, 12), (2, 2, 14))
     under_allowances(b, (2, 1, 11))
@@ -353,42 +354,6 @@ def test_a_plan_of_the_target_that_can_t_be_read_stays_as_it_is(tmp_path, monkey
     assert closed.read_bytes() == kept
 
 
-@pytest.mark.slow
-def test_each_record_of_a_source_is_opened_once(tmp_path, monkeypatch):
-    """But for the copy."""
-    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
-    swept(a, "one", "16,32")
-    swept(b, "two", "64")
-    opened = Counter()
-    whole = os.open
-
-    def counted(path, *more, **others):
-        opened[os.fsdecode(path)] += 1
-        return whole(path, *more, **others)
-
-    monkeypatch.setattr(os, "open", counted)
-    merged([a, b], out=c)
-    monkeypatch.undo()
-    sources = [str(path) for folder in (a, b) for path in (folder / "records").glob("*/*.json")]
-    assert [opened[path] for path in sources] == [1, 1, 1]
-
-
-def test_a_log_of_a_killed_try_keeps_its_number(tmp_path):
-    a, b = tmp_path / "a", tmp_path / "b"
-    swept(a, "one", "16")
-    (record,) = records(a)
-    shutil.copytree(a, b)
-    Results(a).log(record.trial_id, 2).write_text("killed")
-    second = Results(b).part("records", record.trial_id, 2, "json")
-    told = json.loads(Results(b).part("records", record.trial_id, 1, "json").read_text())
-    second.write_text(json.dumps(told | {"attempt": 2, "started_at": "2099-01-01 00:00:00"}))
-    Results(b).log(record.trial_id, 2).write_text("second")
-    merged([a, b], out=a)
-    assert [one.attempt for one in records(a)] == [1, 3]
-    assert Results(a).log(record.trial_id, 2).read_text() == "killed"
-    assert Results(a).log(record.trial_id, 3).read_text() == "second"
-
-
 def test_a_folder_named_like_a_plan_is_left_out_and_named(tmp_path, capsys):
     a, b = tmp_path / "a", tmp_path / "b"
     swept(a, "one", "16")
@@ -409,23 +374,29 @@ def test_names_of_folders_reach_the_terminal_without_control_characters(tmp_path
 
 def test_a_group_goes_on_to_name_the_attempts_that_it_was_compared_with(tmp_path):
     def folder(name, started_at):
-        made = tmp_path / name
+        root = tmp_path / name
         solo = {"trial_id": "taa1", "attempt": 1, "started_at": started_at}
         together = {"solos": [{"trial_id": "taa1", "attempt": 1}]}
         job = {"trial_id": "jaa1", "attempt": 1, "started_at": started_at, "together": together}
         group = {"group_id": "gaa1", "attempt": 1, "jobs": [job]}
-        for told, own in ((solo, "taa1"), (group, "gaa1")):
-            path = Results(made).part("records", own, 1, "json")
+        for record, unit_id in ((solo, "taa1"), (group, "gaa1")):
+            path = Results(root).part("records", unit_id, "1", "json")
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(told))
-        return made
+            path.write_text(json.dumps(record))
+        return root
 
     sources = [Results(folder("a", "2026-01-01")), Results(folder("b", "2026-01-02"))]
-    target = Results(tmp_path / "c")
-    merge(sources, target, print)
-    told = json.loads(target.part("records", "gaa1", 2, "json").read_text())
-    assert told["jobs"][0]["together"]["solos"] == [{"trial_id": "taa1", "attempt": 2}]
-    assert told["jobs"][0]["attempt"] == 2
+    target = tmp_path / "c"
+    unite(sources, Results(target), print)
+    stored = [json.loads(path.read_text()) for path in sorted((target / "records").glob("*/*.json"))]
+    solos = {record["attempt_id"]: record for record in stored if "trial_id" in record}
+    groups = [record for record in stored if "jobs" in record]
+    assert len(solos) == len(groups) == 2
+    for group in groups:
+        (job,) = group["jobs"]
+        (solo,) = job["together"]["solos"]
+        assert solos[solo["attempt_id"]]["started_at"] == job["started_at"]
+        assert job["attempt_id"] == group["attempt_id"] != solo["attempt_id"]
 
 
 def test_one_folder_gets_its_tables_anew(tmp_path, capsys):
@@ -440,14 +411,14 @@ def test_one_folder_gets_its_tables_anew(tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("after", [0, 1, 3, 5])
+@pytest.mark.parametrize("after", [0, 1, 3])
 def test_an_interrupted_merge_is_completed_by_the_next(tmp_path, monkeypatch, after):
     a, b, c, d = (tmp_path / name for name in "abcd")
     swept(a, "one", "16,32")
     shutil.copytree(a, b)
     edited(b, started_at="2099-01-01 00:00:00", reason="another")
     merged([a, b], out=d)
-    whole, left = merged_files.copy_whole, [after]
+    whole, left = uniting.copy_whole, [after]
 
     def stops(source, target):
         if not left[0]:
@@ -455,7 +426,7 @@ def test_an_interrupted_merge_is_completed_by_the_next(tmp_path, monkeypatch, af
         left[0] -= 1
         whole(source, target)
 
-    monkeypatch.setattr(merged_files, "copy_whole", stops)
+    monkeypatch.setattr(uniting, "copy_whole", stops)
     with pytest.raises(KeyboardInterrupt):
         merged([a, b], out=c)
     monkeypatch.undo()
@@ -477,16 +448,19 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(tmp_path, monkeypatch):
     with pytest.raises(UnusableError, match="No space left on device") as told:
         merged([a], out=c)
     assert "\n" not in str(told.value)
-    assert not [path for path in c.rglob("*") if path.is_file()]
+    assert [path.name for path in c.rglob("*") if path.is_file()] == ["folder-id"]
 
 
-def test_a_log_without_a_record_goes_along(tmp_path):
+@pytest.mark.parametrize("is_earlier", [False, True])
+def test_a_log_without_a_record_goes_along(tmp_path, is_earlier):
     a, b = tmp_path / "a", tmp_path / "b"
     swept(a, "one", "16")
     (record,) = records(a)
-    Results(a).log(record.trial_id, 2).write_text("killed")
+    Results(a).log(record.trial_id, f"2-{Results(a).folder_id}00000000").write_text("killed")
+    if is_earlier:
+        as_earlier_version(a)
     merged([a], out=b)
-    assert Results(b).log(record.trial_id, 2).read_text() == "killed"
+    assert [path.read_text() for path in Results(b).logs(record.trial_id) if "-2-" in path.name] == ["killed"]
     once = files(b)
     merged([a], out=b)
     assert files(b) == once
@@ -500,40 +474,37 @@ FOLDER = st.dictionaries(st.sampled_from(["taa1", "tab1"]), CHAIN, max_size=2)
 FOLDERS = st.lists(FOLDER, min_size=1, max_size=3)
 
 
-def made_of(root, told):
+def make_folder(root, chains):
     folder = Results(root)
-    for own, chain in told.items():
+    for unit_id, chain in chains.items():
         for number, content in enumerate(chain, 1):
-            path = folder.part("records", own, number, "json")
+            path = folder.part("records", unit_id, str(number), "json")
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps({"trial_id": own, "attempt": number, "started_at": content}))
+            path.write_text(json.dumps({"trial_id": unit_id, "attempt": number, "started_at": content}))
     return folder
 
 
-def held_by(folder):
-    """(trial, content, number) of each attempt; numbers are without a gap where those of the sources are."""
-    found = [json.loads(path.read_text()) for path in folder.record_files(print)]
-    return sorted((one["trial_id"], one["started_at"], one["attempt"]) for one in found)
+def contents(folder):
+    """(trial, content) of each attempt; each has a file of its own."""
+    stored = [json.loads(path.read_text()) for path in folder.record_files(print)]
+    return sorted((record["trial_id"], record["started_at"]) for record in stored)
 
 
 @settings(max_examples=25, deadline=None)
 @given(FOLDERS, st.randoms(use_true_random=False))
-def test_merging_keeps_all_adds_nothing_twice_and_does_not_ask_for_an_order(told, chance):
+def test_merging_keeps_all_adds_nothing_twice_and_does_not_ask_for_an_order(folders, chance):
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
-        sources = [made_of(root / str(place), one) for place, one in enumerate(told)]
+        sources = [make_folder(root / str(place), chains) for place, chains in enumerate(folders)]
         first, second = Results(root / "first"), Results(root / "second")
-        merge(sources, first, print)
-        once = held_by(first)
-        contents = {(own, content) for one in told for own, chain in one.items() for content in chain}
-        assert {(own, content) for own, content, _ in once} == contents
-        assert len(once) == len(contents)
-        for own in {name for name, *_ in once}:
-            numbers = sorted(number for name, _, number in once if name == own)
-            assert len(set(numbers)) == len(numbers)
+        unite(sources, first, print)
+        expected = {
+            (unit, content) for chains in folders for unit, chain in chains.items() for content in chain
+        }
+        assert contents(first) == sorted(expected)
         other_way = list(sources)
         chance.shuffle(other_way)
-        merge(other_way, second, print)
-        assert held_by(second) == once
-        merge([first, *other_way], first, print)
-        assert held_by(first) == once
+        unite(other_way, second, print)
+        assert contents(second) == sorted(expected)
+        unite([first, *other_way], first, print)
+        assert contents(first) == sorted(expected)

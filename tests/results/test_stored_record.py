@@ -79,7 +79,7 @@ def test_what_is_damaged_is_refused_at_once_in_one_line(path: Path, kind: str) -
         ("surprise", "1", "surprise is no known name"),
         ("attempt", "2", "says that it is t0123456789a-2.json"),
         ("trial_id", '"t00000000ffff"', "says that it is t00000000ffff-1.json"),
-        ("schema_version", "5", "was written by a newer gpubench (schema_version 5); update gpubench to read it"),
+        ("schema_version", "6", "was written by a newer gpubench (schema_version 6); update gpubench to read it"),
     ],
 )  # fmt: skip
 def test_the_reason_names_the_place(path: Path, place: str, value: str, says: str) -> None:
@@ -137,12 +137,12 @@ def test_what_is_wrong_everywhere_is_not_gone_through(path: Path, place: str, va
 
 
 def test_a_newer_version_is_named_whatever_else_is_new(path: Path) -> None:
-    newer = json.loads(TEXT) | {"schema_version": 5, "surprise": 1, "status": "melted", "trial": None}
+    newer = json.loads(TEXT) | {"schema_version": 6, "surprise": 1, "status": "melted", "trial": None}
     path.write_text(json.dumps(newer))
-    assert why(path) == "was written by a newer gpubench (schema_version 5); update gpubench to read it"
+    assert why(path) == "was written by a newer gpubench (schema_version 6); update gpubench to read it"
     group = path.with_name("g0123456789a-1.json")
-    group.write_text(json.dumps(json.loads(GROUP) | {"schema_version": 5, "jobs": [newer]}))
-    assert why(group) == "was written by a newer gpubench (schema_version 5); update gpubench to read it"
+    group.write_text(json.dumps(json.loads(GROUP) | {"schema_version": 6, "jobs": [newer]}))
+    assert why(group) == "was written by a newer gpubench (schema_version 6); update gpubench to read it"
 
 
 @pytest.mark.parametrize(

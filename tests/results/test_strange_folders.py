@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from earlier_version import as_earlier_version
 from swept import swept
 
 from gpubench.basics.errors import UnusableError
 from gpubench.commands.merge import merged
-from gpubench.results.file_names import numbered
+from gpubench.results.file_names import parse_name
 from gpubench.results.locks.folder_lock import FolderLock, held
 from gpubench.results.store import Results
 
@@ -22,7 +23,7 @@ def list_files(folder: Path) -> set[str]:
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
     swept(tmp_path / "source", "one", "16")
-    return tmp_path / "source"
+    return as_earlier_version(tmp_path / "source")
 
 
 @pytest.fixture
@@ -112,7 +113,7 @@ def test_a_log_at_a_place_that_is_no_attempt_s_stays_where_it_is(
     path = source / "logs" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("a stranger's")
-    assert numbered(path) is None
+    assert parse_name(path) is None
     merged([source], out=tmp_path / "target")
     assert not [
         each

@@ -10,7 +10,6 @@ from pathlib import Path
 from gpubench.basics.regular_file import read_regular
 from gpubench.plan.shards import joined
 from gpubench.results.file_names import is_plain
-from gpubench.results.merging.files import copy_whole
 from gpubench.results.plans import Stamp, parts_in, stamp_in
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_whole
@@ -33,7 +32,7 @@ class _FoundPlan:
         return self.stamp.stored_at, self.stamp.number
 
 
-def merge_plans(folders: Sequence[Results], target: Results, tell: Callable[[str], None]) -> None:
+def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str], None]) -> None:
     """Each plan once, as it was stored last, numbered in the order in which they were stored. Of parts of a plan
     (`--shard`) it asks for all that any folder was asked for.
 
@@ -47,7 +46,7 @@ def merge_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
         other = target.folder / "plans" / name
         if not plan.stamp.number:  # of a version that knew none: it stays older than all others
             if plan.path != other and not other.exists():
-                copy_whole(plan.path, other)
+                write_whole(other, plan.content)
             continue
         number += 1
         text = plan.content.decode("utf-8")

@@ -1,1 +1,0 @@
-"""Several results folders as one."""

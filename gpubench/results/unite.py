@@ -1,0 +1,296 @@
+"""Several results folders as one: attempts are copied under their ids, which are unique in the world.
+
+A record that has an id is copied byte by byte, and merging again adds nothing. Attempts of earlier versions, which have
+numbers alone, get an id that follows from what they hold: the same wherever they are merged. Nothing is written over,
+but for a damaged record of which another folder has the same attempt whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import from_json
+
+from gpubench.basics.collector import collector_paused
+from gpubench.basics.errors import UnusableError
+from gpubench.results.counting import counting, run_of
+from gpubench.results.file_names import AttemptFile, is_plain, parse_name
+from gpubench.results.store import Results
+from gpubench.results.stored_record import bytes_of
+from gpubench.results.unite_plans import unite_plans
+from gpubench.results.whole_file import write_new, write_whole
+from gpubench.schema.attempt_ids import FOLDER_SIGNS, derive_folder_id, digest, make_attempt_id
+from gpubench.schema.record import RECORD_SCHEMA, Record
+
+BESIDE: Mapping[str, str] = {"samples": "csv", "logs": "log"}
+"""What lies beside records, a file for each job, and how its names end."""
+FurtherRound = tuple[int, str, str, str, str]
+"""Round, unit, when it began, host and machine of an attempt."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LyingAttempt:
+    """An attempt as it lies in a folder, and its id."""
+
+    path: Path
+    file: AttemptFile
+    content: bytes
+    record: Mapping[str, Any] | None
+    """None where it can't be read: it is copied as it is."""
+    attempt_id: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells it from every other attempt: one that an earlier version has merged has another number there."""
+        return self.file.unit_id, self.attempt_id[-FOLDER_SIGNS:]
+
+    @property
+    def trials(self) -> list[str]:
+        """Ids of its jobs, by which samples and logs are named."""
+        return [str(job["trial_id"]) for job in _jobs(self.record)] or [self.file.unit_id]
+
+
+@dataclass(kw_only=True, slots=True)
+class United:
+    """What became of the attempts of each source, by its place among them."""
+
+    there: Counter[int] = field(default_factory=Counter)
+    """Source -> attempts that lay in the target, or in another source, too."""
+    added: Counter[int] = field(default_factory=Counter)
+    completed: list[tuple[Path, Path]] = field(default_factory=list)
+    """Records of the target that can't be read, and those of the same attempts that stand in their place."""
+    further: set[FurtherRound] = field(default_factory=set)
+    """Attempts of further rounds that counted in their own folders."""
+
+
+def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], None]) -> United:
+    """Copies all that is in the sources into the target.
+
+    The record comes last of each attempt: an interrupted merge leaves whole ones, and the next adds the others.
+    `tell`: is given a line on each file that is left out.
+    """
+    others = [folder for folder in sources if folder.folder.resolve() != target.folder.resolve()]
+    for folder in (target, *others):
+        folder.check_links()
+    united = United()
+    first = len(sources) - len(others)
+    with collector_paused():
+        own_records = target.records(lambda _: None)
+        united.further |= list_further_rounds(own_records)
+        folder_id = target.identify(own_records)
+        lying = {attempt.key: attempt for attempt in _list_attempts(target, folder_id, lambda _: None)}
+        for place, source in enumerate(others, first):
+            records = source.records(lambda _: None)
+            united.further |= list_further_rounds(records)
+            folder_id = source.folder_id or derive_folder_id(
+                [record for record in records if not record.attempt_id]
+            )
+            attempts = list(_list_attempts(source, folder_id, tell))
+            ids = {
+                (trial_id, attempt.file.number): attempt.attempt_id
+                for attempt in attempts
+                if not attempt.file.folder_id
+                for trial_id in attempt.trials
+            }
+            for attempt in attempts:
+                _copy_attempt(attempt, source, target, lying, ids, united, place, tell)
+            _copy_traces(source, target, folder_id, attempts)
+            _copy_left_out(source, target)
+    unite_plans([target, *others], target, tell)
+    return united
+
+
+def list_further_rounds(records: Sequence[Record]) -> set[FurtherRound]:
+    """The attempts of further rounds that count, without their numbers."""
+    further = set()
+    for record in counting(records).values():
+        if record.round > 1:
+            unit_id, _, started_at, host, machine = run_of(record)
+            further.add((record.round, unit_id, started_at, host, machine))
+    return further
+
+
+# ---- attempts of a folder ----
+
+
+def _list_attempts(folder: Results, folder_id: str, tell: Callable[[str], None]) -> Iterator[LyingAttempt]:
+    """All of a folder, by the names of their files. `tell`: of files that are none, or can't be read."""
+    alike: Counter[str] = Counter()
+    for path in folder.record_files(tell):
+        file = parse_name(path)
+        if file is None:
+            tell(f"{path} is left out: no attempt has such a name")
+            continue
+        try:
+            content = bytes_of(path)
+        except OSError as error:
+            tell(f"{path} is left out: it can't be read ({error.strerror})")
+            continue
+        record = _parse(content, file)
+        attempt_id = file.attempt_name
+        if not file.folder_id:
+            unique = digest(content if record is None else _dump_without_numbers(record))
+            alike[unique] += 1
+            if alike[unique] > 1:  # of one folder's attempts that hold the same, each is one of its own
+                unique = digest(f"{unique} {alike[unique]}")
+            attempt_id = make_attempt_id(file.number, folder_id, unique)
+        yield LyingAttempt(path=path, file=file, content=content, record=record, attempt_id=attempt_id)
+
+
+_UNIT = re.compile(r"\w[\w-]*")
+"""What an id may be: files are named by it."""
+
+
+def _parse(content: bytes, file: AttemptFile) -> Mapping[str, Any] | None:
+    """A record that says that it is the file's attempt; None for one that is damaged."""
+    try:
+        record = from_json(content)
+        ids = [job["trial_id"] for job in record.get("jobs", [record])]
+        is_whole = bool(ids) and all(
+            isinstance(trial_id, str) and _UNIT.fullmatch(trial_id) for trial_id in ids
+        )
+        unit_id = record.get("group_id") or record["trial_id"]
+        name = record.get("attempt_id") or str(record.get("attempt", 1))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+    return record if is_whole and (unit_id, name) == file else None
+
+
+def _jobs(record: Mapping[str, Any] | None) -> Sequence[Mapping[str, Any]]:
+    return [] if record is None else record.get("jobs", [record])
+
+
+def _dump_without_numbers(record: Mapping[str, Any]) -> bytes:
+    """All that a record of an earlier version holds but for numbers of attempts, which its merging changed."""
+
+    def drop(job: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {**job, "attempt": None} if "attempt" in job else dict(job)
+        if "jobs" in kept:
+            kept["jobs"] = [drop(inner) for inner in kept["jobs"]]
+        return _with_solos(kept, lambda solo: {**solo, "attempt": None})
+
+    return json.dumps(drop(record), sort_keys=True).encode()
+
+
+def _with_solos(
+    job: dict[str, Any], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> dict[str, Any]:
+    """A record whose names of trials alone are changed."""
+    together = job.get("together")
+    if isinstance(together, Mapping) and isinstance(together.get("solos"), list):
+        solos = [change(solo) if isinstance(solo, Mapping) else solo for solo in together["solos"]]
+        job["together"] = {**together, "solos": solos}
+    return job
+
+
+# ---- copying ----
+
+
+def _copy_attempt(
+    attempt: LyingAttempt,
+    source: Results,
+    target: Results,
+    lying: dict[tuple[str, str], LyingAttempt],
+    ids: Mapping[tuple[str, int], str],
+    united: United,
+    place: int,
+    tell: Callable[[str], None],
+) -> None:
+    """Copies an attempt where the target lacks it. `ids`: of the source's attempts that have numbers alone."""
+    known = lying.get(attempt.key)
+    name = attempt.attempt_id if known is None else known.file.attempt_name
+    for trial_id in attempt.trials:
+        for kind, ending in BESIDE.items():
+            mine = source.part(kind, trial_id, attempt.file.attempt_name, ending)
+            copy = target.part(kind, trial_id, name, ending)
+            if is_plain(mine) and not copy.exists():
+                copy_whole(mine, copy)
+    if known is not None:
+        united.there[place] += 1
+        if known.record is None and attempt.record is not None:
+            write_whole(known.path, _with_id(attempt, name, ids))
+            lying[attempt.key] = attempt
+            united.completed.append((known.path, attempt.path))
+        elif (
+            attempt.file.folder_id
+            and known.content != attempt.content
+            and None not in (known.record, attempt.record)
+        ):
+            tell(f"{attempt.path} is left out: {known.path} holds something else under the same id")
+        return
+    path = target.part("records", attempt.file.unit_id, name, "json")
+    if path.exists() or path.is_symlink():
+        tell(f"{attempt.path} is left out: {path} is something else; rename that, and merge again")
+        return
+    write_new(path, _with_id(attempt, name, ids))
+    file = AttemptFile(attempt.file.unit_id, name)
+    lying[attempt.key] = LyingAttempt(
+        path=path, file=file, content=attempt.content, record=attempt.record, attempt_id=name
+    )
+    united.added[place] += 1
+
+
+def _with_id(attempt: LyingAttempt, name: str, ids: Mapping[tuple[str, int], str]) -> bytes:
+    """The content of its record's file: as it is, but for one of an earlier version, which gets its id."""
+    if attempt.record is None or attempt.file.attempt_name == name:
+        return attempt.content
+
+    def add(job: Mapping[str, Any]) -> dict[str, Any]:
+        changed = {**job, "schema_version": RECORD_SCHEMA, "attempt": attempt.file.number, "attempt_id": name}
+        if "jobs" in changed:
+            changed["jobs"] = [add(inner) for inner in changed["jobs"]]
+        return _with_solos(changed, add_to_solo)
+
+    def add_to_solo(solo: Mapping[str, Any]) -> Mapping[str, Any]:
+        attempt_id = ids.get((str(solo.get("trial_id")), solo.get("attempt")))  # type: ignore[arg-type]
+        return solo if attempt_id is None else {**solo, "attempt_id": attempt_id}
+
+    return (json.dumps(add(attempt.record), indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _copy_traces(source: Results, target: Results, folder_id: str, attempts: Sequence[LyingAttempt]) -> None:
+    """Logs and samples of attempts that left no record: they show that there was one."""
+    known = {(trial_id, attempt.file.attempt_name) for attempt in attempts for trial_id in attempt.trials}
+    for kind, ending in BESIDE.items():
+        for path in sorted((source.folder / kind).glob("*/*-*.*")):
+            file = parse_name(path)
+            if file is None or file in known or not is_plain(path):
+                continue
+            name = file.attempt_name
+            if not file.folder_id:
+                name = make_attempt_id(file.number, folder_id, digest(f"{file.unit_id} {file.number}"))
+            copy = target.part(kind, file.unit_id, name, ending)
+            if not copy.exists():
+                copy_whole(path, copy)
+
+
+def _copy_left_out(source: Results, target: Results) -> None:
+    """The names of images that were left out, by the fingerprint of their data."""
+    for path in sorted((source.folder / "left-out").glob("*.txt")):
+        copy = target.folder / "left-out" / path.name
+        if is_plain(path) and not copy.exists():
+            copy_whole(path, copy)
+
+
+def copy_whole(source: Path, target: Path) -> None:
+    """Copies a file so that a reader sees all of it or none. Raises UnusableError where that can't be done."""
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise UnusableError(f"{source} can't be copied to {target}: {error.strerror}") from None
