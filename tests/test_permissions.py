@@ -16,6 +16,7 @@ from gpubench.node.launch import leader, shared_memory
 from gpubench.node.launch.scratch import scratch_folder
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_whole
+from gpubench.store.work_claims import WorkClaims, WorkItem
 
 
 @pytest.fixture(params=[0o022, 0o077, 0o002], ids=["022", "077", "002"])
@@ -38,19 +39,20 @@ def by_umask(folder: Path, umask: int) -> None:
     assert found == wanted
 
 
-def test_results_and_their_lock_have_the_umask_s_rights(tmp_path: Path, umask: int) -> None:
+def test_results_and_their_claims_have_the_umask_s_rights(tmp_path: Path, umask: int) -> None:
     results = Results(tmp_path / "results")
     results.create()
-    with results.locked():
-        write_whole(results.part("records", "t0123456789ab", 1, "json"), "{}\n")
-        results.write_table("trials.csv", "a\n")
-        results.write_table("trials.csv", "b\n")  # in place of an older one
-        pid = os.fork()
-        if pid == 0:  # the log of a trial, as its processes open it
-            leader.redirect(results.folder / "trial.log")
-            os._exit(0)
-        os.waitpid(pid, 0)
-        by_umask(results.folder, umask)
+    WorkClaims(results.folder).take(WorkItem("t0123456789ab", 1, "a machine"))
+    results.identify([])
+    write_whole(results.part("records", "t0123456789ab", "1", "json"), "{}\n")
+    results.write_table("trials.csv", "a\n")
+    results.write_table("trials.csv", "b\n")  # in place of an older one
+    pid = os.fork()
+    if pid == 0:  # the log of a trial, as its processes open it
+        leader.redirect(results.folder / "trial.log")
+        os._exit(0)
+    os.waitpid(pid, 0)
+    by_umask(results.folder, umask)
 
 
 def test_images_that_are_made_and_what_is_known_of_them_too(

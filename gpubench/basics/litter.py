@@ -1,7 +1,7 @@
 """Files that a killed process has left half-written, by their names: whose they are, and whether it lives.
 
-Process ids mean something only on this host and in this pid namespace. So who removes them must know besides that no
-other host's process can be at it: for a results folder, that it holds the folder's lock.
+Process ids mean something only on this host and in this pid namespace. Other hosts' processes may be at work, so that
+only what is old is removed.
 """
 
 from __future__ import annotations
@@ -18,22 +18,17 @@ import psutil
 
 _OF_RESULTS = (".probe-*", ".*.tmp", "*/.*.tmp", "*/*/.*.tmp")
 _OWNER = re.compile(r"\.probe-(\d+)|\..+?[.-](\d+)\.tmp")
-_ASIDE = re.compile(r"\.lock\.[0-9a-f]{12}\.(new|now|stale)")
 LONG_S = 300.0
 """Files live for a moment that name no process, or one of whatever pid namespace: as old as this, they are nobody's."""
 
 
-def remove_from_results(folder: Path, lock: Path, *, has_company: bool = False) -> None:
-    """Removes what killed sweeps have left in a results folder. To be called as its `lock` has just been taken.
+def remove_from_results(folder: Path, now: float) -> None:
+    """Removes what killed sweeps have left in a results folder: what is old, for others may be at work there.
 
-    `has_company`: other hosts' processes may be at work there, so that only what is old is nobody's.
+    `now`: by the clock of its file system, in seconds of the epoch.
     """
-    now = lock.stat().st_mtime  # by the file system's clock, which need not be this host's
-    old = [
-        path for path in folder.glob(".lock.*") if _ASIDE.fullmatch(path.name) and _age_s(path, now) > LONG_S
-    ]
-    left = [path for pattern in _OF_RESULTS for path in folder.glob(pattern) if _is_abandoned(path)]
-    remove([*(path for path in left if not has_company or _age_s(path, now) > LONG_S), *old])
+    left = (path for pattern in _OF_RESULTS for path in folder.glob(pattern) if _is_abandoned(path))
+    remove(path for path in left if _age_s(path, now) > LONG_S)
 
 
 def remove_from_home(folder: Path, prefix: str) -> None:

@@ -7,6 +7,8 @@ GONE: dict[str, str] = {
     "--by": "sort rows with gpubench table --sort NAME",
     "--efficiency": "the columns strong_efficiency_pct and weak_efficiency_pct have it, row by row",
     "--explain": "gpubench sweep -n prints the plan, and trials.csv has every field of each trial",
+    "--join": "leave it out: sweeps that are given the same folder share the work",
+    "--no-join": "leave it out: sweeps that are given the same folder share the work",
     "--noise": "one process says likely at most; measure several with gpubench sweep --rounds 3",
     "--only alternatives": "write --only ways",
     "--only learning": "write --only target",
@@ -20,6 +22,7 @@ GONE: dict[str, str] = {
     "--spare": "leave it out: a SLURM job keeps a tenth of its time for its end, three minutes at most",
     "--terminal": "gpubench plot writes files, and gpubench table prints the figures",
     "--to tensorboard": "write --to mlflow, which has series and pictures of runs, too",
+    "--wait": "leave it out: nothing is locked; sweeps share a folder, and merge copies what is there",
     "--train-images": "measure with gpubench sweep --set train_images=N",
 }
 """Option, with its value where only that is gone, or command, as it was typed -> what to do instead."""

@@ -21,12 +21,11 @@ def merge(
         Path | None,
         text("--out", "FOLDER", "Where; of one folder: none writes its tables anew."),
     ] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait while a sweep writes into one of them.")] = False,
 ) -> None:
     """Put the records of several results folders into one, and write its tables anew."""
     from gpubench.commands import merge as command
 
-    raise typer.Exit(command.merged(results or (), out=out, wait=wait))
+    raise typer.Exit(command.merged(results or (), out=out))
 
 
 def export(

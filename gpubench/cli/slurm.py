@@ -16,7 +16,7 @@ from gpubench.usage import TOML
 
 BEHIND = "sweep_words"
 """In the context: what stands behind `--`."""
-OF_BOTH = ("--exclude", "--gpus", "--network", "--quiet", "--wait", "-n", "-q")
+OF_BOTH = ("--exclude", "--gpus", "--network", "--quiet", "-n", "-q")
 """Options that sbatch and the sweep have both: in front of `--` they are sbatch's."""
 PANEL = "What to ask SLURM for"
 

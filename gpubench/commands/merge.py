@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,15 +12,15 @@ from gpubench.basics.words import clean, many
 from gpubench.commands.opened import warn
 from gpubench.render.files import write_tables
 from gpubench.results.home import newest_results, results_home
-from gpubench.results.locks.folder_lock import POLL_S, held
 from gpubench.results.store import Results
 from gpubench.results.unite import United, list_further_rounds, unite
 from gpubench.schema.record import Record
+from gpubench.store.work_claims import list_workers
 
 MOST_NAMED = 10
 
 
-def merged(folders: Sequence[Path], *, out: Path | None, wait: bool = False) -> int:
+def merged(folders: Sequence[Path], *, out: Path | None) -> int:
     """`gpubench merge`. Without `out`: of one folder its CSVs anew."""
     sources = list({path.resolve(): path for path in folders or [newest_results()]}.values())
     if out is None:
@@ -38,31 +37,16 @@ def merged(folders: Sequence[Path], *, out: Path | None, wait: bool = False) -> 
                 f"{path} is not a results folder; name one that gpubench sweep has written, such as "
                 f"{results_home()}/NAME"
             )
-        if path.resolve() != out.resolve():
-            _until_free(path, wait=wait)
+        for who in dict.fromkeys(worker.who for worker in list_workers(path) if worker.is_alive):
+            warn(f"{who} measures into {path}: what it stores from now on needs another merge")
     target = Results(out)
     target.create()
-    with target.locked(wait=wait, say=warn, owner="merge"):
-        done = unite([Results(path) for path in sources], target, warn)
-        lost = len(done.further - list_further_rounds(_write_tables(target)))
-        target.check()
+    done = unite([Results(path) for path in sources], target, warn)
+    lost = len(done.further - list_further_rounds(_write_tables(target)))
+    target.check()
     for line in _told(sources, out, done, lost):
         print(clean(line))
     return 0
-
-
-def _until_free(folder: Path, *, wait: bool) -> None:
-    """Raises UnusableError while somebody writes into a folder; with `wait`, waits for that one's end."""
-    told = False
-    while (holder := held(folder)) is not None and holder.is_alive:
-        if not wait:
-            raise UnusableError(
-                f"a sweep writes into {folder} ({holder.who}); --wait waits for its end, or merge it later"
-            )
-        if not told:
-            told = True
-            warn(f"waiting until {holder.who} has ended, which writes into {folder}")
-        time.sleep(POLL_S)
 
 
 def _write_tables(target: Results) -> list[Record]:

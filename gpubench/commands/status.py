@@ -59,7 +59,7 @@ def _read_status(folder: Path) -> FolderStatus:
         )
     if not folder.is_dir():
         raise no_results_folder(folder)
-    if not any((folder / name).exists() for name in ("records", "plans", ".lock")):
+    if not any((folder / name).exists() for name in ("records", "plans")):
         if inside := results_in(folder):
             raise UnusableError(
                 f"{folder} holds results folders, and is none: name one of them, or several: "

@@ -68,18 +68,12 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
         earlier = make_plan(by_epochs, node.machine, sources, run_options.order)
         if any(results.next_attempt(unit.unit_id) > 1 for unit in earlier.units):
             whole = earlier
-    plan = whole if own is None else shards.part(whole, own, sources)
+    plan = whole if own is None else shards.part(whole, own)
     chosen_retry = frozenset(run_options.retry.split(",")) if run_options.retry else frozenset()
     for name in chosen_retry:
         if name not in RETRY:
             raise unknown("status to retry", name, RETRY)
-    joins = joined(
-        run_options.join,
-        has_part=own is not None,
-        fresh=run_options.fresh,
-        find_max_batch=run_options.find_max_batch,
-    )
-    settings = Settings(retry=chosen_retry, fresh=run_options.fresh, joins=joins)
+    settings = Settings(retry=chosen_retry, fresh=run_options.fresh)
     spans_nodes = any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs)
     if spans_nodes and slurm_job.is_one_of_several_tasks():
         raise UsageError(
@@ -97,6 +91,7 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
         results.create()  # says what is wrong
     console = Console(stderr=True, highlight=False)
     view = OutlivingView(live.view(console, quiet=mode == "quiet", tables=mode == "table"))
+    work.bench.claims.say = view.say
     if own is not None:
         view.say(shards.words(whole, plan, own))
         if not plan.units:
@@ -127,9 +122,11 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
     results.create()
     with contextlib.ExitStack() as endings:
         try:
-            with results.locked(wait=run_options.wait, say=view.say, joins=joins), leaving(work, joins=joins):
-                if others := results.others():
-                    view.say(f"{others_words(others)} at it: this sweep joins and takes what is left")
+            with giving_back(work):
+                if others := work.list_others():
+                    view.say(
+                        f"{others_words(others)} at work in {results.folder}: this sweep takes what is left"
+                    )
                     if has_others(work, whole):
                         view.say(
                             "its plan is another one than those in the folder, so it works through that; "
@@ -155,6 +152,8 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
                 if to_run or searched:
                     work.wall_time = job_time(view.say)
                 if to_run:
+                    results.identify(work.records)
+                    work.claim_first(planned)
                     summary = run(work, planned, view, stop, mode, allow_busy=run_options.allow_busy)
                 else:
                     summary = nothing_to_run(work, planned)
@@ -194,25 +193,14 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
     return 1 if summary.failed or summary.timed_out else 0
 
 
-def joined(join: bool | None, *, has_part: bool, fresh: bool, find_max_batch: bool) -> bool:
-    """Whether others may work through the plan at the same time. Raises UsageError for what only one alone can do."""
-    alone = {"--fresh": fresh, "--find-max-batch": find_max_batch}
-    asked = [name for name, given in alone.items() if given]
-    if join is None:
-        return not asked and (has_part or slurm_job.has_company())
-    if join and asked:
-        raise UsageError(f"{asked[0]} is for a sweep that has its folder for itself: leave it or --join out")
-    return join
-
-
 @contextlib.contextmanager
-def leaving(work: Sweep, *, joins: bool) -> Iterator[None]:
-    """However a sweep ends that has joined others: the last one makes the tables."""
+def giving_back(work: Sweep) -> Iterator[None]:
+    """However a sweep ends: what it has claimed is free again."""
     try:
         yield
     finally:
-        if joins:
-            work.leave()
+        work.bench.cpu_hold.release()
+        work.bench.claims.give_back()
 
 
 def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:

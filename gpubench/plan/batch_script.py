@@ -139,7 +139,7 @@ class BatchScript:
     def table_options(self, job: str) -> list[str]:
         """What sbatch is given for the job that writes the tables once that one is over, in whatever way."""
         own = [*self.gpubench]
-        merge, table = [*own, "merge", self.results, "--wait"], [*own, "table", self.results]
+        merge, table = [*own, "merge", self.results], [*own, "table", self.results]
         return [
             f"--job-name={self.job_name}-table",
             "--output=%x-%j.out",

@@ -1,15 +1,13 @@
 """A plan dealt out among machines that share no folder: which of its units belong to shard i of N. Pure.
 
-The deal rests on the plan alone, on no clock, no records and no machine, so that every task of an array works out the
-same one, and a task that is submitted again gets its own part again. Which trials alone a group is compared with
-depends on how many CPUs a machine has, so the deal goes by what was asked for.
+Lots are dealt like cards: shard i of N gets every Nth lot, from the ith on. That rests on the plan alone, so that every
+task of an array works out the same, and a task that is submitted again gets its own part again. Which trials alone a
+group is compared with depends on how many CPUs a machine has, so lots go by what was asked for.
 """
 
 from __future__ import annotations
 
-import heapq
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -19,18 +17,14 @@ from typing import Any, Self
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import shown
 from gpubench.basics.words import many
-from gpubench.plan.estimate import CPU_IMAGES_PER_CPU_S, GPU_IMAGES_PER_S, START_S
-from gpubench.plan.plan import Job, Plan, Sources, Unit
+from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.shares import device_of
 from gpubench.plan.skips import chain_key
 from gpubench.schema.trial import Trial
-from gpubench.schema.window import asked_s
 
 MOST = 100_000
 """Shards: as many as a plan may have combinations."""
 _FORM = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
-_SIZE = 224
-"""Pixels a side of an image whose size the trial leaves to its data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,38 +71,21 @@ def joined(asked: Iterable[Parts]) -> Parts:
     return tuple(sorted(found, key=lambda one: (one.of, one.number)))
 
 
-def part(plan: Plan, shard: Shard, sources: Sources) -> Plan:
-    """The plan with the units of this shard alone, in the plan's order; none where bundles are fewer."""
-    return these(plan, (shard,), sources)
+def part(plan: Plan, shard: Shard) -> Plan:
+    """The plan with the units of this shard alone, in the plan's order; none where lots are fewer."""
+    return these(plan, (shard,))
 
 
-def these(plan: Plan, parts: Parts, sources: Sources) -> Plan:
+def these(plan: Plan, parts: Parts) -> Plan:
     """The plan with the units of these parts alone, in the plan's order; the whole plan where none is named."""
     if not parts:
         return plan
-    dealt_out = {of: dealt(plan, of, sources) for of in {one.of for one in parts}}
-    mine = {unit.unit_id for one in parts for unit in dealt_out[one.of][one.number - 1]}
-    return replace(plan, units=tuple(unit for unit in plan.units if unit.unit_id in mine))
+    lots = list_lots(plan)
+    chosen = {unit.unit_id for shard in parts for lot in lots[shard.number - 1 :: shard.of] for unit in lot}
+    return replace(plan, units=tuple(unit for unit in plan.units if unit.unit_id in chosen))
 
 
-def dealt(plan: Plan, count: int, sources: Sources) -> list[list[Unit]]:
-    """The units of each of `count` shards: every unit of the plan is in one of them.
-
-    Bundles go to the shard that has least to do, the longest first.
-    """
-    shares: list[list[Unit]] = [[] for _ in range(count)]
-    least = [(0.0, number) for number in range(count)]
-    bundles = [
-        (math.fsum(_seconds(unit, plan.device, sources) for unit in units), units) for units in bundled(plan)
-    ]
-    for seconds, units in sorted(bundles, key=lambda one: -one[0]):  # equal ones stay in the plan's order
-        so_far, number = heapq.heappop(least)
-        shares[number] += units
-        heapq.heappush(least, (so_far + seconds, number))
-    return shares
-
-
-def bundled(plan: Plan, *, by_memory: bool = True) -> list[list[Unit]]:
+def list_lots(plan: Plan, *, by_memory: bool = True) -> list[list[Unit]]:
     """Units that must stay on one machine, together: in the order of the first of each.
 
     A group and the trials alone that it is compared with; `by_memory`: trials that differ in nothing but what a smaller
@@ -155,38 +132,11 @@ def _tie(job: Job, t: Trial, device: str) -> Any:
     return json.dumps(definition, sort_keys=True), *vars(t).values()
 
 
-def _seconds(unit: Unit, device: str, sources: Sources) -> float:
-    """About how long a unit takes in the first round, from its fields alone.
-
-    Jobs of a group count as if they ran one after the other, and after that each alone; so baselines count nothing.
-    """
-    if unit.baseline:
-        return 0.0
-    return (2 if unit.is_group else 1) * sum(_seconds_of(job, device, sources) for job in unit.jobs)
-
-
-def _seconds_of(job: Job, device: str, sources: Sources) -> float:
-    t = job.trial
-    kind = device_of(t, device)
-    if t.epochs is None and t.steps is None:
-        return START_S[kind] + asked_s(t.window, kind)
-    images = t.batch_size * t.steps if t.steps else _images(job, sources) * (t.epochs or 0)
-    if kind == "cuda":
-        rate = GPU_IMAGES_PER_S * max(1, t.gpus or len(t.gpu_ids or ()))
-    else:
-        rate = CPU_IMAGES_PER_CPU_S * max(1, t.cpus or t.ranks or 1)
-    return START_S[kind] + images / rate * ((t.input_size or _SIZE) / _SIZE) ** 2
-
-
-def _images(job: Job, sources: Sources) -> int:
-    return job.trial.train_images or sources.data(job.trial.data).train_images
-
-
 def words(plan: Plan, mine: Plan, shard: Shard) -> str:
     """What a shard is: `shard 2/8: 3 of the plan's 24 trials and groups`. Where it is empty, why."""
     if mine.units:
         return f"shard {shard}: {len(mine.units)} of the plan's {len(plan.units)} trials and groups"
     return (
-        f"shard {shard} has nothing to do: the plan falls into {many(len(bundled(plan)), 'part')}, for what is "
+        f"shard {shard} has nothing to do: the plan falls into {many(len(list_lots(plan)), 'part')}, for what is "
         "compared on one machine, or may run out of memory like a smaller batch, stays together"
     )

@@ -20,7 +20,7 @@ class Declared:
     """How an option stands on the command line and in `--help`."""
 
     names: str
-    """`--yes -y`, or `--join/--no-join`."""
+    """`--yes -y`."""
     help: str
     metavar: str | None = None
     words: tuple[str, ...] = ()
@@ -147,15 +147,6 @@ class RunOptions:
             metavar="I/N",
         ),
     ] = None
-    join: Annotated[
-        bool | None,
-        Declared(
-            "--join/--no-join",
-            "Work through the plan together with others that were given the same command and folder (default in "
-            "SLURM arrays, beside other srun tasks, and after a requeue).",
-        ),
-    ] = None
-    """None: where this process is one of several of a SLURM job, or has a part of the plan."""
     agents: Annotated[
         tuple[str, ...],
         Declared(
@@ -173,9 +164,6 @@ class RunOptions:
         ),
     ] = None
     fresh: Annotated[bool, Declared("--fresh", "Run everything again; earlier records are kept.")] = False
-    wait: Annotated[bool, Declared("--wait", "Wait while another sweep writes into the results folder.")] = (
-        False
-    )
     out: Annotated[
         Path | None,
         Declared("--out", "Results folder (default: results/NAME)", metavar="FOLDER"),

@@ -75,6 +75,7 @@ class EndedAttempt:
     machine_key: str
     number: int
     attempt_id: str
+    claim: str = ""
     started_at: str
     round: int = 1
     done: Attempt
@@ -283,6 +284,7 @@ def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[st
         config_id=job.config_id,
         attempt=tried.number,
         attempt_id=tried.attempt_id,
+        claim=tried.claim,
         folder_id=folder_of(tried.attempt_id),
         round=tried.round,
         experiment=known.experiment,

@@ -11,6 +11,7 @@ from gpubench.basics.quoted import clean
 from gpubench.plan.estimate import words as format_seconds
 from gpubench.render.words import count_things, join_words, name_ending
 from gpubench.results.status import ORDER, FolderStatus
+from gpubench.store.work_claims import Worker
 
 MOST_NAMED = 5
 INDENT = "  "
@@ -69,8 +70,7 @@ def _list_details(status: FolderStatus) -> list[str]:
             f"{count_things(status.firstless, 'measurement')} of further rounds {verb} count: "
             "no record of their first round can be read"
         )
-    if holder := _describe_holder(status):
-        details.append(holder)
+    details += dict.fromkeys(map(_describe_worker, status.workers))
     details += [
         f"now: {trial.label}{f', {trial.who}' if trial.who else ''} ({trial.log})" for trial in status.now
     ]
@@ -92,27 +92,23 @@ def _list_details(status: FolderStatus) -> list[str]:
     return details
 
 
-def _describe_holder(status: FolderStatus) -> str:
-    holder = status.holder
-    if holder is None:
-        return ""
-    if holder.fate == "dead":
-        return f"{holder.who} was writing into it and has died; the next sweep goes on in its place"
-    heard = f"last heard of {format_seconds(holder.quiet_s)} ago"
-    if not holder.is_alive:
-        return f"{holder.who} was writing into it and is probably dead: {heard}"
-    if holder.fate == "unknown":
-        return f"at work in it: {holder.who}, {heard}"
-    if holder.began_s is None:
-        return f"at work in it: {holder.who}"
-    began = datetime.datetime.fromtimestamp(holder.began_s).strftime("%Y-%m-%d %H:%M:%S")
-    seconds = max(0.0, time.time() - holder.began_s)
-    return f"at work in it: {holder.who}, since {began} ({format_seconds(seconds)})"
+def _describe_worker(worker: Worker) -> str:
+    if worker.fate == "dead":
+        return f"{worker.who} was at work in it and has died; the next sweep goes on in its place"
+    heard = f"last heard of {format_seconds(worker.quiet_s)} ago"
+    if not worker.is_alive:
+        return f"{worker.who} was at work in it and is probably dead: {heard}"
+    if worker.fate == "unknown":
+        return f"at work in it: {worker.who}, {heard}"
+    if worker.began_s is None:
+        return f"at work in it: {worker.who}"
+    began = datetime.datetime.fromtimestamp(worker.began_s).strftime("%Y-%m-%d %H:%M:%S")
+    seconds = max(0.0, time.time() - worker.began_s)
+    return f"at work in it: {worker.who}, since {began} ({format_seconds(seconds)})"
 
 
 def to_data(status: FolderStatus) -> dict[str, Any]:
     """One folder as an object of JSON."""
-    holder = status.holder
     return {
         "folder": str(status.folder),
         "state": status.state,
@@ -140,14 +136,15 @@ def to_data(status: FolderStatus) -> dict[str, Any]:
             }
             for trial in status.now
         ],
-        "holder": None
-        if holder is None
-        else {
-            "who": holder.who,
-            "fate": holder.fate,
-            "alive": holder.is_alive,
-            "quiet_s": holder.quiet_s,
-            "began_s": holder.began_s,
-        },
+        "workers": [
+            {
+                "who": worker.who,
+                "fate": worker.fate,
+                "alive": worker.is_alive,
+                "quiet_s": worker.quiet_s,
+                "began_s": worker.began_s,
+            }
+            for worker in status.workers
+        ],
         "last_start": status.last_start or None,
     }

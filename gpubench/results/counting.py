@@ -8,6 +8,9 @@ from typing import Any
 
 from gpubench.schema.record import FINAL, Record, ending, given
 
+LONGEST_NUMBER = 8
+"""Signs of the number of a claim: more are no work of gpubench."""
+
 
 def unit_of(record: Record) -> str:
     """The id of what was stored as one: the trial, or the group that it was a job of."""
@@ -142,8 +145,12 @@ def _last_of_rounds(attempts: Iterable[list[Record]]) -> dict[int, list[Record]]
     don't count: the unit was measured anew since.
     """
     chosen: dict[int, list[Record]] = {}
+    every = list(attempts)
+    superseded = set(map(id, _list_superseded(every)))
     # Clocks may be set back; numbers only go up.
-    for jobs in sorted(attempts, key=lambda jobs: jobs[0].attempt):
+    for jobs in sorted(every, key=lambda jobs: jobs[0].attempt):
+        if id(jobs) in superseded:
+            continue
         number = jobs[0].round
         if number not in chosen or _is_final(jobs) or not _is_final(chosen[number]):
             chosen[number] = jobs
@@ -151,6 +158,32 @@ def _last_of_rounds(attempts: Iterable[list[Record]]) -> dict[int, list[Record]]
         return {}
     first = chosen[1][0].attempt
     return {number: jobs for number, jobs in chosen.items() if number == 1 or jobs[0].attempt > first}
+
+
+def list_superseded(records: Iterable[Record]) -> list[Record]:
+    """Attempts in whose place another one counts, of a later claim of the same unit and round.
+
+    Their sweep was taken for dead, and stored what it had measured all the same.
+    """
+    units: dict[tuple[str, str], list[list[Record]]] = {}
+    for jobs in by_run(record for record in records if record.claim):
+        units.setdefault((unit_of(jobs[0]), jobs[0].folder_id), []).append(jobs)
+    return [job for attempts in units.values() for jobs in _list_superseded(attempts) for job in jobs]
+
+
+def _list_superseded(attempts: Sequence[list[Record]]) -> list[list[Record]]:
+    """The same of the attempts at one unit in one folder. One that ended goes before one that was stopped."""
+    last: dict[str, tuple[bool, int]] = {}
+    places = [(jobs, *_split_claim(jobs[0].claim)) for jobs in attempts if jobs[0].claim]
+    for jobs, item, number in places:
+        last[item] = max(last.get(item, (False, 0)), (_is_final(jobs), number))
+    return [jobs for jobs, item, number in places if (_is_final(jobs), number) < last[item]]
+
+
+def _split_claim(name: str) -> tuple[str, int]:
+    """What is claimed, and the number of the claim."""
+    item, _, number = name.rpartition(".")
+    return item, int(number) if number.isdecimal() and len(number) < LONGEST_NUMBER else 0
 
 
 def _is_final(jobs: Sequence[Record]) -> bool:

@@ -264,7 +264,7 @@ def _read(path: Path) -> StoredPlan:
         stamp=stamp_of(resolved),
         rounds=facts.rounds,
         parts=parts,
-        asked=shards.these(plan, parts, sources),
+        asked=shards.these(plan, parts),
     )
 
 

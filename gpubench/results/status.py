@@ -1,4 +1,4 @@
-"""How far the sweeps of a results folder are, from what lies in it alone. Takes no lock, writes nothing.
+"""How far the sweeps of a results folder are, from what lies in it alone. Claims nothing, writes nothing.
 
 It asks no machine either, so it can't know whether a sweep would measure something again because it has other CPUs now,
 nor how many rounds a certainty or a budget still wants.
@@ -19,12 +19,11 @@ from gpubench.plan.skips import Room
 from gpubench.plan.state import Planned, further, out_of_memory, survey, unit_ending
 from gpubench.results.counting import newest, newest_of_rounds, without_first_round
 from gpubench.results.file_names import AttemptFile, parse_name
-from gpubench.results.locks.folder_lock import Holding, held
-from gpubench.results.locks.unit_locks import takers
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.store import Results
 from gpubench.schema.cell import cell
 from gpubench.schema.record import Record, ending
+from gpubench.store.work_claims import Worker, list_workers
 
 State = Literal["complete", "failed", "running", "unfinished", "unknown"]
 """`failed`: nothing is left, and something ended badly. `unfinished`: something is left, and nobody runs it.
@@ -59,7 +58,7 @@ class Now:
     label: str
     log: Path
     who: str = ""
-    """Which of several sweeps that have joined is at it; empty where there is but one."""
+    """Which sweep is at it; empty where that is not known."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -81,7 +80,8 @@ class FolderStatus:
     """Plans that can't be read: what they ask for is not known."""
     has_plan: bool = True
     """Whether a plan is stored, be it one that can't be read."""
-    holder: Holding | None = None
+    workers: list[Worker] = field(default_factory=list)
+    """Who is at work in it, or has died over it."""
     now: list[Now] = field(default_factory=list)
     left_s: float | None = None
     """Seconds that what is left should take, by what the others took; None: not known."""
@@ -100,7 +100,7 @@ class FolderStatus:
 
     @property
     def state(self) -> State:
-        if self.holder is not None and self.holder.is_alive:
+        if any(worker.is_alive for worker in self.workers):
             return "running"
         if self.left:
             return "unfinished"
@@ -122,10 +122,9 @@ def status_by(
     results: Results, records: Sequence[Record], plans: Sequence[StoredPlan], unread_plans: int = 0
 ) -> FolderStatus:
     """How far a folder is of which these can be read: all records, and the plans, oldest first."""
-    holder = held(results.folder)
     found = FolderStatus(
         folder=results.folder,
-        holder=holder,
+        workers=list_workers(results.folder),
         unread_plans=unread_plans,
         has_plan=bool(plans or unread_plans),
         last_start=max((record.started_at for record in records), default=""),
@@ -168,8 +167,8 @@ def status_by(
     ]
     _of_no_plan(found, records, plans)
     found.left_s = _left_s(turns, rounds)
-    if holder is not None and holder.is_alive:
-        found.now = _running(results, turns, records, labels)
+    if any(worker.is_alive for worker in found.workers):
+        found.now = _running(results, turns, records, labels, found.workers)
     return found
 
 
@@ -310,10 +309,11 @@ def _running(
     turns: Mapping[int, Sequence[Planned]],
     records: Sequence[Record],
     labels: Mapping[str, str],
+    workers: Sequence[Worker],
 ) -> list[Now]:
     """Trials whose log is there and whose record is not yet, of the attempt begun last."""
     stored = {AttemptFile(record.trial_id, record.attempt_name) for record in records}
-    who = takers(results.folder)
+    who = {worker.unit_id: worker.who for worker in workers}
     found: list[tuple[float, Now]] = []
     seen: set[str] = set()
     for item in (item for items in turns.values() for item in items if item.state == "run"):

@@ -7,7 +7,8 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import weakref
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,6 @@ from gpubench.results.counting import in_order, unit_of
 from gpubench.results.csv_text import csv_text
 from gpubench.results.damage import left_out
 from gpubench.results.file_names import AttemptFile, find_link, log_name, parse_name, part_name
-from gpubench.results.locks import unit_locks
-from gpubench.results.locks.folder_lock import FolderLock
-from gpubench.results.locks.lock_file import for_a_moment
-from gpubench.results.locks.unit_locks import UnitLocks
 from gpubench.results.reading_together import in_pieces
 from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, bytes_of, read
 from gpubench.results.whole_file import write_new, write_whole
@@ -53,11 +50,11 @@ class Results:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lock: FolderLock | None = None
-        self._units: UnitLocks | None = None
         self._folder_id = ""
+        self._descriptor: int | None = None
+        """Of the folder, where a sweep writes into it: it shows whether the folder is renamed."""
         self._read: set[str] = set()
-        """Record files that were read, or written, by this one, where it holds the folder together with others."""
+        """Record files that were read, or written, by this one."""
 
     # ---- paths ----
 
@@ -116,81 +113,53 @@ class Results:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             probe = self.folder / f".probe-{os.getpid()}"
-            probe.touch()
+            with probe.open("w") as file:
+                file.write("-")
+                file.flush()
+                now = os.fstat(
+                    file.fileno()
+                ).st_mtime  # by the file system's clock, which need not be this host's
             probe.unlink(missing_ok=True)
+            if self._descriptor is None:
+                self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                weakref.finalize(self, os.close, self._descriptor)
         except OSError as error:
             raise UnusableError(
                 f"results folder {self.folder} can't be written: {why(error, self.folder)}"
             ) from None
-
-    @contextlib.contextmanager
-    def locked(
-        self,
-        *,
-        wait: bool = False,
-        say: Callable[[str], None] = lambda _: None,
-        owner: str = "sweep",
-        joins: bool = False,
-    ) -> Iterator[None]:
-        """Holds the folder for one sweep, or for another `owner`. Raises UnusableError while a sweep writes into it.
-
-        `wait`: waits for that one's end instead. `say`: told what is waited for, and what was taken over. `joins`:
-        holds it together with others that join; then `units` says which unit is whose.
-        """
-        lock = self.folder / ".lock"
-        self._lock = FolderLock(lock, say=say, owner=owner, joins=joins)
-        self._lock.take(wait=wait)
-        self._units = UnitLocks(self.folder, say=say) if joins else None
-        try:
-            with contextlib.suppress(OSError):  # whether the folder can be used is found out below
-                litter.remove_from_results(self.folder, lock, has_company=joins)
-                if not joins:
-                    unit_locks.remove_all(self.folder)
-            yield
-        finally:
-            self.release()
-            self._lock = self._units = None
-
-    def release(self) -> None:
-        """Gives the folder up."""
-        if self._units is not None:
-            self._units.give_back()
-        if self._lock is not None:
-            self._lock.release()
-
-    def abandon(self) -> None:
-        """The same for a process that is about to end at once: it asks after nobody."""
-        if self._units is not None:
-            self._units.give_back()
-        if self._lock is not None:
-            self._lock.abandon()
-
-    def leave(self) -> bool:
-        """Goes from the others that have joined; whether nobody else works here, so that this one makes the tables."""
-        if self._units is not None:
-            self._units.give_back()
-        return self._lock is None or self._lock.leave()
-
-    def others(self) -> list[str]:
-        """Who else works here, as this sweep has joined them: `process 7 on host`."""
-        return [] if self._lock is None else self._lock.others()
-
-    @property
-    def units(self) -> UnitLocks | None:
-        """Which unit is whose, where several sweeps hold the folder together; None else."""
-        return self._units
-
-    def beat(self) -> None:
-        """Shows that the sweep that holds the folder is alive. Call it often; it acts every half minute."""
-        if self._lock is not None:
-            self._lock.beat()
-        if self._units is not None:
-            self._units.beat()
+        litter.remove_from_results(self.folder, now)
 
     def check(self) -> None:
-        """Raises UnusableError where the folder was removed, or taken over, since this sweep took it."""
-        if self._lock is not None:
-            self._lock.check()
+        """Raises UnusableError where the folder was removed or renamed since this sweep opened it."""
+        if self._descriptor is None or self._is_same():
+            return
+        place = self._find_place()
+        if place is None:
+            raise UnusableError(
+                f"{self.folder} was removed while this sweep wrote into it: what had been stored there may be gone; "
+                "this sweep ends"
+            )
+        raise UnusableError(
+            f"{self.folder} was renamed to {place} while this sweep wrote into it: what it had measured is stored "
+            "there; the same command with --out and that name goes on"
+        )
+
+    def _is_same(self) -> bool:
+        """Whether the folder that this sweep opened still lies at its path."""
+        try:
+            there, opened = self.folder.stat(), os.fstat(self._descriptor or 0)
+        except OSError:
+            return False
+        return (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino)
+
+    def _find_place(self) -> Path | None:
+        """Where the folder that this sweep opened lies now; None where it was removed."""
+        try:
+            place = Path(f"/proc/self/fd/{self._descriptor}").readlink()
+            there, opened = place.stat(), os.fstat(self._descriptor or 0)
+        except OSError:
+            return None
+        return place if (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino) else None
 
     # ---- records ----
 
@@ -216,7 +185,7 @@ class Results:
         return next(job for job in jobs if job.trial_id == record.trial_id)
 
     def newer_records(self, tell: Tell = refuse, beside: Collection[str] | None = None) -> list[Record]:
-        """The attempts that others, who have joined, have stored since the folder was last read.
+        """The attempts that others have stored since the folder was last read.
 
         `beside`: ids of units; no more is read than what lies beside their records.
         """
@@ -244,8 +213,7 @@ class Results:
         pieces: dict[int, tuple[list[Record], list[tuple[str, DamagedError]]]] = {}
         with collector_paused():
             paths = [path for path in self._record_files(tell, beside) if path not in self._read]
-            if self._units is not None:  # else nobody reads on, and of 100,000 the names take room
-                self._read.update(paths)
+            self._read.update(paths)
             for places, checked in in_pieces(paths, without, together=together):
                 found, damaged = pieces[places.start] = [], []
                 for place, parts in zip(places, checked, strict=True):
@@ -311,6 +279,20 @@ class Results:
         self, records: Sequence[Record], samples: Sequence[Iterable[Sequence[Any]]], header: Sequence[str]
     ) -> None:
         """Stores one attempt at a unit: first the samples of each of its jobs, then the file that makes it count."""
+        folder = self.folder
+        if self._descriptor is not None and not self._is_same():
+            self.folder = (
+                self._find_place() or folder
+            )  # what was measured is kept wherever the folder lies now
+        try:
+            self._save(records, samples, header)
+        finally:
+            self.folder = folder
+        self.check()  # after the record
+
+    def _save(
+        self, records: Sequence[Record], samples: Sequence[Iterable[Sequence[Any]]], header: Sequence[str]
+    ) -> None:
         first = records[0]
         unit_path = self.part("records", first.group_id or first.trial_id, first.attempt_name, "json")
         if unit_path.exists() or unit_path.is_symlink():
@@ -328,21 +310,12 @@ class Results:
             )
         stored = finite(unit.model_dump())
         write_new(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-        if self._units is not None:
-            self._read.add(os.fspath(unit_path))
-        self.check()  # after the record: what has just been measured is kept even where the rest is gone
+        self._read.add(os.fspath(unit_path))
 
     # ---- plans ----
 
     def plan(self, name: str, plan_id: str) -> Path:
         return self.folder / "plans" / f"{name}-{plan_id}.toml"
-
-    @contextlib.contextmanager
-    def plans_held(self) -> Iterator[None]:
-        """For who reads plans and stores one by them: others that have joined do so at another moment."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with for_a_moment(self.folder / ".plans.lock"):
-            yield
 
     def save_plan(self, name: str, plan_id: str, toml: str) -> None:
         """Keeps a plan as resolved, in place of the same plan as it was stored before."""
@@ -364,7 +337,8 @@ class Results:
     # ---- tables ----
 
     def write_table(self, name: str, text: str) -> None:
-        """Writes one of the folder's tables."""
+        """Writes one of the folder's tables. Raises UnusableError."""
+        self.check()
         write_whole(self.folder / name, text)
 
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.rights import why
-from gpubench.results.locks.lock_file import NO_LINKS
+
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+"""What file systems answer that know no hard links."""
 
 
 def write_whole(path: Path, data: str | bytes) -> None:

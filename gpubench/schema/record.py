@@ -120,6 +120,9 @@ class Record(BaseModel):
     """Its number among the attempts at its unit in the folder where it was measured, from 1."""
     attempt_id: str = ""
     """Unique in the world (`schema/attempt_ids.py`); empty for one of an earlier version."""
+    claim: str = ""
+    """The claim under which it was measured (`store/work_claims.py`), whose last part is its number; empty where the
+    sweep made none."""
     folder_id: str = Field(default="", exclude=True)
     """Of the results folder where it was measured; of an earlier version's that in which it lies."""
     round: int = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
@@ -38,8 +38,6 @@ class Holder:
     """The run of a SLURM job that it belongs to; empty outside of SLURM, and from earlier versions."""
     user: int | None = None
     """The id of its user: SLURM may hide jobs of others."""
-    joins: bool = False
-    """Whether others that join may work in the same folder."""
 
     @classmethod
     def here(cls) -> Self:
@@ -54,10 +52,6 @@ class Holder:
             job=slurm_job.own_job(),
             user=os.getuid(),
         )
-
-    def joining(self) -> Holder:
-        """The same, where others may work beside it."""
-        return replace(self, joins=True)
 
     def __str__(self) -> str:
         return f"process {self.pid} on {clean(self.host, LONGEST_NAME)}"

@@ -28,7 +28,7 @@ import msgspec
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular
 from gpubench.basics.rights import why
-from gpubench.store.holder import Fate, Holder, read_holder
+from gpubench.store.holder import Fate, Holder, began_s, read_holder
 
 HEARTBEAT_S = 30.0
 """How often an owner shows that it is alive."""
@@ -94,65 +94,70 @@ class WorkClaims:
         self,
         folder: Path,
         *,
-        say: Callable[[str], None],
+        say: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.monotonic,
         owner: Holder | None = None,
     ) -> None:
         self._folder = folder
-        self._say = say
+        self.say = say
         self._clock = clock
         self._owner = owner or Holder.here()
         self._held: tuple[WorkItem, int] | None = None
+        self._outcome: Outcome = "nothing"
         self._last_beat = 0.0
         self._watched: dict[Path, tuple[int, float]] = {}
         """Of claims of owners that are not known to be dead: their heartbeat, and since when it stands still here."""
 
     @property
-    def number(self) -> int | None:
-        """The number of the claim that is held, which its record names; None where none is."""
-        return self._held[1] if self._held else None
+    def name(self) -> str:
+        """The name of the claim that is held, by which its records name it; empty where none is."""
+        return f"{self._held[0].name}.{self._held[1]}" if self._held else ""
 
-    def take(self, item: WorkItem, after: int = 0) -> Answer:
+    def take(self, item: WorkItem, is_stored: Callable[[], bool] = lambda: True) -> Answer:
         """Claims a work item, and gives back what was claimed before.
 
-        `after`: the claim after which it is to be tried again, by what the records say; 0: it was not tried. Raises
+        `is_stored`: whether what its last owner stored is there and counts; else it is to be tried again. Raises
         UnusableError where the folder can't be written or read.
         """
         if self._held and self._held[0] == item:
             return "mine"
-        self.give_back("nothing")
-        number = max(after + 1, self._find_highest(item))
+        self.give_back()
+        number = self._find_highest(item)
         while number <= MOST_CLAIMS:
             path = item.path(self._folder, number)
             if self._make(path):
-                self._held, self._last_beat = (item, number), self._clock()
+                self._held, self._outcome, self._last_beat = (item, number), "nothing", self._clock()
                 if (highest := self._find_highest(item)) == number:
                     return "mine"
-                self.give_back("nothing")  # of a folder that was copied in part, or seen through an old cache
+                self.give_back()  # of a folder that was copied in part, or seen through an old cache
                 number = highest
                 continue
             claim = read_claim(path)
-            if claim.outcome == "stored" and number == self._find_highest(item):
+            if claim.outcome == "stored" and number == self._find_highest(item) and is_stored():
                 return "done"
             if claim.outcome is None:
                 if (state := self._judge(path, claim)) != "dead":
                     return state
                 if number == self._find_highest(item):
-                    self._say(f"{claim} has died while it measured; this sweep measures it in its place")
+                    self.say(f"{claim} has died while it measured; this sweep measures it in its place")
             number += 1
         raise UnusableError(
             f"{item.path(self._folder, 1)}: more than {MOST_CLAIMS:,} claims of one unit and round"
         )
 
-    def give_back(self, outcome: Outcome) -> None:
-        """Says what came of the claim that is held, if one is. An attempt is stored before."""
+    def note_stored(self) -> None:
+        """Notes that an attempt was stored for the claim that is held."""
+        self._outcome = "stored"
+
+    def give_back(self) -> None:
+        """Says what came of the claim that is held, if one is."""
         if self._held is None:
             return
         path, self._held = self._held[0].path(self._folder, self._held[1]), None
         with contextlib.suppress(OSError):  # then it is a dead owner's, which others find
             descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
-                os.write(descriptor, f"{outcome}\n".encode())
+                os.write(descriptor, f"{self._outcome}\n".encode())
             finally:
                 os.close(descriptor)
 
@@ -163,6 +168,17 @@ class WorkClaims:
         self._last_beat = self._clock()
         with contextlib.suppress(OSError):  # a file system that stumbles is asked again with the next one
             os.utime(self._held[0].path(self._folder, self._held[1]), follow_symlinks=False)
+
+    def is_held(self, item: WorkItem) -> bool:
+        """Whether somebody else has claimed it who may be at it."""
+        if self._held and self._held[0] == item:
+            return False
+        path = item.path(self._folder, self._find_highest(item))
+        try:
+            claim = read_claim(path)
+        except UnusableError:  # there is none
+            return False
+        return claim.outcome is None and self._judge(path, claim) != "dead"
 
     def _find_highest(self, item: WorkItem) -> int:
         """The highest number of a claim at it; 1 where there is none."""
@@ -229,6 +245,47 @@ def read_claim(path: Path) -> WorkClaim:
 
 _NAME = re.compile(r"(\w+)-r([1-9][0-9]{0,5})-m([0-9a-f]{8})\.([1-9][0-9]{0,3})", re.ASCII)
 _NUMBER = re.compile(r"[1-9][0-9]{0,3}", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Worker:
+    """Who has claimed something in a folder and has not given it back."""
+
+    who: str
+    """`process 7 on host`."""
+    unit_id: str
+    fate: Fate
+    quiet_s: float
+    """Seconds since it was last heard of, by this host's clock."""
+    began_s: float | None
+    """When its process began, in seconds of the epoch; None where this host can't know."""
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is taken for alive: of another host's, if its heart has beaten of late."""
+        return self.fate == "alive" or (self.fate == "unknown" and self.quiet_s < DEAD_S)
+
+
+def list_workers(folder: Path) -> list[Worker]:
+    """Who is at work in a folder, or has died over it, but for this process. Writes nothing."""
+    last: dict[tuple[str, int, str], JournalEntry] = {}
+    for entry in list_claims(folder, lambda _: None):
+        last[entry.unit_id, entry.round, entry.machine] = entry
+    here, workers = Holder.here(), []
+    for entry in last.values():
+        claim = entry.claim
+        if claim.outcome is None and claim.owner != here:
+            fate = claim.fate
+            workers.append(
+                Worker(
+                    who=str(claim),
+                    unit_id=entry.unit_id,
+                    fate=fate,
+                    quiet_s=max(0.0, time.time() - claim.beat_ns / 1e9),
+                    began_s=began_s(claim.owner) if claim.owner and fate == "alive" else None,
+                )
+            )
+    return workers
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

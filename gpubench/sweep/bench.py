@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ from typing import Any, Self
 from gpubench.basics.errors import GpubenchError
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.cluster import Cluster
+from gpubench.node.cpu_hold import CpuHold
 from gpubench.node.environment import machine_key
 from gpubench.node.node import Node
 from gpubench.plan import resolve as resolving
@@ -25,10 +27,13 @@ from gpubench.results.store import Results
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.attempt_ids import make_attempt_id
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.record import Ended, Record
+from gpubench.schema.record import Ended, Record, ending
 from gpubench.schema.samples import SAMPLE_HEADER
+from gpubench.store.work_claims import WorkClaims
 from gpubench.sweep import losses
 from gpubench.sweep.folders import Folders, Wanted
+
+CPU_POLL_S = 0.1
 
 
 @dataclass(kw_only=True, slots=True)
@@ -56,10 +61,16 @@ class Bench:
     """Number of a GPU -> how it was lost since the sweep began."""
     looked_at: set[int] | None = None
     """Numbers of the GPUs on which others' work would have kept the sweep from starting; None: nobody looked."""
+    claims: WorkClaims = field(init=False)
+    """What this sweep has claimed of the folder's work."""
+    cpu_hold: CpuHold = field(init=False)
+    _has_waited: bool = False
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.environment = self.node.facts()
+        self.claims = WorkClaims(self.results.folder)
+        self.cpu_hold = CpuHold()
 
     @classmethod
     def of(
@@ -177,6 +188,7 @@ class Bench:
                 machine_key=self.machine_key(job),
                 number=number,
                 attempt_id=attempt_id,
+                claim=self.claims.name,
                 round=round_,
                 started_at=started_at,
                 done=end,
@@ -188,10 +200,13 @@ class Bench:
             if record.result.gmacs_per_image is not None:
                 self._gmacs[_model_key(job, one)] = record.result.gmacs_per_image
         self.results.save(records, [samples(one) for one in done], SAMPLE_HEADER)
+        if ending([record.status for record in records]) != "interrupted":
+            self.claims.note_stored()
         return records
 
     def _begin(self, unit: Unit) -> tuple[int, str, list[Path]]:
         """The number and the id of the attempt that begins, and the empty log of each job."""
+        self.results.check()
         number = self.results.next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
         attempt_id = make_attempt_id(number, self.results.folder_id)
         logs = [self.results.log(job.trial_id, attempt_id) for job in unit.jobs]
@@ -200,11 +215,28 @@ class Bench:
             log.touch(exist_ok=False)
         return number, attempt_id, logs
 
+    def hold_cpus(self, unit: Unit, should_stop: Callable[[], bool]) -> bool:
+        """Waits until no other sweep of this host measures a trial of the same folder on these CPUs.
+
+        Whether it may begin then: False where it is to stop. Sweeps on GPUs are kept apart by these.
+        """
+        if self.uses_gpus(unit):
+            return True
+        should_end = self.beating(should_stop)
+        while not self.cpu_hold.take(self.results.folder_id, os.sched_getaffinity(0)):
+            if should_end():
+                return False
+            if not self._has_waited:
+                self._has_waited = True
+                self.claims.say("another sweep measures on these CPUs: the two of them take turns")
+            time.sleep(CPU_POLL_S)
+        return True
+
     def beating(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
         """Asks `should_stop`, and shows on the way that this sweep is alive."""
 
         def ask() -> bool:
-            self.results.beat()
+            self.claims.beat()
             return should_stop()
 
         return ask

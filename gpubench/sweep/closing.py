@@ -39,7 +39,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
         view.say(problem)
     if mode == "quiet":
         print(work.bench.results.folder)
-    elif mode == "table" and not work.others:
+    elif mode == "table":
         terminal.show(work.report(), Console(highlight=False))
     elif mode == "json":
         for row in work.reused(planned):
@@ -56,9 +56,11 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
             f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "
             f"{summary.failed} failed before{late}"
         )
-    if work.others:
+    if summary.elsewhere:
+        others = work.list_others()
+        who = f"{others_words(others)} at work on" if others else "other sweeps have taken"
         view.say(
-            f"{others_words(work.others)} still at it: the last one writes and prints the table; "
+            f"{who} {summary.elsewhere} of its trials and groups, which the table lacks yet; "
             f"gpubench status {work.bench.results.folder} tells how far they are"
         )
     if (line := rounds_line(work, summary)) is not None:

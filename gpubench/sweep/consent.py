@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import select
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TextIO
 
 from gpubench.datasets import built
@@ -26,9 +25,7 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def agreed(
-    steps: Sequence[MakingStep], meanwhile: Callable[[], None], *, answers: TextIO | None = None
-) -> bool:
+def agreed(steps: Sequence[MakingStep], *, answers: TextIO | None = None) -> bool:
     """Asks on stderr whether to make these images, until the answer is yes (or nothing) or no (or its end)."""
     source = answers or sys.stdin
     size = built.amount(sum(step.need_bytes for step in steps))
@@ -39,8 +36,6 @@ def agreed(
             file=sys.stderr,
             flush=True,
         )
-        while not select.select([source], [], [], LOOK_S)[0]:
-            meanwhile()
         line = source.readline()
         word = line.strip().lower()
         if not line or word in ("n", "no"):

@@ -206,6 +206,11 @@ def find(
             summary = run(last)
             yield summary
             work.records = last.records
+            if summary.elsewhere:
+                say(
+                    f"{_begin(of)}another sweep tries a batch of {size:,} now; the same command goes on later"
+                )
+                return
             if summary.interrupted or summary.late.waiting or summary.late.never:
                 return
             if summary.failed or summary.timed_out:

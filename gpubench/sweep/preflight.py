@@ -87,7 +87,7 @@ def announced(work: Sweep, planned: Sequence[Planned], view: live.View, *, yes: 
             if work.bench.node.machine.allocation
             else "times measured beside other work are doubtful; better start again when it has ended (top shows it)"
         )
-    return not (much and asks) or consent.agreed(steps, work.bench.results.beat)
+    return not (much and asks) or consent.agreed(steps)
 
 
 def other_load(node: Node) -> str:

@@ -34,7 +34,7 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
 
         def progress(done: int, total: int, label: str = label) -> None:
             nonlocal shown
-            sweep.bench.results.beat()
+            sweep.bench.claims.beat()
             if should_stop():
                 raise _StoppedError
             now = time.monotonic()

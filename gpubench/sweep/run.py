@@ -1,4 +1,5 @@
-"""Runs a sweep: round after round, and, beside others, over the plan again until all that is left is in their hands."""
+"""Runs a sweep: round after round, and, where others work beside it, over the plan again until all that is left is in
+their hands."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from gpubench.render.live import View
 from gpubench.render.running import round_line
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row
-from gpubench.sweep.joining import POLL_S, Joining
 from gpubench.sweep.losses import none_left
 from gpubench.sweep.running_round import RunningRound
 from gpubench.sweep.running_sweep import RunningSweep
 from gpubench.sweep.summary import Summary
 from gpubench.sweep.sweep import Sweep
+from gpubench.sweep.work_queue import POLL_S
 
 
 def run(
@@ -52,10 +53,10 @@ def load_tables() -> None:
 def _run(running: RunningSweep) -> Summary:
     work, summary = running.work, running.summary
     _pass(running)
-    if running.joining is not None:
-        _go_on(running, running.joining)
+    if running.queue.is_shared:
+        _go_on(running)
         if summary.late:  # others may have had the time
-            running.joining.read()
+            running.queue.read()
             summary.late.keep({item.unit.unit_id for item in work.pending() if item.state == "run"})
         _count_all(work, summary)
     if summary.lost and not work.bench.has_gpus_left:
@@ -70,13 +71,12 @@ def _pass(running: RunningSweep, *, again: bool = False, last: int | None = None
     """Goes through all rounds, or as far as the `last`. `again`: not for the first time, so that what is done is not
     counted anew."""
     work, summary = running.work, running.summary
-    running.waits = False
+    running.queue.begin_pass()
     for number in range(1, (last or work.plan.experiment.rounds.most) + 1):
         planned = work.survey() if number == 1 else _not_skipped(work, work.left_in(number))
         if number > 1 and not planned:
             break
-        if running.joining is not None:
-            planned = running.joining.in_lots(planned)
+        planned = running.queue.in_lots(planned)
         before = summary.ran
         RunningRound.of(running, number, planned, Summary() if again else summary).go()
         if summary.interrupted or summary.out_of_budget or summary.late.waiting:
@@ -105,28 +105,23 @@ def _end_round(running: RunningSweep, number: int, planned: Sequence[Planned], *
         running.view.ended_round(round_line(number, rounds, standing.report, left))
 
 
-def _go_on(running: RunningSweep, joining: Joining) -> None:
+def _go_on(running: RunningSweep) -> None:
     """Goes over the plan again until all that is left is in the hands of others who live.
 
     Where the budget has no room for further rounds, over the first one alone.
     """
-    summary, ran = running.summary, 0
-    while not summary.interrupted:
-        goes_on = summary.ran > ran
-        if not goes_on and not running.waits and joining.is_thorough:
-            break
-        # Before it leaves, or while it waits, it asks after every owner.
-        joining.is_thorough = not goes_on
+    summary, queue, ran = running.summary, running.queue, 0
+    while not summary.interrupted and queue.is_shared and (summary.ran > ran or queue.waits):
         ran = summary.ran
-        joining.give_back()
-        if running.waits:
+        running.work.bench.claims.give_back()
+        if queue.waits:
             time.sleep(POLL_S)
-        if running.work.bench.beating(running.should_stop)():
+        if running.should_stop():
             summary.interrupted = True
             break
-        joining.read()
+        queue.read()
         _pass(running, again=True, last=1 if summary.out_of_budget else None)
-    joining.give_back()
+    running.work.bench.claims.give_back()
 
 
 def _count_all(work: Sweep, summary: Summary) -> None:

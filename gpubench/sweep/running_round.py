@@ -93,10 +93,9 @@ class RunningRound:
         time_for_it = running.time.verdict(item.unit, self.forecast.of(place), running.summary)
         if time_for_it != "begin":
             return LEFT, ""  # one that takes less may still have time
-        if running.joining is None or running.should_stop():
+        if running.should_stop():
             return "run", ""
-        turn, why = running.joining.turn(item.unit, self.number)
-        running.waits |= turn == "waits"
+        turn, why = running.queue.choose(item.unit, self.number)
         return (turn, why) if turn in ("run", "skip") else (LEFT, why)
 
     def _is_skipped(self, item: Planned) -> bool:
@@ -128,6 +127,9 @@ class RunningRound:
             if running.time.is_over_budget(takes_s):
                 summary.longest_s = takes_s
             return False
+        if not running.work.bench.hold_cpus(self.planned[place].unit, running.should_stop):
+            summary.interrupted = True
+            return False
         if not self._has_begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
             self._has_begun = True
             running.view.began_round(self.number, running.work.plan.experiment.rounds)
@@ -157,6 +159,7 @@ class RunningRound:
         view.started(number, total, self._label(place), unit.jobs[0].trial_id)
         began = time.monotonic()
         records = work.bench.run(unit, prediction, running.should_stop, self._look(place), self.number)
+        work.bench.cpu_hold.release()
         work.keep(records)
         status = ending([record.status for record in records])
         if status == "ok":  # one that broke off says nothing of the others

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from gpubench.render.live import View
 from gpubench.schema.row import Row
-from gpubench.sweep.joining import Joining
 from gpubench.sweep.summary import Summary
 from gpubench.sweep.sweep import Sweep
 from gpubench.sweep.time_left import TimeLeft
+from gpubench.sweep.work_queue import WorkQueue
 
 TABLES_PERIOD_S = 5.0
 TABLES_PART = 20.0
@@ -28,11 +28,8 @@ class RunningSweep:
     emit: Callable[[Row], None]
     """Told of each row as it ends."""
     time: TimeLeft
-    joining: Joining | None
-    """Where others may work through the plan as well."""
+    queue: WorkQueue
     summary: Summary = field(default_factory=Summary)
-    waits: bool = False
-    """Whether a unit was left in the last pass of which nobody knows yet whether this sweep is to run it."""
     _tables_due: float = 0.0
 
     @classmethod
@@ -40,20 +37,19 @@ class RunningSweep:
         cls, work: Sweep, view: View, should_stop: Callable[[], bool], emit: Callable[[Row], None]
     ) -> RunningSweep:
         """It begins now."""
-        units = work.bench.results.units
-        joining = Joining.of(work, units) if units is not None else None
+        work.bench.claims.say = view.say
         return cls(
             work=work,
             view=view,
             should_stop=should_stop,
             emit=emit,
             time=TimeLeft(work=work),
-            joining=joining,
+            queue=WorkQueue.build(work, work.bench.claims),
         )
 
     def write_tables_sometimes(self) -> None:
-        """Every few seconds, where nobody else writes them as well."""
-        if self.joining is not None or time.monotonic() < self._tables_due:
+        """Every few seconds, of what is known here."""
+        if time.monotonic() < self._tables_due:
             return
         before, began = self.work.unwritten, time.monotonic()
         self.work.write_tables()

@@ -19,8 +19,7 @@ def store_plan(work: Sweep, whole: Plan | None = None, shard: Shard | None = Non
     says which trials of an edited model, variant or images stand in the tables. So is one that is asked again for
     other rounds, or for another part: what is left is told by them.
     """
-    with work.bench.results.plans_held():
-        _store_plan(work, whole or work.plan, shard)
+    _store_plan(work, whole or work.plan, shard)
 
 
 def has_others(work: Sweep, whole: Plan | None = None) -> bool:

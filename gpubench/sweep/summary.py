@@ -35,7 +35,7 @@ class Summary:
     """Rounds after which every question of the table is answered, where that ends the sweep."""
 
     elsewhere: int = 0
-    """Left in the hands of others that have joined."""
+    """Left in the hands of other sweeps."""
 
     def add(self, status: str) -> None:
         """Counts a unit that ended badly."""

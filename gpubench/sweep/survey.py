@@ -35,8 +35,6 @@ class Settings:
 
     retry: frozenset[str] = frozenset()
     fresh: bool = False
-    joins: bool = False
-    """Whether others work through the same plan in the same folder."""
 
 
 @dataclass(kw_only=True, slots=True)

@@ -12,10 +12,12 @@ from gpubench.plan.state import Planned
 from gpubench.plan.wall_time import WallTime
 from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import Standing, View
-from gpubench.results.locks import unit_locks
 from gpubench.schema.record import Record
+from gpubench.store.work_claims import list_workers
 from gpubench.sweep.losses import none_left
 from gpubench.sweep.survey import Survey
+
+MOST_REWRITES = 10
 
 
 @dataclass(kw_only=True, slots=True)
@@ -32,8 +34,6 @@ class Sweep(Survey):
     """Plans of the folder that could not be read when the tables were last made, one line each."""
     unwritten: str = ""
     """Why not all tables could be written when that was last tried."""
-    others: list[str] = field(default_factory=list)
-    """Who still works through the plan, where this sweep has left it to them."""
     _has_left: bool = False
     _told: set[int] = field(default_factory=set)
     """GPUs whose loss has been said."""
@@ -103,20 +103,31 @@ class Sweep(Survey):
     # ---- after ----
 
     def leave(self) -> None:
-        """Makes the tables; where others have joined and are still at it, the last of them does. Once."""
+        """Gives back what is claimed, and writes the tables of all that the folder holds by then. Once."""
         if self._has_left:
             return
         self._has_left = True
-        results = self.bench.results
-        if results.leave():
-            if results.units is not None:
-                self.reload()
-                unit_locks.remove_dead(results.folder)
+        self.bench.cpu_hold.release()
+        self.bench.claims.give_back()
+        self.reload()
+        self.write_tables()
+        for _ in range(MOST_REWRITES):  # of two that end at once, one may write over what it has not read
+            if self.unwritten or not self.reload():
+                break
             self.write_tables()
-        else:
-            self.others = results.others()
+
+    def claim_first(self, planned: Sequence[Planned]) -> None:
+        """Claims what it will begin with, so that others see it at work while it makes ready."""
+        from gpubench.sweep.work_queue import WorkQueue
+
+        WorkQueue.build(self, self.bench.claims).claim_first(planned)
+
+    def list_others(self) -> list[str]:
+        """Who else is at work in the folder: `process 7 on host`."""
+        workers = list_workers(self.bench.results.folder)
+        return list(dict.fromkeys(worker.who for worker in workers if worker.is_alive))
 
     def abandon(self) -> None:
         """What a process that is about to end at once still clears away."""
         self.bench.node.abandon()
-        self.bench.results.abandon()
+        self.bench.claims.give_back()

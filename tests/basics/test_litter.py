@@ -44,6 +44,12 @@ def put(results: Results, *names: str) -> None:
         (results.folder / name).write_text("left\n")
 
 
+def make_old(results: Results, *names: str) -> None:
+    long_ago = time.time() - litter.LONG_S - 10
+    for name in names:
+        os.utime(results.folder / name, (long_ago, long_ago))
+
+
 def test_a_writer_that_is_killed_leaves_what_the_next_start_removes(results: Results) -> None:
     before = left(results)
     code = (
@@ -53,9 +59,13 @@ def test_a_writer_that_is_killed_leaves_what_the_next_start_removes(results: Res
     )
     for path in ("records/ab/tab-2.json", "trials.csv", "plans/y-1.toml"):
         subprocess.run([sys.executable, "-c", code, str(results.folder / path)], check=False)
-    assert len(left(results) - before) == 3
-    with results.locked():
-        assert left(results) == before | {".lock"}
+    begun = left(results) - before
+    assert len(begun) == 3
+    results.create()
+    assert left(results) == before | begun, "somebody may be at it"
+    make_old(results, *begun)
+    results.create()
+    assert left(results) == before
 
 
 def test_probes_and_files_of_dead_processes_go_and_those_of_living_ones_stay(
@@ -63,12 +73,13 @@ def test_probes_and_files_of_dead_processes_go_and_those_of_living_ones_stay(
 ) -> None:
     before = left(results)
     alive = os.getppid()
-    put(results, f".probe-{gone}", f".table.md.{gone}.tmp", f"samples/ab/.tab-1.csv.{gone}.tmp")
-    put(results, f".trials.csv.{os.getpid()}.tmp")  # in a container every sweep may have the same number
+    goes = {f".probe-{gone}", f".table.md.{gone}.tmp", f"samples/ab/.tab-1.csv.{gone}.tmp"}
+    goes |= {f".trials.csv.{os.getpid()}.tmp"}  # in a container every sweep may have the same number
     stays = {f".probe-{alive}", f"records/ab/.tab-3.json.{alive}.tmp"}
-    put(results, *stays)
-    with results.locked():
-        assert left(results) == before | stays | {".lock"}
+    put(results, *goes, *stays)
+    make_old(results, *goes, *stays)
+    results.create()
+    assert left(results) == before | stays
 
 
 def test_what_is_not_a_sweep_s_own_stays(results: Results, gone: int) -> None:
@@ -83,32 +94,24 @@ def test_what_is_not_a_sweep_s_own_stays(results: Results, gone: int) -> None:
     put(results, *stays)
     (results.folder / f".probe-{gone}").mkdir()
     (results.folder / f".link.{gone}.tmp").symlink_to(results.folder / "trials.csv")
+    make_old(results, *stays)
     before = left(results)
-    with results.locked():
-        assert left(results) == before | {".lock"}
-        assert (results.folder / f".probe-{gone}").is_dir()
-
-
-def test_what_killed_waiters_left_beside_the_lock_goes_once_it_is_old(results: Results) -> None:
-    old, new = ".lock.0123456789ab.now", ".lock.ba9876543210.new"
-    put(results, old, new)
-    long_ago = time.time() - litter.LONG_S - 10
-    os.utime(results.folder / old, (long_ago, long_ago))
-    before = left(results)
-    with results.locked():
-        assert left(results) == before - {old} | {".lock"}
+    results.create()
+    assert left(results) == before
+    assert (results.folder / f".probe-{gone}").is_dir()
 
 
 def test_a_probe_that_another_start_removed_is_no_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    touch = Path.touch
+    look = os.fstat
 
-    def touch_and_lose(self: Path) -> None:
-        touch(self)
-        self.unlink()
+    def look_and_lose(descriptor: int) -> os.stat_result:
+        for probe in tmp_path.glob("results/.probe-*"):
+            probe.unlink()
+        return look(descriptor)
 
-    monkeypatch.setattr(Path, "touch", touch_and_lose)
+    monkeypatch.setattr(os, "fstat", look_and_lose)
     Results(tmp_path / "results").create()
 
 

@@ -48,12 +48,12 @@ def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> N
     job = swept(tmp_path, "one", "16,32")
     assert verdicts(tmp_path)[3] == "kept"
     first = job.records[0]
-    log = job.bench.results.part("logs", first.trial_id, 2, "log")
+    log = job.bench.results.log(first.trial_id, f"2-{first.folder_id}00000000")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
     assert verdicts(tmp_path)[3] == "not decidable"
     log.unlink()
-    again = first.model_copy(update={"attempt": 3})
+    again = first.model_copy(update={"attempt": 3, "attempt_id": f"3-{first.folder_id}00000000"})
     job.bench.results.save([again], [[]], ["t"])
     assert verdicts(tmp_path)[3] == "broken"
 

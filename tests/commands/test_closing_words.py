@@ -93,11 +93,11 @@ def test_who_is_still_at_it_is_named_and_nothing_is_said_to_be_left(
     said: list[str] = []
     others = [f"process {number} on n{number}" for number in range(1, 5)]
     bench = SimpleNamespace(results=SimpleNamespace(folder=Path("out/x")), timeout_s=90.0)
-    work: Any = SimpleNamespace(bench=bench, reused=lambda _: [], problems=[], others=others)
+    work: Any = SimpleNamespace(bench=bench, reused=lambda _: [], problems=[], list_others=lambda: others)
     view: Any = SimpleNamespace(say=said.append)
     finish(work, [], Summary(elsewhere=3), view, "quiet")
     capsys.readouterr()
     assert said == [
-        "4 others (process 1 on n1, process 2 on n2, process 3 on n3 and 1 more) are still at it: the last one writes "
-        "and prints the table; gpubench status out/x tells how far they are"
+        "4 others (process 1 on n1, process 2 on n2, process 3 on n3 and 1 more) are at work on 3 of its trials and "
+        "groups, which the table lacks yet; gpubench status out/x tells how far they are"
     ]

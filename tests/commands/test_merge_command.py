@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 from swept import swept
 from warm_command import WarmCommand
 
-from gpubench.results.locks.folder_lock import FolderLock
+from gpubench.store.work_claims import WorkClaims, WorkItem
 
 Merge = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -41,16 +43,19 @@ def test_where_several_go_must_be_said_and_an_input_is_no_place_unless_it_is_the
     assert merge("a", "nowhere", "--out", "a").returncode == 4
 
 
-def test_a_folder_that_somebody_writes_into_is_refused(merge: Merge, tmp_path: Path) -> None:
+def test_of_a_folder_in_which_a_sweep_measures_what_is_there_is_copied_and_it_is_told(
+    merge: Merge, tmp_path: Path
+) -> None:
     for name in "ab":
         swept(tmp_path / name, name, "16")
-    lock = FolderLock(tmp_path / "b" / ".lock", say=print)
-    lock.take()
-    for arguments in (("a", "b", "--out", "c"), ("b",)):
-        ended = merge(*arguments)
-        assert (ended.returncode, ended.stdout) == (4, "")
-        assert ended.stderr.count("\n") == 1
-        assert "writes into b" in ended.stderr
-    assert not (tmp_path / "c").exists()
-    lock.release()
-    assert merge("a", "b", "--out", "c").returncode == 0
+    claims = WorkClaims(tmp_path / "b")
+    claims.take(WorkItem("t0123456789a", 1, "a machine"))
+    ended = merge("a", "b", "--out", "c")
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("c: 2 attempts added")
+    assert ended.stderr == (
+        f"gpubench: process {os.getpid()} on {socket.gethostname()} measures into b: what it stores from now on needs "
+        "another merge\n"
+    )
+    claims.give_back()
+    assert merge("a", "b", "--out", "c").stderr == ""

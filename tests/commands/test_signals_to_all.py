@@ -29,54 +29,29 @@ def hold(place: Place) -> Path:
 
 
 @pytest.mark.usefixtures("hold")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
-def test_a_sweep_whose_trial_hears_it_first_is_stopped_all_the_same(
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
+def test_while_another_sweep_measures_on_these_cpus_it_can_be_gone_on_with_too(
     place: Place, number: signal.Signals
 ) -> None:
-    started = _start(place)
-    _in_training(started)
-    _signal(psutil.Process(started.pid).children(recursive=True)[::-1], number)
-    time.sleep(0.1)
-    started.send_signal(number)
-    out, err = started.communicate(timeout=LIMIT_S)
-    assert started.returncode == 75, err
-    assert err.endswith(AGAIN)
-    assert "x interrupted: the sweep was stopped" in out
-
-
-@pytest.mark.slow
-def test_a_server_that_is_only_starting_ends_no_sweep(place: Place, hold: Path) -> None:
-    started = place.start_cold(*SWEEP)
-    until(lambda: bool(_servers(started)), "the fork server to start")
-    _signal(_servers(started), signal.SIGTERM)
-    _in_training(started)
-    hold.unlink()
-    _, err = started.communicate(timeout=LIMIT_S)
-    assert started.returncode == 0, err
-
-
-@pytest.mark.usefixtures("hold")
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
-def test_before_anything_is_measured_it_can_be_gone_on_with_too(place: Place, number: signal.Signals) -> None:
-    """Here while it waits for another sweep."""
     first = _start(place)
+    until(lambda: any((place.home / "results" / "batch-size").glob("logs/*/*.log")), "a trial to begin")
+    second = place.start(*SWEEP[:-1], "16")
     until(
-        lambda: (place.home / "results" / "batch-size" / ".lock").exists() or first.poll() is not None,
-        "a sweep",
+        lambda: len(list((place.home / "results" / "batch-size").glob("records/*/*.1"))) == 2,
+        "the second sweep to claim its trial",
     )
-    waits = _start(place, "--wait")
-    assert waits.stderr is not None
-    line = waits.stderr.readline()
-    assert "waiting" in line
-    waits.send_signal(number)
-    _, err = waits.communicate(timeout=LIMIT_S)
-    assert (waits.returncode, err) == (75, f"gpubench: stopped; nothing was measured; {AGAIN}")
+    time.sleep(3)  # it is at the CPUs by then
+    second.send_signal(number)
+    _, err = second.communicate(timeout=LIMIT_S)
+    assert second.returncode == 75
+    assert err.endswith(f"stopped; {AGAIN}")
+    assert len(list((place.home / "results" / "batch-size").glob("logs/*/*.log"))) == 1
     first.kill()
     first.communicate()
 
 
-def _start(place: Place, *more: str) -> Started:
-    return place.start(*SWEEP, *more)
+def _start(place: Place) -> Started:
+    return place.start(*SWEEP)
 
 
 def _in_training(started: AnySweep) -> None:

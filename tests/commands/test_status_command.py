@@ -14,9 +14,8 @@ import pytest
 from swept import swept
 from warm_command import WarmCommand
 
-from gpubench.results.locks.folder_lock import FolderLock
-from gpubench.results.locks.lock_file import STALE_S
 from gpubench.results.store import Results
+from gpubench.store.work_claims import DEAD_S, WorkClaims, WorkItem
 
 Status = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -95,10 +94,10 @@ def test_what_failed_is_told_and_ends_in_1(status: Status, tmp_path: Path) -> No
 
 def test_a_running_sweep_is_named_and_not_disturbed(status: Status, tmp_path: Path) -> None:
     job = swept(tmp_path / "a", "one", "16,32", stop_after=1)
-    lock = FolderLock(tmp_path / "a" / ".lock", say=print)
-    lock.take()
+    claims = WorkClaims(tmp_path / "a")
     (missing,) = {one.trial_id for one in job.plan.jobs} - {one.trial_id for one in job.records}
-    log = Results(tmp_path / "a").log(missing, 1)
+    claims.take(WorkItem(missing, 1, "a machine"))
+    log = Results(tmp_path / "a").log(missing, "1")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "a").rglob("*")}
@@ -108,28 +107,28 @@ def test_a_running_sweep_is_named_and_not_disturbed(status: Status, tmp_path: Pa
     assert ended.stdout.startswith("a: running; 1 of 2 measurements left")
     assert f"process {os.getpid()} on " in ended.stdout
     assert f"({log.relative_to(tmp_path)})" in ended.stdout
-    lock.check()
-    lock.release()
+    claims.give_back()
 
 
 def test_a_sweep_that_was_killed_and_one_on_another_host(status: Status, tmp_path: Path) -> None:
     swept(tmp_path / "a", "one", "16,32", stop_after=1)
-    path = tmp_path / "a" / ".lock"
-    FolderLock(path, say=print).take()
+    item = WorkItem("t0123456789a", 1, "a machine")
+    WorkClaims(tmp_path / "a").take(item)
+    path = item.path(tmp_path / "a", 1)
     path.write_text(json.dumps(json.loads(path.read_text()) | {"began": "1"}))
     ended = status("a")
     assert ended.returncode == 75
-    assert "was writing into it and has died" in ended.stdout
+    assert "was at work in it and has died" in ended.stdout
     of_another_host(path)
     ended = status("a")
     assert ended.returncode == 5
     assert "at work in it: process 7 on elsewhere, last heard of" in ended.stdout
-    old = time.time() - 2 * STALE_S
+    old = time.time() - 2 * DEAD_S
     os.utime(path, (old, old))
     ended = status("a")
     assert ended.returncode == 75
     assert (
-        "process 7 on elsewhere was writing into it and is probably dead: last heard of 10 min ago"
+        "process 7 on elsewhere was at work in it and is probably dead: last heard of 10 min ago"
         in unfold(ended)
     )
     path.write_text("{")

@@ -57,7 +57,7 @@ def test_the_table_s_job_waits_for_all_tasks_and_has_their_account() -> None:
     assert SCRIPTS["array"].table_options("17") == [
         "--job-name=batch-size-table", "--output=%x-%j.out", "--dependency=afterany:17", "--time=15",
         "--partition=gpu", "-A", "project",
-        "--wrap=/home/me/venv/bin/gpubench merge /home/me/results/batch-size --wait && "
+        "--wrap=/home/me/venv/bin/gpubench merge /home/me/results/batch-size && "
         "/home/me/venv/bin/gpubench table /home/me/results/batch-size",
     ]  # fmt: skip
 

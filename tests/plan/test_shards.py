@@ -1,4 +1,4 @@
-"""Shards of a plan: each unit in one of them, the same everywhere, what belongs together in one, about as long each."""
+"""Shards of a plan: each unit in one of them, the same everywhere, what belongs together in one."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from gpubench.basics.errors import UsageError
 from gpubench.plan import shards
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.plan import Plan, expand
-from gpubench.plan.shards import Shard, bundled, dealt, part, these
+from gpubench.plan.plan import Plan, Unit, expand
+from gpubench.plan.shards import Shard, list_lots, part, these
 from gpubench.plan.skips import chain_key
 
 SOURCES = Given()
@@ -34,6 +34,11 @@ def plan(text: str, device: str = "cuda") -> Plan:
     return expand(parse(text, "x"), device=device, sources=SOURCES, cpus=4)
 
 
+def deal(whole: Plan, count: int) -> list[list[Unit]]:
+    """The units of each shard."""
+    return [list(part(whole, Shard(number, count)).units) for number in range(1, count + 1)]
+
+
 PLANS = {"grid": plan(GRID), "groups": plan(GROUPS), "cpu": plan(GRID, "cpu")}
 
 
@@ -41,12 +46,12 @@ PLANS = {"grid": plan(GRID), "groups": plan(GROUPS), "cpu": plan(GRID, "cpu")}
 @given(count=st.integers(1, 50), data=st.data())
 def test_the_shards_together_are_the_plan(name: str, count: int, data: st.DataObject) -> None:
     whole = PLANS[name]
-    shares = dealt(whole, count, SOURCES)
+    shares = deal(whole, count)
     assert len(shares) == count
     found = [unit.unit_id for units in shares for unit in units]
     assert sorted(found) == sorted(unit.unit_id for unit in whole.units), "each unit in one of them"
     number = data.draw(st.integers(1, count))
-    one = part(whole, Shard(number, count), SOURCES)
+    one = part(whole, Shard(number, count))
     mine = {unit.unit_id for unit in shares[number - 1]}
     assert list(one.units) == [unit for unit in whole.units if unit.unit_id in mine], "in the plan's order"
     assert one.experiment == whole.experiment
@@ -60,10 +65,10 @@ def test_a_folder_is_asked_for_all_parts_that_were_asked_for_there() -> None:
     assert shards.joined([first, shards.parsed("")]) == (), "the whole plan"
     assert shards.joined([first, second, third]) == ()
     whole = PLANS["grid"]
-    both = these(whole, shards.parsed("1/3,3/3"), SOURCES)
-    mine = {unit.unit_id for number in (1, 3) for unit in part(whole, Shard(number, 3), SOURCES).units}
+    both = these(whole, shards.parsed("1/3,3/3"))
+    mine = {unit.unit_id for number in (1, 3) for unit in part(whole, Shard(number, 3)).units}
     assert [unit.unit_id for unit in both.units] == [u.unit_id for u in whole.units if u.unit_id in mine]
-    assert these(whole, (), SOURCES) is whole
+    assert these(whole, ()) is whole
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -71,7 +76,7 @@ def test_a_folder_is_asked_for_all_parts_that_were_asked_for_there() -> None:
 def test_what_belongs_together_stays_together(name: str, count: int) -> None:
     whole = PLANS[name]
     where: dict[object, set[int]] = {}
-    for number, units in enumerate(dealt(whole, count, SOURCES)):
+    for number, units in enumerate(deal(whole, count)):
         for job in (job for unit in units for job in unit.jobs):
             alone = job.membership.solo if job.membership else job
             where.setdefault(alone.trial_id, set()).add(number)
@@ -82,15 +87,15 @@ def test_what_belongs_together_stays_together(name: str, count: int) -> None:
 
 def test_a_grid_on_gpus_is_dealt_out_by_chains_and_on_cpus_by_trials() -> None:
     assert len(PLANS["grid"].units) == len(PLANS["cpu"].units) == 18
-    assert [len(units) for units in bundled(PLANS["grid"])] == [3] * 6
-    assert [len(units) for units in bundled(PLANS["cpu"])] == [1] * 18
+    assert [len(units) for units in list_lots(PLANS["grid"])] == [3] * 6
+    assert [len(units) for units in list_lots(PLANS["cpu"])] == [1] * 18
 
 
 @given(st.randoms(use_true_random=False))
 def test_the_deal_does_not_depend_on_who_asks(chance: random.Random) -> None:
     """Another plan object, made anew, as another task of an array makes it."""
     number = chance.randint(1, 7)
-    one, other = (part(plan(GROUPS), Shard(number, 7), SOURCES) for _ in range(2))
+    one, other = (part(plan(GROUPS), Shard(number, 7)) for _ in range(2))
     assert [unit.unit_id for unit in one.units] == [unit.unit_id for unit in other.units]
 
 
@@ -124,34 +129,19 @@ def test_machines_with_other_numbers_of_cpus_work_out_the_same_deal(
         whole = expand(parse(LEFT_OPEN[name], "x"), device=device, sources=SOURCES, cpus=cpus)
         deals.add(
             tuple(
-                frozenset(unit.unit_id for unit in units if not unit.baseline)
-                for units in dealt(whole, count, SOURCES)
+                frozenset(unit.unit_id for unit in units if not unit.baseline) for units in deal(whole, count)
             )
         )
     assert len(deals) == 1
 
 
-def test_shards_take_about_as_long_as_each_other() -> None:
-    """Twelve trials of very different length: no shard has more than the longest trial above the least."""
-    text = GRID.replace("batch_size = [16, 32, 64]", "train_images = [100, 1000, 10000, 100000]").replace(
-        "width = [1, 2, 4]", "width = [1, 2, 4]\nlr = [0.1, 0.2]"
-    )
-    whole = plan(text + "[run]\nepochs = 10\n", "cpu")
-    images = [
-        sum(unit.jobs[0].trial.train_images or 0 for unit in units) for units in dealt(whole, 4, SOURCES)
-    ]
-    assert sum(images) == sum(unit.jobs[0].trial.train_images or 0 for unit in whole.units)
-    assert max(images) - min(images) <= 100_000
-    assert min(images) >= 100_000, "each has some of the long ones"
-
-
-def test_more_shards_than_bundles_leave_some_empty() -> None:
-    sizes = [len(part(PLANS["grid"], Shard(number, 9), SOURCES).units) for number in range(1, 10)]
+def test_more_shards_than_lots_leave_some_empty() -> None:
+    sizes = [len(part(PLANS["grid"], Shard(number, 9)).units) for number in range(1, 10)]
     assert sorted(sizes) == [0, 0, 0, 3, 3, 3, 3, 3, 3]
 
 
-def test_equal_bundles_go_round() -> None:
-    first = [part(PLANS["cpu"], Shard(number, 18), SOURCES).units[0].unit_id for number in range(1, 19)]
+def test_lots_are_dealt_like_cards() -> None:
+    first = [part(PLANS["cpu"], Shard(number, 18)).units[0].unit_id for number in range(1, 19)]
     assert first == [unit.unit_id for unit in PLANS["cpu"].units]
 
 
@@ -176,8 +166,5 @@ def test_what_is_no_shard_is_refused_in_one_line(text: str) -> None:
 
 def test_each_of_many_pairs_of_shards_shares_nothing() -> None:
     for count in (2, 5, 18):
-        parts = [
-            {u.unit_id for u in part(PLANS["cpu"], Shard(n, count), SOURCES).units}
-            for n in range(1, count + 1)
-        ]
+        parts = [{u.unit_id for u in part(PLANS["cpu"], Shard(n, count)).units} for n in range(1, count + 1)]
         assert all(one.isdisjoint(other) for one, other in itertools.combinations(parts, 2))

@@ -27,7 +27,7 @@ def files(folder):
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.suffix != ".md" and path.parent != folder and path.name != "folder-id"
+        if path.suffix in (".json", ".csv", ".log", ".toml", ".txt") and path.parent != folder
     }
 
 

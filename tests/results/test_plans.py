@@ -159,14 +159,14 @@ def test_a_folder_knows_the_parts_that_it_was_asked_for(tmp_path: Path, order: s
     def told(*numbers: int | None) -> StoredPlan:
         for number in numbers:
             shard = None if number is None else Shard(number, 3)
-            mine = part(whole, shard, Disk()) if shard else whole
+            mine = part(whole, shard) if shard else whole
             work = sweep_of(mine, tmp_path, scripted.computer(), sources=Disk())
             store_plan(work, whole, shard)
         (found,) = stored_plans(Results(tmp_path), [])[0]
         return found
 
     first = told(2)
-    mine = {job.trial_id for job in part(whole, Shard(2, 3), Disk()).jobs}
+    mine = {job.trial_id for job in part(whole, Shard(2, 3)).jobs}
     assert {job.trial_id for job in first.asked.jobs} == mine
     assert 0 < len(mine) < len(first.plan.jobs) == 4
     assert told(2).stamp == first.stamp, "nothing new was asked for"

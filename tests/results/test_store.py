@@ -5,11 +5,8 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import json
-import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -354,65 +351,25 @@ def test_jobs_on_different_devices_are_one_attempt() -> None:
     assert list(newest([*mixed[0], *mixed[1]]).values()) == mixed[1]
 
 
-# ---- one writer ----
-
-
-def test_a_second_sweep_is_refused_and_the_holder_named(results: Results) -> None:
-    with results.locked():
-        with pytest.raises(UnusableError, match=f"process {os.getpid()} on {socket.gethostname()}") as caught:
-            Results(results.folder).locked().__enter__()
-        assert caught.value.exit_code == 4
-        assert (results.folder / ".lock").exists()
-    assert not (results.folder / ".lock").exists()
-    with results.locked():
-        pass
-
-
-def test_of_many_at_once_one_gets_the_folder(results: Results) -> None:
-    code = (
-        "import sys, pathlib\nfrom gpubench.results.store import Results\n"
-        "from gpubench.basics.errors import UnusableError\n"
-        "sys.stdin.readline()\n"
-        "held = Results(pathlib.Path(sys.argv[1])).locked()\n"
-        "try:\n    held.__enter__(); print('got', flush=True)\n"
-        "except UnusableError: print('refused', flush=True)\n"
-        "sys.stdin.readline()"
-    )
-    racers = [
-        subprocess.Popen(
-            [sys.executable, "-c", code, str(results.folder)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
-        )
-        for _ in range(5)
-    ]  # fmt: skip
-    pipes = [(racer.stdin, racer.stdout) for racer in racers]
-    for into, _ in pipes:
-        assert into
-        into.write("go\n")
-    said = [out.readline().strip() for _, out in pipes if out]
-    for racer in racers:
-        racer.communicate("end\n")
-    assert sorted(said) == ["got", *["refused"] * 4]
-
-
-def test_the_lock_of_a_dead_process_is_taken_over(results: Results) -> None:
-    code = (
-        "import sys, os, pathlib; from gpubench.results.store import Results\n"
-        "held = Results(pathlib.Path(sys.argv[1])).locked(); held.__enter__(); os._exit(0)"
-    )
-    subprocess.run([sys.executable, "-c", code, str(results.folder)], check=True)
-    assert (results.folder / ".lock").exists()
-    with results.locked():
-        held = json.loads((results.folder / ".lock").read_text())
-        assert held["pid"] == os.getpid()
+# ---- a folder that goes away ----
 
 
 def test_a_folder_that_is_removed_while_a_sweep_writes_into_it_is_told(results: Results) -> None:
-    with results.locked():
-        shutil.rmtree(results.folder)
-        with pytest.raises(UnusableError, match="was removed"):
-            results.save([record()], [[]], ("t_s",))
-        assert len(results.records()) == 1, "what has just been measured is kept all the same"
+    shutil.rmtree(results.folder)
+    with pytest.raises(UnusableError, match="was removed"):
+        results.save([record()], [[]], ("t_s",))
+    assert len(results.records()) == 1, "what has just been measured is kept all the same"
+
+
+def test_what_was_measured_while_the_folder_was_renamed_lies_in_it_and_nowhere_else(results: Results) -> None:
+    place = results.folder.with_name("renamed")
+    results.folder.rename(place)
+    with pytest.raises(UnusableError, match=f"was renamed to {place}"):
+        results.save([record()], [[]], ("t_s",))
+    with pytest.raises(UnusableError, match="was renamed"):
+        results.write_table("trials.csv", "")
+    assert not results.folder.exists()
+    assert len(Results(place).records()) == 1
 
 
 # ---- plans ----

@@ -12,8 +12,8 @@ from swept import swept
 from gpubench.basics.errors import UnusableError
 from gpubench.commands.merge import merged
 from gpubench.results.file_names import parse_name
-from gpubench.results.locks.folder_lock import FolderLock, held
 from gpubench.results.store import Results
+from gpubench.store.work_claims import list_workers
 
 
 def list_files(folder: Path) -> set[str]:
@@ -122,31 +122,11 @@ def test_a_log_at_a_place_that_is_no_attempt_s_stays_where_it_is(
     ]
 
 
-GOOD = {"host": "h", "boot": "b", "pid_namespace": "n", "pid": 7, "began": "1"}
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        "", "[]", "null", "{", "7", '"x"', "[" * 100_000,
-        *(json.dumps(GOOD | change) for change in (
-            {"pid": 10**30}, {"pid": -1}, {"pid": "7"}, {"host": 7}, {"began": [1]}, {"user": 10**30}, {"user": "x"},
-            {"joins": "perhaps"}, {"job": {}},
-        )),
-    ],
-)  # fmt: skip
-def test_a_damaged_lock_is_a_holder_s_without_a_name(content: str, tmp_path: Path) -> None:
-    (tmp_path / ".lock").write_text(content)
-    holding = held(tmp_path)
-    assert holding is not None
-    assert (holding.who, holding.fate) == ("a sweep that left no name", "unknown")
-    with pytest.raises(UnusableError, match=r"a sweep that left no name.*--wait"):
-        FolderLock(tmp_path / ".lock", say=lambda _: None).take()
-
-
-def test_the_name_in_a_lock_reaches_no_terminal_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / ".lock").write_text(json.dumps(GOOD | {"host": "\x1b[31mh\u202e" + "x" * 1000}))
-    holding = held(tmp_path)
-    assert holding is not None
-    assert holding.who.isprintable()
-    assert len(holding.who) < 120
+def test_the_name_in_a_claim_reaches_no_terminal_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "records" / "aa" / "taa-r1-m01234567.1"
+    path.parent.mkdir(parents=True)
+    host = "\x1b[31mh\u202e" + "x" * 1000
+    path.write_text(json.dumps({"host": host, "boot": "b", "pid_namespace": "n", "pid": 7, "began": "1"}))
+    (worker,) = list_workers(tmp_path)
+    assert worker.who.startswith("process 7 on")
+    assert worker.who.isprintable()

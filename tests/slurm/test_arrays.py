@@ -78,7 +78,7 @@ def test_a_node_that_is_set_down_in_mid_trial_loses_that_attempt_alone(work: Wor
     hold.touch()
     (work.home / "nets.py").write_text(HELD.format(hold=str(hold)))
     job = work.submit(
-        f"srun --cpus-per-task=2 {HELD_SWEEP} --batch-size 8 --join",
+        f"srun --cpus-per-task=2 {HELD_SWEEP} --batch-size 8",
         "--cpus-per-task=2",
         "--nodelist=n2",
         "--requeue",
@@ -92,7 +92,7 @@ def test_a_node_that_is_set_down_in_mid_trial_loses_that_attempt_alone(work: Wor
         work.cluster.await_state(job, ("PENDING", "FAILED", "NODE_FAIL", "CANCELLED", "COMPLETED"))
         hold.unlink()
         other = work.submit(
-            f"srun --cpus-per-task=2 {HELD_SWEEP} --batch-size 8 --join", "--cpus-per-task=2", "--nodelist=n1"
+            f"srun --cpus-per-task=2 {HELD_SWEEP} --batch-size 8", "--cpus-per-task=2", "--nodelist=n1"
         )
         assert work.cluster.await_end(other) == "COMPLETED", work.cluster.told(other)
     finally:

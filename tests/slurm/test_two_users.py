@@ -217,7 +217,7 @@ def measured_by(folder: Path) -> Sequence[int]:
 
 def test_both_work_in_one_folder_of_their_group(two: Two) -> None:
     out = two.room / "shared"
-    sweep = f"{SWEEP} --join --out {out} --batch-size"
+    sweep = f"{SWEEP} --out {out} --batch-size"
     together = [
         two.submit(user, f"{sweep} 2,4,8,16,32", umask="002", images=two.room / "images002")
         for user in (two.ada, two.bo)
@@ -244,16 +244,15 @@ def test_a_folder_that_one_keeps_to_herself_is_refused_with_what_to_do(two: Two,
     out = two.room / "hers"
     code, told = two.exit_code(two.ada, f"{SWEEP} --batch-size 8 --out {out}", umask=umask)
     assert code == 0, told
-    for join in ("", " --join"):
-        code, told = two.exit_code(two.bo, f"{SWEEP} --batch-size 16 --out {out}{join}", umask="002")
-        (line,) = told.splitlines()
-        assert code == 4
-        assert f"{out} is ada's" in line
-        assert "have ada run chmod -R g+rwX on it, and all who do start with umask 002" in line
+    code, told = two.exit_code(two.bo, f"{SWEEP} --batch-size 16 --out {out}", umask="002")
+    (line,) = told.splitlines()
+    assert code == 4
+    assert f"{out} is ada's" in line
+    assert "have ada run chmod -R g+rwX on it, and all who do start with umask 002" in line
     code, told = two.exit_code(two.bo, f"{GPUBENCH} table {out}", umask="002")
     assert code == (0 if umask == "022" else 4)
     for one in (out, *out.rglob("*")):  # as she was told
         one.chmod(0o2775 if one.is_dir() else 0o664)
-    code, told = two.exit_code(two.bo, f"{SWEEP} --batch-size 8,16 --out {out} --join", umask="002")
+    code, told = two.exit_code(two.bo, f"{SWEEP} --batch-size 8,16 --out {out}", umask="002")
     assert code == 0, told
     assert list(rows(out)["status"]) == ["ok", "ok"]

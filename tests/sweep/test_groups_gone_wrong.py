@@ -16,7 +16,6 @@ from folders import analyze, rows_of_table, superseded
 from group_desk import BASE, TWO, Desk, counts
 from scripted import Scripted, trains_for
 
-from gpubench.basics.errors import UnusableError
 from gpubench.commands import sweep as command
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
@@ -34,22 +33,6 @@ from gpubench.sweep.stored_plan import store_plan
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(folder=tmp_path / "results")
-
-
-def test_a_lock_that_was_taken_over_ends_the_sweep(desk: Desk) -> None:
-    work = desk.work(batch_size="32,64")
-    work.bench.results.create()
-    beats: list[int] = []
-
-    def beat() -> None:
-        beats.append(1)
-        if len(beats) > 3:
-            raise UnusableError("another sweep has taken this folder over; this one ends")
-
-    work.bench.results.beat = beat  # type: ignore[method-assign]
-    with pytest.raises(UnusableError, match="taken this folder over"):
-        run_with(Scripted(), work, Heard())
-    assert work.records == []
 
 
 @pytest.mark.slow

@@ -165,16 +165,6 @@ def test_each_round_measures_each_trial_once_more_in_a_process_of_its_own(desk: 
     assert "3 processes a row" in (desk.folder / "table.md").read_text()
 
 
-def test_only_a_further_round_is_stored_in_the_form_that_older_versions_refuse(desk: Desk) -> None:
-    desk.sweep(rounds=2, batch_size="16")
-    first, second = (
-        json.loads(path.read_text()) for path in sorted((desk.folder / "records").glob("*/*.json"))
-    )
-    assert (first["schema_version"], "round" in first) == (1, False)
-    assert (second["schema_version"], second["round"]) == (2, 2)
-    assert [record.round for record in desk.records()] == [1, 2]
-
-
 @pytest.mark.slow
 def test_the_same_command_again_measures_nothing(desk: Desk) -> None:
     desk.sweep(rounds=3)

@@ -1,8 +1,8 @@
-"""What a sweep that has joined others does before each unit: whose turn it is, and what has been measured since.
+"""Which work of its plan a sweep takes next, among others that may work in the same folder.
 
-Units are taken one by one from the plan, which all go through in the same order; what must be compared on one machine
-(a group and its trials alone) is taken as one. Nobody waits for a unit that somebody else measures, but for two: that
-of a process that has fallen silent, and a smaller batch that may run out of memory first.
+Each unit of a round is claimed before it is measured (`store/work_claims.py`); what must be compared on one machine (a
+group and its trials alone) is claimed as one. Nobody waits for a unit that somebody else measures, but for two: that of
+a process that has fallen silent, and a smaller batch that may run out of memory first.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from gpubench.plan.plan import Job, Plan, Unit
-from gpubench.plan.shards import bundled
+from gpubench.plan.shards import list_lots
 from gpubench.plan.skips import Chain, chain_key, skip_reason
 from gpubench.plan.state import Planned
-from gpubench.results.locks.unit_locks import Lot, UnitLocks
 from gpubench.schema.record import ALLOTTED, Record, given
 from gpubench.store.holder import Holder
+from gpubench.store.work_claims import WorkClaims, WorkItem, list_workers
 from gpubench.sweep.survey import Survey
 
 Turn = Literal["run", "theirs", "waits", "done", "mine", "skip"]
 """What becomes of a unit now. `theirs`: somebody else is at it. `waits`: whether it is to run is not known yet. `done`:
 somebody else has measured it since; `mine`: this sweep has. `skip`: it can't fit, as somebody else has found."""
 READ_S = 10.0
-"""How often all of the folder is read anew while units are run."""
+"""How often all of the folder is read anew while units are run, in seconds."""
 POLL_S = 1.0
 """How often a sweep that has nothing else to do looks again."""
 FITS = 0.9
@@ -41,35 +41,40 @@ another allowance a trial is another configuration, which each kind of machine m
 
 
 @dataclass(kw_only=True, slots=True)
-class Joining:
-    """One sweep among several that work through one plan."""
+class WorkQueue:
+    """The work of one sweep."""
 
     work: Survey
-    units: UnitLocks
+    claims: WorkClaims
     lots: dict[str, str]
-    """Id of a unit -> that of the first of those that are taken with it."""
+    """Id of a unit -> that of the first of those that are claimed with it."""
     place: float
     """Where in the plan it begins, as a share of it; 0 where nobody else was there."""
     chains: dict[Chain, list[Unit]]
     """Trials alone on GPUs that differ in nothing but the batch size and what takes no memory."""
     ran: set[tuple[str, int]] = field(default_factory=set)
     """Units that this sweep has run, and in which rounds: what has failed is not tried again in the next pass."""
-    is_thorough: bool = False
-    """Whether it asks after the owner of each unit that is taken; else it passes over what was taken a while ago."""
+    is_shared: bool = False
+    """Whether others were met in the last pass, so that there may be something to do once more."""
+    waits: bool = False
+    """Whether a unit was left in the last pass of which nobody knows yet whether this sweep is to run it."""
     _done: set[tuple[str, Kind, int]] = field(default_factory=set)
     """Trial, kind of machine and round of what others have measured since this sweep began, whatever came of it."""
     _read_at: float = -math.inf
 
     @classmethod
-    def of(cls, work: Survey, units: UnitLocks) -> Self:
+    def build(cls, work: Survey, claims: WorkClaims) -> Self:
         plan: Plan = work.plan
-        lots = {unit.unit_id: one[0].unit_id for one in bundled(plan, by_memory=False) for unit in one}
+        lots = {
+            unit.unit_id: units[0].unit_id for units in list_lots(plan, by_memory=False) for unit in units
+        }
         chains: dict[Chain, list[Unit]] = {}
         for unit in plan.units:
             if not unit.is_group and work.bench.uses_gpus(unit):
                 chains.setdefault(_chain(unit), []).append(unit)
-        place = random.Random(repr(Holder.here())).random() if work.bench.results.others() else 0.0
-        return cls(work=work, units=units, lots=lots, place=place, chains=chains)
+        has_company = any(worker.is_alive for worker in list_workers(work.bench.results.folder))
+        place = random.Random(repr(Holder.here())).random() if has_company else 0.0
+        return cls(work=work, claims=claims, lots=lots, place=place, chains=chains)
 
     def in_lots(self, planned: Sequence[Planned]) -> list[Planned]:
         """In the same order, but for units that are taken as one, and for batch sizes of one configuration: they stand
@@ -109,23 +114,34 @@ class Joining:
             if not item.unit.is_group and (chain := _chain(item.unit)) in self.chains:
                 yield chain
 
-    def turn(self, unit: Unit, number: int) -> tuple[Turn, str]:
+    def begin_pass(self) -> None:
+        """Goes over the plan, for the first time or once more."""
+        self.is_shared = self.waits = False
+
+    def choose(self, unit: Unit, number: int) -> tuple[Turn, str]:
         """What becomes of a unit that this sweep would run now in a round, and why it is skipped."""
+        turn, why = self._choose(unit, number)
+        self.is_shared |= turn in ("theirs", "waits", "done")
+        self.waits |= turn == "waits"
+        return turn, why
+
+    def _choose(self, unit: Unit, number: int) -> tuple[Turn, str]:
         if (unit.unit_id, number) in self.ran:
             return "mine", ""
         if self._is_done(unit, number):
             return "done", ""
-        lot = self.lot(unit, number)
-        if not self.is_thorough and self.units.was_taken(lot):
-            return "theirs", ""
         if number == 1 and self._may_not_fit(unit):
             return "waits", ""
-        answer = self.units.take(lot)
+
+        def is_stored() -> bool:
+            self.read([unit])
+            return self._is_done(unit, number)
+
+        answer = self.claims.take(self.find_item(unit, number), is_stored)
         if answer != "mine":
-            return ("waits" if answer == "quiet" else "theirs"), ""
+            return ("waits" if answer == "silent" else answer), ""
         # Only now: whoever had it before has stored it before it was given back.
-        self.read([unit])
-        if self._is_done(unit, number):
+        if is_stored():
             return "done", ""
         if number == 1 and "oom" not in self.work.settings.retry:
             self.read(self.chains.get(_chain(unit), [unit]))
@@ -135,9 +151,12 @@ class Joining:
         self.ran.add((unit.unit_id, number))
         return "run", ""
 
-    def give_back(self) -> None:
-        """Has no unit any more."""
-        self.units.give_back()
+    def claim_first(self, planned: Sequence[Planned]) -> None:
+        """Claims what this sweep will begin with, so that others see it at work while it makes ready."""
+        for item in self.in_lots([item for item in planned if item.state == "run"]):
+            number = item.rounds[0] if item.rounds else 1
+            if self.claims.take(self.find_item(item.unit, number), lambda: False) == "mine":
+                return
 
     def read(self, units: Sequence[Unit] = ()) -> None:
         """What others have stored in the meantime; of these units always, of all others every few seconds."""
@@ -145,24 +164,23 @@ class Joining:
         whole = not units or now - self._read_at >= READ_S
         if whole:
             self._read_at = now
-            self.units.look_around()
-        found = self.work.reload(None if whole else [unit.unit_id for unit in units])
+        newer = self.work.reload(None if whole else [unit.unit_id for unit in units])
         self._done |= {
-            (one.trial_id, (one.machine_key, _told(given(one))), one.round)
-            for one in found
-            if one.status != "interrupted"
+            (record.trial_id, (record.machine_key, _write_values(given(record))), record.round)
+            for record in newer
+            if record.status != "interrupted"
         }
 
-    def lot(self, unit: Unit, number: int) -> Lot:
-        """What is taken with a unit in a round, on this kind of machine."""
+    def find_item(self, unit: Unit, number: int) -> WorkItem:
+        """What is claimed with a unit in a round, on this kind of machine."""
         kinds = sorted({" ".join(self._kind(job)) for job in unit.jobs})
-        return Lot(self.lots[unit.unit_id], number, " + ".join(kinds))
+        return WorkItem(self.lots[unit.unit_id], number, " + ".join(kinds))
 
     def _kind(self, job: Job) -> Kind:
         machine = self.work.bench.machine_key(job)
         gets = self.work.gets().get((job.trial_id, machine), {})
         asked = vars(job.trial)
-        return machine, _told({name: gets.get(name) for name in ALLOTTED if asked.get(name) is None})
+        return machine, _write_values({name: gets.get(name) for name in ALLOTTED if asked.get(name) is None})
 
     def _is_done(self, unit: Unit, number: int) -> bool:
         """Whether somebody else has measured it in this round since this sweep began, whatever came of it."""
@@ -173,19 +191,21 @@ class Joining:
 
         By the largest that ran: memory grows at most as the batch does, for what is fixed counts in both.
         """
-        smaller = [one for one in self.chains.get(_chain(unit), ()) if _batch(one) < _batch(unit)]
-        if unit.is_group or not any(self.units.is_taken(self.lot(one, 1)) for one in smaller):
+        smaller = [other for other in self.chains.get(_chain(unit), ()) if _batch(other) < _batch(unit)]
+        ran = self.work.chosen() if smaller and not unit.is_group else {}
+        # Whoever died after it had stored its record has left a claim that nobody asks after.
+        open_ones = [other for other in smaller if not _has_ended(ran.get(other.jobs[0].trial_id))]
+        if unit.is_group or not self._is_any_held(open_ones):
             return False
         self.read(smaller)
         ran = self.work.chosen()
-        # Whoever died after it had stored its record has left a lock that nobody asks after.
-        tried = [one for one in smaller if not _has_ended(ran.get(one.jobs[0].trial_id))]
-        if not any(self.units.is_taken(self.lot(one, 1)) for one in tried):
+        open_ones = [other for other in smaller if not _has_ended(ran.get(other.jobs[0].trial_id))]
+        if not self._is_any_held(open_ones):
             return False
         known = [
-            (_batch(one), record.result.gpu_mem_mib)
-            for one in smaller
-            if (record := ran.get(one.jobs[0].trial_id)) is not None
+            (_batch(other), record.result.gpu_mem_mib)
+            for other in smaller
+            if (record := ran.get(other.jobs[0].trial_id)) is not None
             and record.status == "ok"
             and record.result.gpu_mem_mib is not None
         ]
@@ -195,9 +215,13 @@ class Joining:
         batch, mib = max(known)
         return mib * _batch(unit) / batch > FITS * least_mib
 
+    def _is_any_held(self, units: Sequence[Unit]) -> bool:
+        """Whether somebody else is at one of these trials, in the first round."""
+        return any(self.claims.is_held(self.find_item(unit, 1)) for unit in units)
 
-def _told(given: Mapping[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in sorted(given.items()))
+
+def _write_values(values: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
 
 
 def _has_ended(record: Record | None) -> bool:
