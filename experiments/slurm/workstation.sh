@@ -8,8 +8,7 @@ if [ "$#" -eq 0 ]; then
 fi
 worst=0
 for experiment in "$@"; do
-  # --wait: somebody's sweep into the same folder is let finish first.
-  gpubench sweep "$experiment" --yes --wait
+  gpubench sweep "$experiment" --yes
   code=$?
   if [ "$code" -eq 75 ] || [ "$code" -ge 128 ]; then
     echo "stopped in $experiment; the same command goes on" >&2

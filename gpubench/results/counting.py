@@ -125,30 +125,34 @@ def _last_of_each(
     All rounds of a unit are of one folder: where several were merged, of the one that measured it last.
     """
     places: dict[Place, dict[str, list[list[Record]]]] = {}
-    for jobs in by_run(records):
+    found: dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]] = {}
+    # Clocks may be set back; numbers only go up.
+    for jobs in sorted(by_run(records), key=lambda jobs: jobs[0].attempt):
         if not jobs[0].reference:
-            unit_id, *_ = run_of(jobs[0])
-            place = unit_id, tuple(sorted(job.machine_key for job in jobs)), allowed(jobs)
-            places.setdefault(place, {}).setdefault(jobs[0].folder_id, []).append(jobs)
-    found = {}
+            unit_id, machines, allowance = (
+                unit_of(jobs[0]),
+                tuple(sorted(j.machine_key for j in jobs)),
+                allowed(jobs),
+            )
+            folders = places.setdefault((unit_id, machines, allowance), {})
+            folders.setdefault(jobs[0].folder_id, []).append(jobs)
+            found.setdefault((unit_id, jobs[0].round, machines, allowance), [])
     for (unit_id, machines, allowance), folders in places.items():
-        measured = [_last_of_rounds(attempts) for attempts in folders.values()]
-        for number, jobs in max(measured, key=_lateness).items():
+        measured = max(map(_last_of_rounds, folders.values()), key=_lateness)
+        for number, jobs in measured.items():
             found[unit_id, number, machines, allowance] = jobs
-    return found
+    return {key: jobs for key, jobs in found.items() if jobs}
 
 
-def _last_of_rounds(attempts: Iterable[list[Record]]) -> dict[int, list[Record]]:
-    """Number of a round -> the attempt that counts in it, of those at one unit in one folder.
+def _last_of_rounds(attempts: Sequence[list[Record]]) -> dict[int, list[Record]]:
+    """Number of a round -> the attempt that counts in it, of those at one unit in one folder, by their numbers.
 
     Further rounds add to the first one's attempt that counts. Those that came before it, or of which there is none,
     don't count: the unit was measured anew since.
     """
     chosen: dict[int, list[Record]] = {}
-    every = list(attempts)
-    superseded = set(map(id, _list_superseded(every)))
-    # Clocks may be set back; numbers only go up.
-    for jobs in sorted(every, key=lambda jobs: jobs[0].attempt):
+    superseded = set(map(id, _list_superseded(attempts)))
+    for jobs in attempts:
         if id(jobs) in superseded:
             continue
         number = jobs[0].round

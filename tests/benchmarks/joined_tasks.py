@@ -4,14 +4,14 @@
         [--processes 4] [--tasks 1000] [--plan-units 100000] [--unit 30] [--deaths 0.05] [--requeue 60]
 
 `claims`: real processes on a real folder (`--folder`: of the file system that is asked about). Each takes a unit, reads
-what lies beside its records, stores a record and gives the unit back, as a sweep that joins does, but trains nothing;
-so all of the time is the cost of joining. Prints claims a second, milliseconds of one, names in a directory, and how
+what lies beside its records, stores a record and gives the unit back, as a sweep does, but trains nothing;
+so all of the time is the cost of sharing. Prints claims a second, milliseconds of one, names in a directory, and how
 often a unit was stored twice (never, or the command fails).
 
 `plan`: how long each task takes to work out a plan of so many units, which of them stay together and which are done.
 
 `simulated`: so many tasks on so many units whose times vary by half (lognormal), each beginning at a place of its own
-and going around, as sweeps that join do. Tasks die at random, so many times an hour each, and come back after
+and going around, as sweeps beside others do. Tasks die at random, so many times an hour each, and come back after
 `--requeue` seconds; their unit is taken over by whoever meets it next. Prints how much work is lost, how long the
 slowest task takes against the mean, and how many claims a second the file system sees. No file is touched.
 """
@@ -31,13 +31,13 @@ from pathlib import Path
 
 from large_results import _real, _record, planned
 
-from gpubench.plan.shards import bundled
+from gpubench.plan.shards import list_lots
 from gpubench.plan.skips import OutOfMemory
 from gpubench.plan.state import survey
 from gpubench.results.file_names import part_name
-from gpubench.results.locks.unit_locks import Lot
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_new
+from gpubench.store.work_claims import WorkClaims, WorkItem
 
 MACHINE = "NVIDIA H200, 143771 MiB"
 
@@ -110,22 +110,21 @@ def claim(options: argparse.Namespace) -> None:
     results = Results(options.folder)
     took: list[float] = []
     done: set[str] = set()
-    with results.locked(joins=True):
-        locks = results.units
-        assert locks is not None
-        print("ready", flush=True)
-        sys.stdin.readline()
-        for unit_id in ids[cut:] + ids[:cut]:
-            began = time.monotonic()
-            if unit_id in done or locks.take(Lot(unit_id, 1, MACHINE)) != "mine":
-                continue
-            done |= {record.trial_id for record in results.newer_records(beside=[unit_id])}
-            if unit_id not in done:
-                record = options.folder / part_name("records", unit_id, 1, "json")
-                write_new(record, _record(real, jobs[unit_id]))
-                done.add(unit_id)
-            locks.give_back()
-            took.append(time.monotonic() - began)
+    own_claims = WorkClaims(options.folder)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    for unit_id in ids[cut:] + ids[:cut]:
+        began = time.monotonic()
+        if unit_id in done or own_claims.take(WorkItem(unit_id, 1, MACHINE)) != "mine":
+            continue
+        done |= {record.trial_id for record in results.newer_records(beside=[unit_id])}
+        if unit_id not in done:
+            record = options.folder / part_name("records", unit_id, "1", "json")
+            write_new(record, _record(real, jobs[unit_id]))
+            done.add(unit_id)
+            own_claims.note_stored()
+        took.append(time.monotonic() - began)
+    own_claims.give_back()
     print("\n".join(f"{one:.6f}" for one in took))
 
 
@@ -136,7 +135,7 @@ def plan(units: int) -> None:
     began = time.monotonic()
     made = planned(units)
     expanded = time.monotonic()
-    together = bundled(made, by_memory=False)
+    together = list_lots(made, by_memory=False)
     tied = time.monotonic()
     survey(made, {}, oom=OutOfMemory(), room=None, environment={})
     over = time.monotonic()

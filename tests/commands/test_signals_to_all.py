@@ -29,6 +29,33 @@ def hold(place: Place) -> Path:
 
 
 @pytest.mark.usefixtures("hold")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_a_sweep_whose_trial_hears_it_first_is_stopped_all_the_same(
+    place: Place, number: signal.Signals
+) -> None:
+    started = _start(place)
+    _in_training(started)
+    _signal(psutil.Process(started.pid).children(recursive=True)[::-1], number)
+    time.sleep(0.1)
+    started.send_signal(number)
+    out, err = started.communicate(timeout=LIMIT_S)
+    assert started.returncode == 75, err
+    assert err.endswith(AGAIN)
+    assert "x interrupted: the sweep was stopped" in out
+
+
+@pytest.mark.slow
+def test_a_server_that_is_only_starting_ends_no_sweep(place: Place, hold: Path) -> None:
+    started = place.start_cold(*SWEEP)
+    until(lambda: bool(_servers(started)), "the fork server to start")
+    _signal(_servers(started), signal.SIGTERM)
+    _in_training(started)
+    hold.unlink()
+    _, err = started.communicate(timeout=LIMIT_S)
+    assert started.returncode == 0, err
+
+
+@pytest.mark.usefixtures("hold")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
 def test_while_another_sweep_measures_on_these_cpus_it_can_be_gone_on_with_too(
     place: Place, number: signal.Signals

@@ -54,7 +54,7 @@ class Two:
 
     def part(self) -> psutil.Process:
         """The process of the second node's part, while it runs."""
-        (part,) = (one for one in psutil.Process().children() if "gpubench.node.part" in one.cmdline())
+        (part,) = list_parts()
         return part
 
     def run(
@@ -103,6 +103,12 @@ def two(server: ForkServer, colours: Path, ask: Callable[..., Any]) -> Two:
     return Two(server, ask, colours)
 
 
+def list_parts() -> list[psutil.Process]:
+    """Processes of parts on further nodes, below this one."""
+    alive = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    return [child for child in alive if "gpubench.node.part" in child.cmdline()]
+
+
 def all_below(process: psutil.Process) -> list[psutil.Process]:
     return [process, *process.children(recursive=True)]
 
@@ -133,7 +139,7 @@ def test_ranks_of_both_nodes_train_one_network(two: Two, tmp_path: Path) -> None
 
 def nothing_is_left(folder: Path) -> None:
     """Neither a process of the second node's part nor its folder."""
-    assert not [one for one in psutil.Process().children() if "gpubench.node.part" in one.cmdline()]
+    assert not list_parts()
     assert sorted(path.name for path in folder.iterdir() if path.suffix == ".parts") == []
 
 

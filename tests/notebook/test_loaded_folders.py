@@ -197,7 +197,7 @@ def test_what_has_no_samples_says_so(copies: LoadedFolders) -> None:
 def test_damaged_samples_are_told_in_one_line(interrupted: Path, tmp_path: Path, damage: str) -> None:
     found = gpubench.load(shutil.copytree(interrupted, tmp_path / "damaged"))
     trial_id = found.trials["trial_id"][0]
-    path = Results(found.folders[0].path).part("samples", trial_id, 1, "csv")
+    (path,) = found.folders[0].path.glob(f"samples/*/{trial_id}-*.csv")
     path.write_text(damage)
     with pytest.raises(UnusableError, match=r"^[^\n]* is damaged: [^\n]+$"):
         found.samples(trial_id)
@@ -208,7 +208,7 @@ def test_readings_of_a_file_that_was_cut_off_are_left_out_with_a_warning(
 ) -> None:
     found = gpubench.load(shutil.copytree(interrupted, tmp_path / "damaged"))
     trial_id = found.trials["trial_id"][0]
-    path = Results(found.folders[0].path).part("samples", trial_id, 1, "csv")
+    (path,) = found.folders[0].path.glob(f"samples/*/{trial_id}-*.csv")
     lines = path.read_text("utf-8").splitlines(keepends=True)
     for cut in ("1.5,0,power_w,12", "1.5,0", "1.5,0,power_w,1x\n", "\0\0\n"):
         path.write_text("".join([*lines[:9], cut]))
@@ -223,7 +223,7 @@ def test_a_file_that_was_cut_off_between_two_lines_is_told_by_its_record(tmp_pat
     folder = shutil.copytree(committed.folder("h200-pairs-2026"), tmp_path / "damaged")
     found = gpubench.load(folder)
     one = next(record for record in found.folders[0].records if record.status == "ok")
-    path = Results(folder).part("samples", one.trial_id, 1, "csv")
+    path = Results(folder).part("samples", one.trial_id, one.attempt_name, "csv")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         whole = found.samples(one.trial_id)

@@ -266,7 +266,7 @@ def test_a_budget_leaves_the_first_round_whole(tmp_path: Path) -> None:
     def give_back() -> bool:
         if len(work.records) >= 1:
             asked.append(1)
-            later[0] = SILENT_S + 1 if len(asked) > 3 else 0  # who has nothing else to do waits for one that may be dead
+            later[0] = SILENT_S + 1 if len(asked) > 3 else 0  # whoever may be dead is waited for
             if len(asked) == 20:
                 with taken.open("a") as file:
                     file.write("nothing\n")
