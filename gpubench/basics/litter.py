@@ -1,14 +1,17 @@
 """Files that a killed process has left half-written, by their names: whose they are, and whether it lives.
 
-Process ids mean something only on this host and in this pid namespace. Other hosts' processes may be at work, so that
-only what is old is removed.
+Process ids mean something only in one boot of a host and one pid namespace, so names tell these, too. Of what processes
+elsewhere have begun only what is old is removed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import os
 import re
+import secrets
 import stat
 import time
 from collections.abc import Iterable
@@ -16,19 +19,37 @@ from pathlib import Path
 
 import psutil
 
-_OF_RESULTS = (".probe-*", ".*.tmp", "*/.*.tmp", "*/*/.*.tmp")
-_OWNER = re.compile(r"\.probe-(\d+)|\..+?[.-](\d+)\.tmp")
+from gpubench.basics.linux import boot, pid_namespace
+
+_OF_RESULTS = (".*.tmp", "*/.*.tmp", "*/*/.*.tmp")
+_OWNER = re.compile(r"\..+?(?:\.([0-9a-f]{8})-[0-9a-f]{6})?[.-](\d+)\.tmp")
 LONG_S = 300.0
 """Files live for a moment that name no process, or one of whatever pid namespace: as old as this, they are nobody's."""
 
 
 def remove_from_results(folder: Path, now: float) -> None:
-    """Removes what killed sweeps have left in a results folder: what is old, for others may be at work there.
+    """Removes what killed processes have left in a results folder, where others may be at work.
 
     `now`: by the clock of its file system, in seconds of the epoch.
     """
     left = (path for pattern in _OF_RESULTS for path in folder.glob(pattern) if _is_abandoned(path))
-    remove(path for path in left if _age_s(path, now) > LONG_S)
+    remove(path for path in left if _is_of_here(path) or _age_s(path, now) > LONG_S)
+
+
+def name_temporary(path: Path) -> Path:
+    """Where a file is written before it is renamed to `path`: beside it, under a name that no other process uses."""
+    return path.with_name(f".{path.name}.{_describe_here()}-{secrets.token_hex(3)}-{os.getpid()}.tmp")
+
+
+@functools.cache
+def _describe_here() -> str:
+    """8 signs for this boot and this pid namespace, inside which process ids mean something."""
+    return hashlib.sha256(f"{boot()} {pid_namespace()}".encode()).hexdigest()[:8]
+
+
+def _is_of_here(path: Path) -> bool:
+    match = _OWNER.fullmatch(path.name)
+    return match is not None and match[1] == _describe_here()
 
 
 def remove_from_home(folder: Path, prefix: str) -> None:
@@ -52,7 +73,7 @@ def _is_abandoned(path: Path) -> bool:
     match = _OWNER.fullmatch(path.name)
     if match is None:
         return False
-    pid = int(match[1] or match[2])
+    pid = int(match[2])
     return pid == os.getpid() or not psutil.pid_exists(pid)
 
 

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import secrets
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
@@ -112,7 +111,7 @@ class Results:
             raise UnusableError(f"{self.folder} is a file; name a folder for the results with --out")
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            probe = self.folder / f".probe-{os.getpid()}"
+            probe = litter.name_temporary(self.folder / "probe")
             with probe.open("w") as file:
                 file.write("-")
                 file.flush()
@@ -196,7 +195,7 @@ class Results:
     def _freshen(self, beside: Collection[str]) -> None:
         """Changes the folders of these records: over a network what a host has changed itself is read anew."""
         for inside in {one[1:3] for one in beside}:
-            path = self.folder / "records" / inside / f".fresh.{secrets.token_hex(3)}-{os.getpid()}.tmp"
+            path = litter.name_temporary(self.folder / "records" / inside / "fresh")
             with contextlib.suppress(OSError):  # then what is known is as old as a cache
                 path.touch()
                 path.unlink(missing_ok=True)

@@ -22,6 +22,7 @@ from pydantic_core import from_json
 
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.litter import name_temporary
 from gpubench.results.counting import counting, run_of
 from gpubench.results.file_names import AttemptFile, is_plain, parse_name
 from gpubench.results.store import Results
@@ -283,7 +284,7 @@ def _copy_left_out(source: Results, target: Results) -> None:
 
 def copy_whole(source: Path, target: Path) -> None:
     """Copies a file so that a reader sees all of it or none. Raises UnusableError where that can't be done."""
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = name_temporary(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, temporary)

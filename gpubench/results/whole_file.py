@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.litter import name_temporary
 from gpubench.basics.rights import why
 
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
@@ -42,8 +42,7 @@ def write_new(path: Path, data: str | bytes) -> None:
 
 
 def _write(path: Path, data: str | bytes, put: Callable[[Path, Path], object]) -> None:
-    # Sweeps of several hosts may write the same table at once, and process ids are the same on two of them.
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(3)}-{os.getpid()}.tmp")
+    temporary = name_temporary(path)  # sweeps of several hosts may write the same table at once
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with temporary.open("wb") as file:

@@ -59,23 +59,28 @@ def test_a_writer_that_is_killed_leaves_what_the_next_start_removes(results: Res
     )
     for path in ("records/ab/tab-2.json", "trials.csv", "plans/y-1.toml"):
         subprocess.run([sys.executable, "-c", code, str(results.folder / path)], check=False)
-    begun = left(results) - before
-    assert len(begun) == 3
-    results.create()
-    assert left(results) == before | begun, "somebody may be at it"
-    make_old(results, *begun)
+    assert len(left(results) - before) == 3
     results.create()
     assert left(results) == before
 
 
-def test_probes_and_files_of_dead_processes_go_and_those_of_living_ones_stay(
-    results: Results, gone: int
-) -> None:
+def test_of_another_host_s_process_only_what_is_old_goes(results: Results, gone: int) -> None:
+    before = left(results)
+    elsewhere = f".trials.csv.01234567-abcdef-{gone}.tmp"
+    put(results, elsewhere)
+    results.create()
+    assert left(results) == before | {elsewhere}
+    make_old(results, elsewhere)
+    results.create()
+    assert left(results) == before
+
+
+def test_files_of_dead_processes_go_and_those_of_living_ones_stay(results: Results, gone: int) -> None:
     before = left(results)
     alive = os.getppid()
-    goes = {f".probe-{gone}", f".table.md.{gone}.tmp", f"samples/ab/.tab-1.csv.{gone}.tmp"}
+    goes = {f".table.md.{gone}.tmp", f"samples/ab/.tab-1.csv.{gone}.tmp"}
     goes |= {f".trials.csv.{os.getpid()}.tmp"}  # in a container every sweep may have the same number
-    stays = {f".probe-{alive}", f"records/ab/.tab-3.json.{alive}.tmp"}
+    stays = {f"records/ab/.tab-3.json.{alive}.tmp"}
     put(results, *goes, *stays)
     make_old(results, *goes, *stays)
     results.create()
@@ -88,17 +93,14 @@ def test_what_is_not_a_sweep_s_own_stays(results: Results, gone: int) -> None:
         ".hidden",
         ".notes.tmp",
         f"mine.{gone}.tmp",
-        f".probe-{gone}x",
         f"a/b/c/.d.{gone}.tmp",
     }
     put(results, *stays)
-    (results.folder / f".probe-{gone}").mkdir()
     (results.folder / f".link.{gone}.tmp").symlink_to(results.folder / "trials.csv")
     make_old(results, *stays)
     before = left(results)
     results.create()
     assert left(results) == before
-    assert (results.folder / f".probe-{gone}").is_dir()
 
 
 def test_a_probe_that_another_start_removed_is_no_error(
@@ -107,7 +109,7 @@ def test_a_probe_that_another_start_removed_is_no_error(
     look = os.fstat
 
     def look_and_lose(descriptor: int) -> os.stat_result:
-        for probe in tmp_path.glob("results/.probe-*"):
+        for probe in tmp_path.glob("results/.probe.*"):
             probe.unlink()
         return look(descriptor)
 

@@ -115,11 +115,6 @@ BREAKS: list[tuple[str, Found, str]] = [
     ("goes_on", replace(HELD, second=start(*ALL[:2])), "the next start left {'ok': 2}, not 3 ok"),
     (
         "goes_on",
-        replace(HELD, second=start(*ALL, err="waiting until process 3 on h has ended\n")),
-        "the next start waited for the folder",
-    ),
-    (
-        "goes_on",
         replace(HELD, last=folder(*ALL[:2])),
         "the next start told of tc3, which is not stored",
     ),

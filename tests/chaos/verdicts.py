@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from found import Folder, Found, Start
 from kinds import Damage
 from pydantic import ValidationError
 
+from gpubench.results.file_names import parse_name
 from gpubench.schema.record import GroupRecord, Record
 
 CODES = (0, 1, 4, 75)
@@ -84,8 +86,8 @@ def numbered(found: Found) -> str:
         for record in _records(path, content):
             numbers.setdefault(record.trial_id, set()).add(record.attempt)
     for log in found.last.logs:
-        trial, _, number = log.rpartition("-")
-        numbers.setdefault(trial, set()).add(int(number))
+        if name := parse_name(Path(log[1:3], f"{log}.log")):
+            numbers.setdefault(name.unit_id, set()).add(name.number)
     gaps = [trial for trial, seen in numbers.items() if seen != set(range(1, len(seen) + 1))]
     return f"gaps in the attempts of {', '.join(gaps)}" if gaps and not _is_removed(found) else ""
 
@@ -117,8 +119,6 @@ def goes_on(found: Found) -> str:
         said = second.err.strip().splitlines()
         how = "did not end" if second.code is None else f"ended with {second.code}"
         return f"the next start {how} after {second.seconds:.0f} s: {said[-1][:160] if said else 'silent'}"
-    if "waiting until" in second.err:
-        return "the next start waited for the folder"
     statuses = Counter(line["status"] for line in rows(second))
     if statuses != {"ok": found.attack.sweep.rows}:
         return f"the next start left {dict(statuses)}, not {found.attack.sweep.rows} ok"
