@@ -72,7 +72,7 @@ def single(found: Found) -> str:
     A group counts again where a trial alone that it is compared with was measured later.
     """
     all_ = [record for path, content in found.last.records.items() for record in _records(path, content)]
-    attempts = Counter((record.trial_id, record.attempt) for record in all_)
+    attempts = Counter((record.trial_id, record.attempt_name) for record in all_)
     twice = [f"{trial}-{number}" for (trial, number), count in attempts.items() if count > 1]
     well = Counter(record.trial_id for record in all_ if record.status == "ok" and record.group_id is None)
     twice += [f"{trial} (ok {count} times)" for trial, count in well.items() if count > 1]
