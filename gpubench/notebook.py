@@ -24,6 +24,7 @@ from gpubench.render.draw import FORMS, draw_file
 from gpubench.render.pictures.pictures import KINDS, explain_none, list_pictures
 from gpubench.render.pictures.vega import Vega
 from gpubench.results.home import newest_results
+from gpubench.results.packed import is_stored
 from gpubench.results.samples_file import readings
 from gpubench.results.store import Results
 from gpubench.schema.columns import SAMPLE_COLUMNS
@@ -191,7 +192,7 @@ def read_samples(results: Results, record: Record) -> pd.DataFrame:
     Those that can't be read are left out, with a warning. Raises UnusableError where there are none.
     """
     path = results.part("samples", record.trial_id, record.attempt_name, "csv")
-    if not path.exists():
+    if not is_stored(path):
         raise UnusableError(f"{path} does not exist: no time series is stored of this attempt")
     record = results.read_whole(record)
     problems: list[str] = []

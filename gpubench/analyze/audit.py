@@ -37,6 +37,7 @@ from gpubench.core.audit import Observation, RowShare, RuleFinding, RuleVerdict
 from gpubench.core.claims import Claim, Design
 from gpubench.plan.groups import MOST_JOBS
 from gpubench.results.file_names import AttemptFile, parse_name
+from gpubench.results.packed import list_stored
 from gpubench.results.status import status_by
 from gpubench.results.store import Results
 from gpubench.schema.catalog import PROCEDURAL
@@ -337,7 +338,7 @@ def check_runs_kept(audited: Audited) -> Observations:
     folder = audited.folder
     results = Results(folder.path)
     stored = {AttemptFile(record.trial_id, record.attempt_name) for record in folder.attempts}
-    files = (path for kind in ("logs", "samples") for path in (folder.path / kind).glob("*/*-*.*"))
+    files = (path for kind in ("logs", "samples") for path in list_stored(folder.path, kind))
     begun = {name for path in files if (name := parse_name(path))}
     damaged = results.damaged(folder.attempts)
     of_damaged = {

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from gpubench.analyze.folder import Folder
 from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint
+from gpubench.results.packed import is_stored
 from gpubench.results.samples_file import Samples, readings
 from gpubench.results.store import Results
 from gpubench.schema.epoch_times import STEADY
@@ -59,7 +60,7 @@ def trace_run(folder: Folder, run: int, row: int, tell: Callable[[str], None]) -
     record = folder.records[run]
     results = Results(folder.path)
     path = results.part("samples", record.trial_id, record.attempt_name, "csv")
-    if not path.exists():
+    if not is_stored(path):
         return None
     return trace_trial(results.read_whole(record), readings(path, record, tell), row)
 

@@ -28,6 +28,8 @@ COMMANDS: Mapping[str, Entry] = {
     "predict": Entry(read.predict, usage.Reader, "Read"),
     "status": Entry(read.status, usage.Reader, "Read"),
     "merge": Entry(keep.merge, usage.Command, "Keep"),
+    "pack": Entry(keep.pack, usage.Command, "Keep"),
+    "unpack": Entry(keep.unpack, usage.Command, "Keep"),
     "export": Entry(keep.export, usage.Reader, "Keep"),
     "plot": Entry(read.plot, usage.Reader, "Read"),
     "compare": Entry(read.compare, usage.Reader, "Read"),

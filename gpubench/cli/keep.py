@@ -28,6 +28,20 @@ def merge(
     raise typer.Exit(command.merged(results or (), out=out))
 
 
+def pack(results: ResultsFolders = None) -> None:
+    """Put samples and logs of results folders into one zip file each; all commands read them there."""
+    from gpubench.commands import pack as command
+
+    raise typer.Exit(command.pack(results or ()))
+
+
+def unpack(results: ResultsFolders = None) -> None:
+    """Make files again of the samples and logs that `gpubench pack` has packed."""
+    from gpubench.commands import pack as command
+
+    raise typer.Exit(command.unpack(results or ()))
+
+
 def export(
     results: ResultsFolders = None,
     form: Annotated[

@@ -20,6 +20,7 @@ from mlflow.tracking import MlflowClient
 from gpubench.basics.errors import UnusableError
 from gpubench.export.runs import TrackedRun
 from gpubench.export.trackers import HandedOver
+from gpubench.results.packed import open_stored
 
 T = TypeVar("T")
 KEY = "gpubench.attempt"
@@ -115,7 +116,8 @@ def _write(client: MlflowClient, experiment: str, run: TrackedRun) -> None:
     for told in _batches([*tags, RunTag(KEY, run.key)], MOST["tags"]):
         client.log_batch(number, tags=told)
     if run.log is not None:
-        client.log_artifact(number, str(run.log))
+        with open_stored(run.log) as file:  # of a packed folder it is no file of its own
+            client.log_text(number, file.read().decode("utf-8", errors="replace"), run.log.name)
     client.set_terminated(number, ENDED.get(run.status, "FAILED"), ended)
 
 

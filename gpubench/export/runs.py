@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpubench.analyze.folder import Folder
 from gpubench.render.words import name_row
-from gpubench.results.file_names import is_plain
+from gpubench.results.packed import is_stored
 from gpubench.results.rows import row_of
 from gpubench.results.samples_file import readings
 from gpubench.results.store import Results
@@ -117,7 +117,7 @@ def _make_run(
         figures={name: value for name in FIGURES if (value := _number(row.value(name))) is not None},
         series={**_list_epochs(record, began), **_list_samples(results, record, began, tell)},
         tags={name: cell(value) for name, value in tags.items() if value not in (None, "")} | texts,
-        log=log if is_plain(log) else None,
+        log=log if is_stored(log) else None,
     )
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from gpubench.results.packed import open_stored
 from gpubench.results.samples_end import without_end
 from gpubench.schema.record import Record
 from gpubench.schema.samples import SAMPLE_HEADER, STEP_TIME, damaged
@@ -39,7 +41,7 @@ def read(path: Path, tell: Callable[[str], None]) -> Samples:
         tell(f"{path} can't be read: a link, which is not followed")
         return {}
     try:
-        with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        with io.TextIOWrapper(open_stored(path), encoding="utf-8", errors="replace", newline="") as file:
             whole = (line if line.endswith("\n") else "" for line in file)
             for line in csv.reader(whole):
                 if tuple(line) == SAMPLE_HEADER:

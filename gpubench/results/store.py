@@ -21,6 +21,7 @@ from gpubench.results.counting import in_order, unit_of
 from gpubench.results.csv_text import csv_text
 from gpubench.results.damage import left_out
 from gpubench.results.file_names import AttemptFile, find_link, log_name, parse_name, part_name
+from gpubench.results.packed import ENDINGS, list_packed
 from gpubench.results.reading_together import in_pieces
 from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, bytes_of, read
 from gpubench.results.whole_file import write_new, write_whole
@@ -257,16 +258,13 @@ class Results:
     def next_attempt(self, *ids: str) -> int:
         """The number of the next attempt at a unit in this folder, counting from 1. `ids`: its own, and those of its
         jobs. Attempts that were measured in other folders count there."""
-        names = (
-            parse_name(path)
-            for kind in (
-                "records",
-                "logs",
-                "samples",
-            )  # whatever lies there, damaged or not, keeps its number
+        loose = (
+            path
+            for kind in ("records", *ENDINGS)  # whatever lies there, damaged or not, keeps its number
             for unit_id in ids
             for path in (self.folder / kind / unit_id[1:3]).glob(f"{unit_id}-*")
         )
+        names = map(parse_name, (*loose, *list_packed(self.folder)))
         numbers = (
             name.number
             for name in names

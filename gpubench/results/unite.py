@@ -25,6 +25,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.litter import name_temporary
 from gpubench.results.counting import counting, run_of
 from gpubench.results.file_names import AttemptFile, is_plain, parse_name
+from gpubench.results.packed import ENDINGS, is_stored, list_stored, open_stored
 from gpubench.results.store import Results
 from gpubench.results.stored_record import bytes_of
 from gpubench.results.unite_plans import unite_plans
@@ -32,8 +33,6 @@ from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.attempt_ids import FOLDER_SIGNS, derive_folder_id, digest, make_attempt_id
 from gpubench.schema.record import RECORD_SCHEMA, Record
 
-BESIDE: Mapping[str, str] = {"samples": "csv", "logs": "log"}
-"""What lies beside records, a file for each job, and how its names end."""
 FurtherRound = tuple[int, str, str, str, str]
 """Round, unit, when it began, host and machine of an attempt."""
 
@@ -210,10 +209,10 @@ def _copy_attempt(
     known = lying.get(attempt.key)
     name = attempt.attempt_id if known is None else known.file.attempt_name
     for trial_id in attempt.trials:
-        for kind, ending in BESIDE.items():
+        for kind, ending in ENDINGS.items():
             mine = source.part(kind, trial_id, attempt.file.attempt_name, ending)
             copy = target.part(kind, trial_id, name, ending)
-            if is_plain(mine) and not copy.exists():
+            if is_stored(mine) and not is_stored(copy):
                 copy_whole(mine, copy)
     if known is not None:
         united.there[place] += 1
@@ -261,16 +260,16 @@ def _with_id(attempt: LyingAttempt, name: str, ids: Mapping[tuple[str, int], str
 def _copy_traces(source: Results, target: Results, folder_id: str, attempts: Sequence[LyingAttempt]) -> None:
     """Logs and samples of attempts that left no record: they show that there was one."""
     known = {(trial_id, attempt.file.attempt_name) for attempt in attempts for trial_id in attempt.trials}
-    for kind, ending in BESIDE.items():
-        for path in sorted((source.folder / kind).glob("*/*-*.*")):
+    for kind, ending in ENDINGS.items():
+        for path in list_stored(source.folder, kind):
             file = parse_name(path)
-            if file is None or file in known or not is_plain(path):
+            if file is None or file in known or not is_stored(path):
                 continue
             name = file.attempt_name
             if not file.folder_id:
                 name = make_attempt_id(file.number, folder_id, digest(f"{file.unit_id} {file.number}"))
             copy = target.part(kind, file.unit_id, name, ending)
-            if not copy.exists():
+            if not is_stored(copy):
                 copy_whole(path, copy)
 
 
@@ -287,8 +286,9 @@ def copy_whole(source: Path, target: Path) -> None:
     temporary = name_temporary(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(source, temporary)
-        with temporary.open("rb+") as file:
+        with open_stored(source) as original, temporary.open("wb") as file:
+            shutil.copyfileobj(original, file)
+            file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
     except OSError as error:

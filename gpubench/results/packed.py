@@ -1,0 +1,276 @@
+"""A results folder whose samples and logs lie in one zip file, which every command that reads takes as it is.
+
+The members have the names that the files had (`samples/xx/….csv`), so that any program can unpack them. What lies there
+as a file of its own goes before the member of its name: a sweep goes on beside the zip file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import io
+import os
+import stat
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from gpubench.basics.errors import UnusableError
+from gpubench.basics.litter import name_temporary
+from gpubench.basics.regular_file import LARGEST
+from gpubench.basics.rights import why
+from gpubench.results.file_names import is_plain, parse_name
+from gpubench.results.whole_file import write_new
+
+PACKED = "samples-and-logs.zip"
+ENDINGS: Mapping[str, str] = {"samples": "csv", "logs": "log"}
+"""What lies beside records, a file for each job, and how its names end."""
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The time of every member, so that the same files make the same zip file."""
+_DAMAGED = (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError, NotImplementedError)
+"""What is raised over a zip file that is damaged, encrypted or compressed in another way."""
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PackedFolder:
+    """What became of a folder's samples and logs."""
+
+    files: int
+    """That went into the zip file, or came out of it."""
+    bytes_before: int
+    bytes_after: int
+
+
+# ---- reading ----
+
+
+def is_stored(path: Path) -> bool:
+    """Whether this file of samples, or log, is there: as a file (no link), or as a member of the folder's zip file."""
+    return is_plain(path) or _member(path) in _list_members(path.parents[2])
+
+
+def open_stored(path: Path) -> IO[bytes]:
+    """Opens such a file to be read. Raises FileNotFoundError where there is none, OSError where it can't be read."""
+    if is_plain(path):
+        return path.open("rb")
+    folder, name = path.parents[2], _member(path)
+    if name not in _list_members(folder):
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), os.fspath(path))
+    with _open_zip(folder / PACKED) as archive:
+        return io.BytesIO(_read_member(archive, name))
+
+
+def list_stored(folder: Path, kind: str) -> list[Path]:
+    """All samples, or logs, of a results folder, by their names: files and members."""
+    loose = {path for path in (folder / kind).glob("*/*-*.*") if parse_name(path) is not None}
+    return sorted(loose | {path for path in list_packed(folder) if path.parts[-3] == kind})
+
+
+def list_packed(folder: Path) -> list[Path]:
+    """Where the members of its zip file would lie."""
+    return [folder / name for name in _list_members(folder)]
+
+
+def _member(path: Path) -> str:
+    """The name of its member: `samples/xx/NAME`."""
+    return "/".join(path.parts[-3:])
+
+
+def _list_members(folder: Path) -> frozenset[str]:
+    """The members of a folder's zip file that have the name of an attempt's samples or log; none where it has none, or
+    where it can't be read: whoever packs or unpacks is told."""
+    path = folder / PACKED
+    try:
+        there = path.lstat()
+    except OSError:
+        return frozenset()
+    return _read_names(path, there.st_mtime_ns, there.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _read_names(path: Path, _time: int, _size: int) -> frozenset[str]:
+    try:
+        with _open_zip(path) as archive:
+            return frozenset(filter(_is_ours, archive.namelist()))
+    except _DAMAGED:
+        return frozenset()
+
+
+def _is_ours(name: str) -> bool:
+    """Whether a member has the name of an attempt's samples or log, and so leads nowhere else."""
+    kind, _, rest = name.partition("/")
+    path = Path(name)
+    return rest.count("/") == 1 and path.suffix[1:] == ENDINGS.get(kind) and parse_name(path) is not None
+
+
+def _open_zip(path: Path) -> zipfile.ZipFile:
+    """Raises OSError for what is no file, and BadZipFile."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    file = os.fdopen(descriptor, "rb")
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
+        return zipfile.ZipFile(file)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _read_member(archive: zipfile.ZipFile, name: str) -> bytes:
+    """All of a member. Raises OSError where it is damaged, or larger than any file of gpubench is."""
+    try:
+        with archive.open(name) as file:
+            content = file.read(LARGEST + 1)
+    except _DAMAGED as error:
+        raise OSError(errno.EIO, f"its place in {PACKED} is damaged ({error})") from None
+    if len(content) > LARGEST:
+        raise OSError(errno.EFBIG, f"larger than {LARGEST >> 20} MiB")
+    return content
+
+
+# ---- packing ----
+
+
+def pack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
+    """Puts samples and logs of a results folder into its zip file, and removes the files once all of them can be read
+    from there. Nobody may be at work in the folder.
+
+    A file that can't be read, or of which the zip file holds another version, stays as it is; `tell` is given a line.
+    Raises UnusableError where the zip file can't be read or written: then nothing has changed.
+    """
+    target = folder / PACKED
+    old = _check_zip(target) if target.exists() or target.is_symlink() else []
+    loose = [path for kind in ENDINGS for path in list_stored(folder, kind) if is_plain(path)]
+    if not loose:
+        return PackedFolder(files=0, bytes_before=0, bytes_after=_size(target))
+    contents = dict(_read_loose(folder, loose, old, tell))
+    temporary = name_temporary(target)
+    try:
+        with zipfile.ZipFile(temporary, "x", zipfile.ZIP_BZIP2) as archive:
+            for name in sorted({*old, *contents}):
+                info = zipfile.ZipInfo(name, _EPOCH)
+                info.compress_type, info.external_attr = zipfile.ZIP_BZIP2, 0o100644 << 16
+                content = contents[name].read_bytes() if name in contents else _read_old(target, name)
+                archive.writestr(info, content)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        _compare(temporary, contents)
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(target)
+        _sync(folder)
+    except _DAMAGED as error:
+        reason = why(error, folder) if isinstance(error, OSError) else str(error)
+        raise UnusableError(f"{target} can't be written: {reason}; nothing was packed") from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    before = sum(_size(path) for path in contents.values())
+    for path in contents.values():
+        path.unlink(missing_ok=True)
+    _remove_empty(folder)
+    return PackedFolder(files=len(contents), bytes_before=before, bytes_after=_size(target))
+
+
+def _read_loose(
+    folder: Path, paths: Sequence[Path], old: Sequence[str], tell: Callable[[str], None]
+) -> Iterator[tuple[str, Path]]:
+    """The files that are to be packed, by the names of their members."""
+    known = set(old)
+    for path in paths:
+        name = _member(path)
+        try:
+            if _size(path) > LARGEST:
+                raise OSError(errno.EFBIG, f"larger than {LARGEST >> 20} MiB")
+            if name in known and path.read_bytes() != _read_old(folder / PACKED, name):
+                tell(f"{path} stays as it is: {PACKED} holds something else under its name")
+                continue
+        except OSError as error:
+            tell(f"{path} stays as it is: it can't be read ({error.strerror})")
+            continue
+        yield name, path
+
+
+def _read_old(archive_path: Path, name: str) -> bytes:
+    with _open_zip(archive_path) as archive:
+        return _read_member(archive, name)
+
+
+def _compare(archive_path: Path, contents: Mapping[str, Path]) -> None:
+    """Reads all back. Raises OSError where a member is not what its file holds, byte by byte."""
+    with _open_zip(archive_path) as archive:
+        for name, path in contents.items():
+            if _read_member(archive, name) != path.read_bytes():
+                raise OSError(errno.EIO, f"{path} changed while it was packed")
+
+
+def unpack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
+    """Makes files of all members of a folder's zip file, and removes it once they are there.
+
+    Where a file holds something else than the member of its name, or a member has no attempt's name, the zip file
+    stays, and `tell` is given a line. Raises UnusableError where it can't be read, or a file can't be written.
+    """
+    target = folder / PACKED
+    if not target.exists():
+        return PackedFolder(files=0, bytes_before=0, bytes_after=0)
+    before, after, files, stays = _size(target), 0, 0, False
+    for name in _check_zip(target, tell):
+        content, path = _read_old(target, name), folder / name
+        if path.exists() or path.is_symlink():
+            if not is_plain(path) or path.read_bytes() != content:
+                tell(f"{path} holds something else than {PACKED}, which stays")
+                stays = True
+            continue
+        write_new(path, content)
+        files, after = files + 1, after + len(content)
+    with _open_zip(target) as archive:
+        stays |= not all(map(_is_ours, archive.namelist()))
+    if not stays:
+        target.unlink()
+    return PackedFolder(files=files, bytes_before=before, bytes_after=after)
+
+
+def _check_zip(path: Path, tell: Callable[[str], None] = lambda _: None) -> list[str]:
+    """The names of its members of ours, each of which can be read. Raises UnusableError where one can't be."""
+    try:
+        with _open_zip(path) as archive:
+            names = archive.namelist()
+            for name in filter(_is_ours, names):
+                _read_member(archive, name)
+    except _DAMAGED as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UnusableError(f"{path} can't be read: {reason}; nothing was changed") from None
+    if foreign := [name for name in names if not _is_ours(name)]:
+        tell(f"{path} stays: {len(foreign):,} of its members are no samples and no logs of attempts")
+    return sorted(set(filter(_is_ours, names)))
+
+
+def _remove_empty(folder: Path) -> None:
+    for kind in ENDINGS:
+        for inside in (*(folder / kind).glob("*"), folder / kind):
+            with contextlib.suppress(OSError):  # it holds something
+                inside.rmdir()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
