@@ -13,6 +13,7 @@ import pytest
 from warm_command import WarmCommand
 
 from gpubench.export.trackers import TRACKERS, Tracker
+from gpubench.results.packed import PACKED, unpack
 
 Export = Callable[..., subprocess.CompletedProcess[str]]
 PAIRS = Path(__file__).parents[2] / "results" / "h200-pairs-2026"
@@ -25,11 +26,11 @@ BATCH, EPOCHS = 16, 3
 def stored(tmp_path: Path) -> Path:
     """A folder with the trials alone of another, one of which did not end well and says why in signs of all kinds."""
     folder = tmp_path / "pairs"
-    for part in ("records", "samples", "logs"):
-        for path in PAIRS.glob(f"{part}/*/t*"):
-            target = folder / path.relative_to(PAIRS)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, target)
+    shutil.copytree(PAIRS / "records", folder / "records")
+    shutil.copy(PAIRS / PACKED, folder)
+    unpack(folder, print)
+    for path in folder.glob("*/*/[!t]*"):
+        path.unlink()
     (bad,) = folder.glob("records/e2/*.json")
     record = json.loads(bad.read_text())
     told = {"status": "failed", "reason": "a | pipe, <b>a tag</b>\nand ../a path"}

@@ -31,6 +31,7 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.export import sheets
 from gpubench.notebook import LoadedFolders
+from gpubench.results.packed import unpack
 from gpubench.results.store import Results
 from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, SAMPLE_COLUMNS
 from gpubench.schema.kinds import as_text, kind
@@ -221,6 +222,7 @@ def test_readings_of_a_file_that_was_cut_off_are_left_out_with_a_warning(
 
 def test_a_file_that_was_cut_off_between_two_lines_is_told_by_its_record(tmp_path: Path) -> None:
     folder = shutil.copytree(committed.folder("h200-pairs-2026"), tmp_path / "damaged")
+    unpack(folder, print)
     found = gpubench.load(folder)
     one = next(record for record in found.folders[0].records if record.status == "ok")
     path = Results(folder).part("samples", one.trial_id, one.attempt_name, "csv")
