@@ -212,7 +212,9 @@ class Results:
         known = KnownParts(without=without)
         pieces: dict[int, tuple[list[Record], list[tuple[str, DamagedError]]]] = {}
         with collector_paused():
-            paths = [path for path in self._record_files(tell, beside) if path not in self._read]
+            # What lies at a wrong place is told when all is read, and not each time that something new is looked for.
+            tell_places = (lambda _: None) if self._read else tell
+            paths = [path for path in self._record_files(tell_places, beside) if path not in self._read]
             self._read.update(paths)
             for places, checked in in_pieces(paths, without, together=together):
                 found, damaged = pieces[places.start] = [], []

@@ -87,7 +87,7 @@ def list_lacking(folder: Path) -> list[int]:
 
 def ended(folder: Path, record: Record, status: str) -> None:
     """Gives a stored record another ending."""
-    path = Results(folder).part("records", record.trial_id, record.attempt, "json")
+    path = Results(folder).part("records", record.trial_id, record.attempt_name, "json")
     path.write_text(json.dumps(json.loads(path.read_text()) | {"status": status, "reason": "it ended"}))
 
 

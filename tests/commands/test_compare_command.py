@@ -230,7 +230,7 @@ def test_a_folder_is_not_compared_with_itself(compare: Compare, home: Path, tmp_
     assert json.loads(compare("a", "a", "--json").stdout)["obstacle"] == "same-processes"
     # One trial that was measured again is something to compare.
     measured = tmp_path / "copy" / "records"
-    path = next(path for path in sorted(measured.glob("*/*.json")) if "-1.json" in path.name)
+    path = next(path for path in sorted(measured.glob("*/*.json")) if "-1-" in path.name)
     told = json.loads(path.read_text())
     path.write_text(json.dumps(told | {"started_at": "2026-01-02 00:00:00"}))
     assert compare("a", tmp_path / "copy").returncode == 0

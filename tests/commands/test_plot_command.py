@@ -20,6 +20,7 @@ from gpubench.commands.plot import name_file
 from gpubench.commands.plot import plot as plot_folders
 from gpubench.render import draw
 from gpubench.render.pictures.pictures import KINDS
+from gpubench.results.packed import unpack
 
 Plot = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -141,6 +142,7 @@ def test_a_path_that_the_terminal_can_not_say_ends_no_command(results: Path) -> 
 
 @pytest.mark.slow
 def test_a_trial_by_the_beginning_of_its_id(plot: Plot, results: Path, tmp_path: Path) -> None:
+    unpack(results, print)
     name = next(path.name for path in sorted((results / "samples").glob("*/*.csv"))).rpartition("-")[0]
     ended = plot(results, "--trial", name[:6], "--out", tmp_path / "out")
     assert ended.returncode == 0, ended.stderr
@@ -182,6 +184,7 @@ def test_wrong_options_are_told(plot: Plot, results: Path, given: tuple[str, ...
 
 @pytest.mark.slow
 def test_a_sweep_that_is_broken_still_has_its_pictures(plot: Plot, results: Path) -> None:
+    unpack(results, print)
     damaged = min((results / "records").glob("*/*.json"))
     damaged.write_text("{")
     for path in (results / "samples").glob("*/*.csv"):

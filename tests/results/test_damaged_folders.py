@@ -309,7 +309,7 @@ def contents_of(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
         for kind in ("records", "samples")
-        for path in (folder / kind).glob("*/*")
+        for path in (folder / kind).glob("*/*.[cj]s*")
         if path.is_file()
     }
 

@@ -180,8 +180,8 @@ def test_samples_and_logs_are_each_jobs_own(desk: Desk) -> None:
     desk.sweep(*TWO)
     results = Results(desk.folder)
     for record in desk.jobs():
-        assert results.part("samples", record.trial_id, 1, "csv").exists()
-        assert results.log(record.trial_id, 1).exists()
+        assert results.part("samples", record.trial_id, record.attempt_name, "csv").exists()
+        assert results.log(record.trial_id, record.attempt_name).exists()
     assert len(list(desk.folder.rglob("records/*/*.json"))) == 3, "a file each for two trials and the group"
 
 

@@ -33,7 +33,7 @@ class Tried:
 def tried(tries: Sequence[Mapping[str, Any]], limit_s: int) -> Tried:
     """What a child tells that tries all of them, each for `limit_s` seconds at most.
 
-    Raises UnusableError where it takes too long to import torch, or there is no folder for temporary files.
+    Raises UnusableError where it takes too long to import torch.
     """
     with (
         _in_memory("order") as order,
