@@ -48,8 +48,10 @@ def scratch_folder() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def compiled_folder(environ: Mapping[str, str]) -> Iterator[Path | None]:
-    """A folder for what torch compiles, which goes at the end; None where the user has named one, which stays, and where
-    none can be made: most models need none."""
+    """A folder for what torch compiles, which goes at the end.
+
+    None where the user has named one, which stays, and where none can be made: most models need none.
+    """
     with contextlib.ExitStack() as endings:
         folder = None
         if not environ.get(COMPILED):
