@@ -5,10 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-import random
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -246,20 +244,7 @@ def test_the_journal_has_every_claim_in_order_and_nothing_else(tmp_path: Path) -
     assert [str(link) in line for line in lines] == [True]
 
 
-# ---- attacks ----
-
-
-def take_all(folder: Path, items: list[WorkItem], seed: int, out: Path) -> None:
-    """A sweep that takes what it can, in an order of its own, with pauses, and never gives anything back."""
-    chance, names = random.Random(seed), []
-    order = list(items)
-    chance.shuffle(order)
-    for item in order:
-        time.sleep(chance.random() * 0.001)
-        claims = WorkClaims(folder, say=lambda _: None)
-        if claims.take(item) == "mine":
-            names.append(item.unit_id)
-    out.write_text("\n".join(names))
+# ---- frozen owners ----
 
 
 def fork(work: Callable[[], None]) -> int:
@@ -269,40 +254,6 @@ def fork(work: Callable[[], None]) -> int:
         finally:
             os._exit(0)
     return pid
-
-
-@pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.slow) for turn in range(1, 10))])
-def test_of_six_that_come_for_sixty_dead_units_at_once_exactly_one_takes_each(
-    turn: int, tmp_path: Path
-) -> None:
-    items = [WorkItem(f"t{number:010d}a", 1, "a machine") for number in range(60)]
-    for item in items:
-        open_claims(tmp_path, GONE).take(item)
-    outs = [tmp_path / f"out-{number}" for number in range(6)]
-    # Whoever ends early must not be taken for dead by the others: they wait for each other in the end.
-    ready, go = os.pipe()
-    pids = []
-    for number, out in enumerate(outs):
-
-        def work(number: int = number, out: Path = out) -> None:
-            os.close(go)
-            take_all(tmp_path, items, 100 * turn + number, out)
-            os.read(ready, 1)
-
-        pids.append(fork(work))
-    os.close(ready)
-    deadline = time.monotonic() + 60
-    while not all(out.exists() and out.stat().st_size for out in outs) and time.monotonic() < deadline:
-        if sum(len(out.read_text().split()) for out in outs if out.exists()) >= len(items) and all(
-            out.exists() for out in outs
-        ):
-            break
-        time.sleep(0.02)
-    os.close(go)
-    for pid in pids:
-        os.waitpid(pid, 0)
-    taken = Counter(name for out in outs for name in out.read_text().split())
-    assert taken == Counter(item.unit_id for item in items)
 
 
 def test_who_was_frozen_and_woken_holds_the_lower_claim(tmp_path: Path) -> None:
