@@ -18,6 +18,7 @@ from gpubench.node.cluster import cluster
 from gpubench.node.node import this_machine
 from gpubench.plan import shards
 from gpubench.plan.command_line import make_plan, read_experiment
+from gpubench.plan.plan import Plan
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
 from gpubench.plan.sweep_options import Mode, Options, RunOptions
@@ -123,15 +124,6 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
     with contextlib.ExitStack() as endings:
         try:
             with giving_back(work):
-                if others := work.list_others():
-                    view.say(
-                        f"{others_words(others)} at work in {results.folder}: this sweep takes what is left"
-                    )
-                    if has_others(work, whole):
-                        view.say(
-                            "its plan is another one than those in the folder, so it works through that; "
-                            "where all were to share one, give each the same command"
-                        )
                 work.load(view.say)
                 planned = work.pending()
                 if not is_new:
@@ -139,6 +131,8 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
                 for line in (*dropped_lines(plan), *again_lines(planned)):
                     view.say(line)
                 to_run = any(item.state == "run" for item in planned)
+                if to_run:
+                    tell_others(work, whole, view)
                 if to_run and not announced(work, planned, view, yes=run_options.yes):
                     view.say("nothing was made, nothing was run")
                     return RESUMABLE
@@ -191,6 +185,19 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
         if late.never:  # another job of this length would not measure it either
             raise UnusableError(f"{late.too_short()}; ask for a longer one (sbatch --time)")
     return 1 if summary.failed or summary.timed_out else 0
+
+
+def tell_others(work: Sweep, whole: Plan, view: live.View) -> None:
+    """Says who else is at work in the folder."""
+    others = work.list_others()
+    if not others:
+        return
+    view.say(f"{others_words(others)} at work in {work.bench.results.folder}: this sweep takes what is left")
+    if has_others(work, whole):
+        view.say(
+            "its plan is another one than those in the folder, so it works through that; "
+            "where all were to share one, give each the same command"
+        )
 
 
 @contextlib.contextmanager
