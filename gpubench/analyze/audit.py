@@ -36,6 +36,7 @@ from gpubench.analyze.top1 import MARGIN, find_seeds
 from gpubench.core.audit import Observation, RowShare, RuleFinding, RuleVerdict
 from gpubench.core.claims import Claim, Design
 from gpubench.plan.groups import MOST_JOBS
+from gpubench.results.counting import list_superseded
 from gpubench.results.file_names import AttemptFile, parse_name
 from gpubench.results.packed import list_stored
 from gpubench.results.status import status_by
@@ -47,6 +48,7 @@ from gpubench.schema.trial import job_ids
 from gpubench.schema.trial_fields import those
 from gpubench.stats.decisions import decide
 from gpubench.stats.estimates import FEWEST_SEEDS, compare_percentages, mean
+from gpubench.store.work_claims import list_claims
 
 SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
 """Fields in which rows are scaled."""
@@ -333,7 +335,7 @@ def check_runs_kept(audited: Audited) -> Observations:
 
     An attempt gets the number after the highest that is there, so one whose record is stored shows that there was
     something under the number before. A log, samples or a damaged file show only what their names say: that an attempt
-    was begun.
+    was begun. A claim says whether an attempt was stored for it.
     """
     folder = audited.folder
     results = Results(folder.path)
@@ -357,11 +359,22 @@ def check_runs_kept(audited: Audited) -> Observations:
         yield _broken(
             "attempts-gone", attempts=_name_attempts({(trial, number) for trial, _, number in gone})
         )
+    named, unreadable = {record.claim for record in folder.attempts}, {file.unit_id for file in damaged}
+    journal = (
+        entry
+        for entry in list_claims(folder.path, lambda _: None)
+        if entry.claim.outcome == "stored" and entry.unit_id not in unreadable
+    )
+    if claims := tuple(entry.name for entry in journal if entry.name not in named):
+        yield _broken("records-gone", claims=claims)
     if unread := damaged | (begun - stored - of_damaged):
         yield _unclear("no-record", attempts=_name_attempts({(file.unit_id, file.number) for file in unread}))
     if foreign := _values({record.source for record in folder.attempts} - {"measured"}):
         yield _unclear("foreign", sources=foreign)
     yield _kept("runs-kept", attempts=len(stored))
+    if superseded := list_superseded(folder.attempts):
+        names = {AttemptFile(record.trial_id, record.attempt_name) for record in superseded}
+        yield _kept("superseded", attempts=_name_attempts({(file.unit_id, file.number) for file in names}))
 
 
 def list_possible_trials(unit: str) -> list[str]:

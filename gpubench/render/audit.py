@@ -56,10 +56,12 @@ SENTENCES: Mapping[str, str] = {
     "rates-alone": "a rate, which judges no network, in {rows} that ran alone (--epochs)",
     "top1": "a top-1 on {images} held-out images in {rows} that ran alone",
     "attempts-gone": "attempts were taken away: {attempts}",
+    "records-gone": "an attempt was stored for {claims}, and no record names that claim: it was taken away",
     "no-record": "attempts without a record that can be read: {attempts} (damaged, still running, killed with the "
     "machine, or taken away)",
     "foreign": "a {sources} does not tell which runs were left out",
     "runs-kept": "no number is missing of {attempts} attempts; runs outside this folder can't be seen",
+    "superseded": "superseded, and kept: {attempts} (another sweep took their own for dead and measured the same)",
     "unlike-hardware": "{table} compares {machines}",
     "unknown-hardware": "the hardware is not on record for {rows}",
     "like-hardware": "each table is of one model ({machines})",

@@ -25,7 +25,7 @@ from gpubench.results.packed import ENDINGS, list_packed
 from gpubench.results.reading_together import in_pieces
 from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, bytes_of, read
 from gpubench.results.whole_file import write_new, write_whole
-from gpubench.schema.attempt_ids import derive_folder_id, make_folder_id
+from gpubench.schema.attempt_ids import derive_folder_id, find_folder_id, make_folder_id
 from gpubench.schema.record import GroupRecord, Record
 
 SAMPLE_DIGITS = 12
@@ -84,11 +84,16 @@ class Results:
         """Its id, which it gets where it has none. `records`: all that lie in it; those of an earlier version, which
         say of no folder, are this one's. Raises UnusableError where it can't be written."""
         if not self.folder_id:
+            path = self.folder / FOLDER_ID
             lying_here = [record for record in records if not record.attempt_id]
-            chosen = derive_folder_id(lying_here) if lying_here else make_folder_id()
+            chosen = derive_folder_id(lying_here) if lying_here else find_folder_id(records)
             try:
-                write_new(self.folder / FOLDER_ID, chosen + "\n")
+                write_new(path, (chosen or make_folder_id()) + "\n")
             except UnusableError:
+                if path.is_symlink() or (path.exists() and not self.folder_id):
+                    raise UnusableError(
+                        f"{path} is damaged: it is to hold 8 hexadecimal signs; remove it, and it is made anew"
+                    ) from None
                 if not self.folder_id:  # else another sweep has written it a moment ago
                     raise
         for record in records:

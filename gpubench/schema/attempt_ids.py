@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+from collections import Counter
 from collections.abc import Collection
 
 from gpubench.schema.record import Record
@@ -30,6 +31,12 @@ def derive_folder_id(records: Collection[Record]) -> str:
         for record in records
     )
     return digest(min(ids, default=""))
+
+
+def find_folder_id(records: Collection[Record]) -> str:
+    """The id of a folder that has lost it: that of most of its attempts; empty where none has any."""
+    counts = Counter(record.folder_id for record in records if record.folder_id)
+    return min(counts, key=lambda folder_id: (-counts[folder_id], folder_id), default="")
 
 
 def make_attempt_id(number: int, folder_id: str, unique: str = "") -> str:

@@ -299,6 +299,11 @@ class JournalEntry:
     number: int
     claim: WorkClaim
 
+    @property
+    def name(self) -> str:
+        """The name of its file, by which records name it."""
+        return f"{self.unit_id}-r{self.round}-m{self.machine}.{self.number}"
+
 
 def list_claims(folder: Path, tell: Callable[[str], None]) -> Iterator[JournalEntry]:
     """All claims of a results folder, by unit, round, machine and number. What has no claim's name or place is none.

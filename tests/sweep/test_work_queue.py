@@ -14,6 +14,9 @@ import scripted
 from benches import Heard, run_with, sweep_of
 from scripted import Driver, Scripted
 
+from gpubench.analyze.audit import audit_folder
+from gpubench.analyze.folder import read_folder
+from gpubench.basics.errors import UnusableError
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import with_options
 from gpubench.plan.plan import Plan, Unit, expand
@@ -291,6 +294,7 @@ def test_who_was_taken_for_dead_and_woken_stores_what_does_not_count(tmp_path: P
 
     def take_over() -> bool:
         if launcher.launched and not heir.measured:
+            frozen.bench.cpu_hold.release()  # as if on another host
             assert run_with(Scripted(), heir, Heard()).ran == 1
         return False
 
@@ -300,6 +304,9 @@ def test_who_was_taken_for_dead_and_woken_stores_what_does_not_count(tmp_path: P
     (counts,) = counting(records).values()
     assert counts.claim.endswith(".2")
     assert [r.claim.rpartition(".")[2] for r in list_superseded(records)] == ["1"]
+    rule = audit_folder(read_folder(tmp_path, print))[2]
+    assert (rule.number, rule.verdict) == (3, "kept")
+    assert [observation.code for observation in rule.observations] == ["runs-kept", "superseded"]
 
 
 def test_a_record_that_was_taken_away_is_measured_again(tmp_path: Path) -> None:
@@ -310,3 +317,25 @@ def test_a_record_that_was_taken_away_is_measured_again(tmp_path: Path) -> None:
     again = sweep_in(tmp_path, plan)
     assert run_with(Scripted(), again, Heard()).ran == 1
     assert [r.claim.rpartition(".")[2] for r in again.records] == ["2"]
+    rule = audit_folder(read_folder(tmp_path, print))[2]
+    assert (rule.number, rule.verdict) == (3, "broken")
+    assert "records-gone" in [observation.code for observation in rule.observations]
+
+
+def test_a_folder_that_has_lost_its_id_goes_on_under_that_of_its_attempts(tmp_path: Path) -> None:
+    plan = plan_of("cpu", rounds=2, batch_size="8")
+    run_with(Scripted(), sweep_in(tmp_path, plan_of("cpu", batch_size="8")), Heard())
+    (tmp_path / "records" / "folder-id").unlink()
+    again = sweep_in(tmp_path, plan)
+    assert run_with(Scripted(), again, Heard()).ran == 1
+    assert len({r.folder_id for r in again.records}) == 1
+    assert [r.round for r in counting(Results(tmp_path).records()).values()] == [1, 2]
+
+
+@pytest.mark.parametrize("content", ["", "xyz", "0123456789abcdef"])
+def test_a_damaged_id_of_a_folder_is_one_line(tmp_path: Path, content: str) -> None:
+    plan = plan_of("cpu", batch_size="8")
+    run_with(Scripted(), sweep_in(tmp_path, plan), Heard())
+    (tmp_path / "records" / "folder-id").write_text(content)
+    with pytest.raises(UnusableError, match=r"folder-id is damaged: [^\n]*$"):
+        run_with(Scripted(), sweep_in(tmp_path, plan, fresh=True), Heard())
