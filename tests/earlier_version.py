@@ -11,8 +11,10 @@ _ID = re.compile(r"-[0-9a-f]{16}(?=\.\w+$)")
 
 
 def as_earlier_version(folder: Path) -> Path:
-    """Takes all ids from a folder: from names of files, from records, and its own."""
+    """Takes all ids from a folder: from names of files, from records, and its own; and all claims."""
     (folder / "records" / "folder-id").unlink(missing_ok=True)
+    for claim in folder.glob("records/*/*-r*-m*.[0-9]*"):
+        claim.unlink()
     for path in [path for path in folder.glob("*/*/*") if _ID.search(path.name)]:
         plain = path.rename(path.with_name(_ID.sub("", path.name)))
         if plain.suffix == ".json":

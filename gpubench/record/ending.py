@@ -8,6 +8,7 @@ from typing import Any
 from gpubench.record import energy_figures, gpu_figures
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
+from gpubench.schema.codes import write_ending
 from gpubench.schema.columns import MEASURED, OF_GROUPS
 from gpubench.schema.gpu_look import PERIOD_S
 
@@ -80,7 +81,7 @@ def merge(
         # What an unfinished trial showed on the way is no figure of the configuration.
         kept = {k: v for k, v in result.items() if k in ("params_m", "gmacs_per_image")}
         return kept, {
-            c.name: f"{status}: {reason}"[:200] for c in MEASURED if c.name not in ("doubts", *kept)
+            c.name: write_ending(status, reason) for c in MEASURED if c.name not in ("doubts", *kept)
         }
     names = [c.name for c in MEASURED if c.name != "doubts" and (alone or c.name not in OF_GROUPS)]
     why = {**missing, **(dict.fromkeys(OF_GPUS, "the trial uses no GPU") if not gpu_uuids else {})}

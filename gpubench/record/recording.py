@@ -31,6 +31,7 @@ from gpubench.record.together import (
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
 from gpubench.schema.attempt_ids import folder_of
+from gpubench.schema.codes import write_ending
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
@@ -194,7 +195,7 @@ def _compare(jobs: Sequence[_EndedJob], known: Known, group_prediction: GroupPre
             if value is not None:
                 one.result[column] = value
             else:
-                ending = f"{one.status}: {one.reason}"[:200]
+                ending = write_ending(one.status, one.reason)
                 one.missing[column] = why.get(column, ending if one.status != "ok" else "not reported")
     for one, shares in zip(jobs, compared.shares, strict=True):
         if shares:

@@ -10,6 +10,7 @@ from typing import Any
 
 from gpubench.results.file_names import log_name
 from gpubench.results.stored_lines import measured_times
+from gpubench.schema.codes import ENDED, write_ending
 from gpubench.schema.columns import COLUMNS
 from gpubench.schema.doubts import doubt_of, faster_together
 from gpubench.schema.epoch_times import FEWEST_TIMES, NO_SPREAD, median_of
@@ -28,7 +29,7 @@ def row_of(record: Record, allowance: Hashable = None) -> Row:
     values = {**record.environment, **vars(record.trial)}
     values.update({name: value for name, value in record.resolved.items() if value is not None})
     values.update(vars(record.result))
-    missing, doubts = record.missing, dict(record.doubts)
+    missing, doubts = _describe_missing(record), dict(record.doubts)
     few = (values.get("epochs_measured") or 0) < FEWEST_TIMES
     if measured and few and values.get("epoch_time_iqr_s") is not None:
         values["epoch_time_iqr_s"], missing = None, {**missing, "epoch_time_iqr_s": NO_SPREAD}
@@ -70,6 +71,14 @@ def row_of(record: Record, allowance: Hashable = None) -> Row:
         took_s=record.span.finished - record.span.launched if record.span else None,
         placement=_placement(record),
     )
+
+
+def _describe_missing(record: Record) -> dict[str, str]:
+    """Column -> why it is empty."""
+    if ENDED not in record.missing.values():
+        return record.missing
+    ending = write_ending(record.status, record.reason)
+    return {column: ending if reason == ENDED else reason for column, reason in record.missing.items()}
 
 
 def _steady_step(known: Sequence[float | None]) -> float | None:

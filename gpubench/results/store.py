@@ -26,6 +26,7 @@ from gpubench.results.reading_together import in_pieces
 from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, bytes_of, read
 from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.attempt_ids import derive_folder_id, find_folder_id, make_folder_id
+from gpubench.schema.codes import encode_record
 from gpubench.schema.record import GroupRecord, Record
 
 SAMPLE_DIGITS = 12
@@ -312,7 +313,7 @@ class Results:
                 attempt_id=first.attempt_id,
                 jobs=list(records),
             )
-        stored = finite(unit.model_dump())
+        stored = finite(encode_record(unit.model_dump()))
         write_new(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         self._read.add(os.fspath(unit_path))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -41,6 +41,7 @@ from gpubench.results.stored_lines import (
     window_of,
 )
 from gpubench.schema.attempt_ids import folder_of, is_attempt_id
+from gpubench.schema.codes import decode_missing, decode_provenance
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
@@ -153,10 +154,16 @@ def _whole(text: bytes, shape: Any) -> tuple[str, list[Record]]:
     except ValidationError as error:
         raise _damage(error, shape) from None
     if shape is _GROUP:
+        told["jobs"] = list(map(_decode, told["jobs"]))
         group = GroupRecord.model_validate(told)
         return group.group_id, group.jobs
-    record = _record(told)
+    record = _record(_decode(told))
     return record.trial_id, [record]
+
+
+def _decode(stored: dict[str, Any]) -> dict[str, Any]:
+    """A stored record with words in place of codes."""
+    return stored | {name: decode(stored[name]) for name, decode in _DECODED.items() if name in stored}
 
 
 def _record(told: dict[str, Any]) -> Record:
@@ -316,11 +323,12 @@ def _shared(name: str, text: bytes, known: KnownParts) -> KnownPart:
 def _checked(name: str, value: Any, known: KnownParts) -> Any:
     """The value of a part, where it may stand there. Raises ValidationError."""
     _part_reader(name).validate_python({"part": value})
+    decoded = _DECODED[name](value) if name in _DECODED else value
     if name != "provenance":
-        return value
+        return decoded
     return {
         column: known.sources.setdefault(tuple(one.items()), one) if isinstance(one, dict) else one
-        for column, one in value.items()
+        for column, one in decoded.items()
     }
 
 
@@ -396,7 +404,8 @@ _NODE = _part(
 _WINDOW = _holds("_Window", {"epoch": Count, "t0": Signed, "t1": Signed})
 _SPAN = _holds("_Span", {"launched": Signed, "finished": Signed})
 _DEFINITION = _part("_Definition", {"files": str, "cpu": list[Any], "gpu": list[Any]})
-_SOURCE = _part("_Source", {"source": str, "period_s": Amount, "samples": Count, "gaps": Count})
+_CODED = str | list[str]
+_SOURCE = _part("_Source", {"source": _CODED, "period_s": Amount, "samples": Count, "gaps": Count})
 _SOLO = _holds("_Solo", {"trial_id": str, "attempt": Count, "attempt_id": NotRequired[str]})
 _RESOURCE = _holds(
     "_Resource",
@@ -424,6 +433,11 @@ _TOGETHER = _part(
 _Version = Annotated[int, Field(ge=1, le=RECORD_SCHEMA)]
 _Attempt = Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)]
 _Seconds = dict[str, Signed]
+_DECODED: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    "missing": decode_missing,
+    "provenance": decode_provenance,
+}
+"""Parts that hold codes."""
 _STORED = {name: info for name, info in Record.model_fields.items() if name != "folder_id"}
 """The fields that may stand in a file."""
 
@@ -437,6 +451,7 @@ _PARTS: dict[str, Any] = {
     "resolved": _RESOLVED,
     "result": _COLUMNS,
     "environment": _COLUMNS,
+    "missing": dict[str, _CODED],
     "provenance": dict[str, str | _SOURCE | None],  # type: ignore[valid-type]
     "epochs": Annotated[list[_EPOCH], FailFast()],  # type: ignore[valid-type]
     "windows": Annotated[list[_WINDOW], FailFast()],  # type: ignore[valid-type]

@@ -6,6 +6,7 @@ import committed
 import pytest
 from fakes import record
 
+from gpubench.results.packed import is_stored
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 
@@ -15,7 +16,7 @@ def test_a_row_names_a_log_that_is_there_and_the_times_that_its_epoch_time_is_th
     for stored in Results(folder).records():
         row = row_of(stored)
         if stored.source == "measured":
-            assert (folder / row.log).is_file()
+            assert is_stored(folder / row.log)
         else:
             assert row.log is None
         if row.epoch_times_s:

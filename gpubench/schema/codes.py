@@ -1,0 +1,183 @@
+"""Codes that records hold in place of sentences: why a column is empty, and where a figure comes from.
+
+A sentence stands in a record as its code, or as a list of the code and the values in it. One that is not listed here,
+because it quotes a driver or a model, stands there in its own words. Records of earlier versions hold sentences alone.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+ENDED = "ended"
+"""A column is empty as the trial did not end ok: the record's status and reason say why."""
+
+REASONS: Mapping[str, str] = {
+    "alone": "the trial ran alone",
+    "no-breakdown": "the parts of steps were not timed (--breakdown)",
+    "one-process": "one process: nothing is exchanged",
+    "dp": "DataParallel's copies run inside forward and backward",
+    "exchange-untold": "the strategy does not tell how much its ranks exchange",
+    "few-marked-steps": "too few steps to compare marked ones with plain ones",
+    "no-slowest-rank": "the ranks' own work differs by less than {} % of a step",
+    "no-target": "no accuracy was asked for (--until-top1)",
+    "no-gpu": "the trial uses no GPU",
+    "no-epochs": "a steady rate was measured, not whole epochs",
+    "steps": "steps were measured, not whole epochs",
+    "rate": "a steady rate was measured: --epochs trains, and judges the network in the end",
+    "no-validation": "synthetic images have no validation split",
+    "first-round-only": "judged in the first round only",
+    "few-epochs": "fewer than {} epochs were measured: they have no spread",
+    "few-steps": "fewer than {} steady steps were measured",
+    "one-epoch": "one epoch was measured",
+    "diverged": "the loss is not a finite number: training diverged",
+    "not-lowered": "nothing lowered the clocks",
+    "shared-gpu-busy": "the GPU was shared: whose its busy time was is not told",
+    "none-full": "none of the watched resources was full",
+    "none-known-full": "no watched resource is known to have been full; GPU time can't tell",
+    "left-to-solo": "left to the same trial alone, {}",
+    "short-energy": "{} s were measured, and energy takes {} s or more (--window)",
+    "counter-back": "the energy counter went backwards",
+    "counter-still": "the energy counter stood still",
+    "counter-not-read": "the energy counter was not read near the window's edges",
+    "no-power": "the driver tells a power of 0 W",
+    "no-idle-power": "power was not read before the sweep",
+    "no-buffer": "the driver keeps no buffer of it",
+    "buffer-empty": "the driver's buffer has no sample within the windows",
+    "short-buffer": "{} s are too short for the driver's buffer",
+    "no-sample": "no sample was taken within the measured windows",
+    "no-sample-at-edge": "no sample on either side of the window's edge",
+    "gap-at-edge": "no sample for {} s around the window's edge",
+    "gap": "no sample for more than {} s of the window",
+    "empty-window": "the measured window is empty",
+    "before-window": "the trial ended before a measured window had",
+    "before-memory": "the trial ended before its memory was read",
+    "elsewhere": "the trial used {} times the CPU time of its {} CPUs: it ran elsewhere",
+    "not-reported": "not reported",
+}
+"""Code -> why a column is empty. A `{}` stands for a value."""
+
+SOURCES: Mapping[str, str] = {
+    "nvml-memory": "NVML, memory of the trial's own processes",
+    "tree-cpu": "/proc/PID/stat over the process tree, reaped children included",
+    "proc-stat": "/proc/stat over the trial's CPUs",
+    "power-buffer": "integral of NVML's power samples, the driver's buffer",
+    "power-buffer-no-counter": "integral of NVML's power samples, the driver's buffer (the energy counter was not read "
+    "near the window's edges)",
+    "util-buffer": "NVML utilisation, gpu, the driver's buffer",
+    "memory-util-buffer": "NVML utilisation, memory, the driver's buffer",
+    "util": "NVML utilisation, gpu",
+    "memory-util": "NVML utilisation, memory",
+    "energy-counter": "NVML energy counter, read at the windows' edges",
+    "smaps": "smaps_rollup, proportional, over the process tree",
+    "power-before": "NVML power before the sweep, the last second of a look",
+    "throttle": "NVML throttle reasons",
+    "sm-clock": "NVML SM clock",
+    "temperature": "NVML temperature of the GPU's core",
+    "power": "NVML power usage (mean of the last second on Ampere and later)",
+    "whole-gpu": "of the whole GPU, which other jobs shared",
+    "whole-gpus": "of the whole GPUs, which other jobs shared",
+    "divided": "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate",
+}
+"""Code -> where a figure comes from, or what is to be said of that behind a semicolon."""
+
+Coded = str | Sequence[str]
+"""A code; a code and the values in its sentence; or a sentence in its own words."""
+
+
+def encode_reason(sentence: str, ending: str = "") -> Coded:
+    """A reason as a record holds it. `ending`: what the record's status and reason say."""
+    if sentence == ending and sentence:
+        return ENDED
+    if (code := _codes(REASONS).get(sentence)) is not None:
+        return code
+    for code, pattern in _patterns():
+        if (match := pattern.fullmatch(sentence)) is not None:
+            return [code, *match.groups()]
+    return sentence
+
+
+def decode_reason(coded: Coded) -> str:
+    """The sentence. `ENDED` stays, for the record tells what it says; so does what is no code."""
+    if isinstance(coded, str):
+        return REASONS.get(coded, coded)
+    code, *values = coded or [""]
+    template = REASONS.get(code, "")
+    return template.format(*values) if template.count("{}") == len(values) > 0 else " ".join(coded)
+
+
+def encode_source(sentence: str) -> Coded:
+    """A source as a record holds it: its code, those of its parts, or its own words."""
+    codes = [_codes(SOURCES).get(part) for part in sentence.split("; ")]
+    known = [code for code in codes if code is not None]
+    if len(known) < len(codes):
+        return sentence
+    return known[0] if len(known) == 1 else known
+
+
+def decode_source(coded: Coded) -> str:
+    """The sentence; what is no code stays."""
+    parts = [coded] if isinstance(coded, str) else coded
+    return "; ".join(SOURCES.get(part, part) for part in parts)
+
+
+def encode_record(record: dict[str, Any]) -> dict[str, Any]:
+    """A record, or the records of a group, as it is to be stored: with codes."""
+    if "jobs" in record:
+        return record | {"jobs": [encode_record(job) for job in record["jobs"]]}
+    ending = write_ending(record.get("status", ""), record.get("reason", ""))
+    return record | {
+        "missing": {
+            column: encode_reason(reason, ending) for column, reason in record.get("missing", {}).items()
+        },
+        "provenance": {
+            column: value | {"source": encode_source(value["source"])} if isinstance(value, dict) else value
+            for column, value in record.get("provenance", {}).items()
+        },
+    }
+
+
+def decode_missing(missing: Mapping[str, Coded]) -> dict[str, str]:
+    """Column -> why it is empty, in words."""
+    return {column: decode_reason(coded) for column, coded in missing.items()}
+
+
+def decode_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Column -> where its figure comes from, in words."""
+    return {
+        column: value | {"source": decode_source(value["source"])}
+        if isinstance(value, dict) and "source" in value
+        else value
+        for column, value in provenance.items()
+    }
+
+
+def write_ending(status: str, reason: str) -> str:
+    """What stands beside the empty columns of a trial that did not end ok."""
+    return f"{status}: {reason}"[:LONGEST_ENDING]
+
+
+LONGEST_ENDING = 200
+"""Signs."""
+
+
+@functools.cache
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    """Of the reasons that have values."""
+    return [
+        (code, re.compile(re.escape(template).replace(r"\{\}", r"([^ ]{1,100})")))
+        for code, template in REASONS.items()
+        if "{}" in template
+    ]
+
+
+def _codes(sentences: Mapping[str, str]) -> Mapping[str, str]:
+    """Sentence -> code."""
+    return _turn(tuple(sentences.items()))
+
+
+@functools.cache
+def _turn(pairs: Iterable[tuple[str, str]]) -> Mapping[str, str]:
+    return {sentence: code for code, sentence in pairs}
