@@ -146,8 +146,6 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
                 if to_run or searched:
                     work.wall_time = job_time(view.say)
                 if to_run:
-                    results.identify(work.records)
-                    work.claim_first(planned)
                     summary = run(work, planned, view, stop, mode, allow_busy=run_options.allow_busy)
                 else:
                     summary = nothing_to_run(work, planned)
@@ -244,6 +242,8 @@ def run(
     try:
         with view:
             look_around(work, planned, view, allow_busy=allow_busy)
+            work.bench.results.identify(work.records)
+            work.claim_first(planned)
             load_tables()  # while torch starts
             if not (prepare(work, planned, view, stop) and await_start(work, planned, view, stop)):
                 return Summary(interrupted=True)
