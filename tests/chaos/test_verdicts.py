@@ -33,6 +33,7 @@ def record(trial: str, attempt: int = 1, status: Any = "ok", group: str | None =
         trial={},
         group_id=group,
         group="g" if group else None,
+        job="1 of 1" if group else None,
     )
 
 
@@ -81,7 +82,7 @@ BREAKS: list[tuple[str, Found, str]] = [
         replace(HELD, first=start(ALL[0], code=1, err="Traceback (most recent call last)\n  x\nOSError: y\n")),
         "a traceback: OSError: y",
     ),
-    ("whole", replace(HELD, middle=HALF, last=HALF), "records/x/tb2-1.json: Invalid JSON"),
+    ("whole", replace(HELD, middle=HALF, last=HALF), "records/x/tb2-1.json is not JSON (half written?)"),
     ("kept", replace(HELD, middle=Folder()), "records/x/ta1-1.json is gone"),
     (
         "kept",

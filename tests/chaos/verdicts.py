@@ -10,10 +10,10 @@ from typing import Any
 
 from found import Folder, Found, Start
 from kinds import Damage
-from pydantic import ValidationError
 
 from gpubench.results.file_names import parse_name
-from gpubench.schema.record import GroupRecord, Record
+from gpubench.results.stored_record import DamagedError, parsed
+from gpubench.schema.record import Record
 
 CODES = (0, 1, 4, 75)
 """What a sweep may end with: all well, rows failed, a folder can't be used, stopped."""
@@ -42,8 +42,8 @@ def whole(found: Found) -> str:
         for path, content in folder.records.items():
             try:
                 _records(path, content)
-            except ValidationError as error:
-                return f"{path}: {error.errors(include_url=False)[0]['msg']}"
+            except DamagedError as error:
+                return f"{path} {error}"
     return ""
 
 
@@ -168,9 +168,8 @@ def rows(start: Start) -> list[dict[str, Any]]:
 
 
 def _records(path: str, content: bytes) -> list[Record]:
-    if path.rpartition("/")[2].startswith("g"):
-        return GroupRecord.model_validate_json(content).jobs
-    return [Record.model_validate_json(content)]
+    """The records of a file. Raises DamagedError."""
+    return parsed(path.rpartition("/")[2], content)
 
 
 def _endings(folder: Folder) -> set[tuple[str, str]]:
