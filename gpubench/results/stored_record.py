@@ -58,6 +58,12 @@ MOST_ATTEMPTS = 1_000_000
 """Nobody makes more at one unit: a larger number has been damaged."""
 
 
+MOST_WARNINGS = 1_000
+"""Of one record: more are no work of gpubench."""
+LARGEST_WARNINGS = 1 << 20
+"""Bytes of all of them: to parse more takes seconds."""
+
+
 MOST_ERRORS = 10_000
 """More are not gone through: each takes a kilobyte."""
 
@@ -112,7 +118,7 @@ def checked_in(path: Path | str, known: KnownParts) -> CheckedParts | None:
         return None
     try:
         parts = _checked_parts(bytes_of(path), known)
-    except OSError:
+    except (OSError, DamagedError):
         return None
     return None if parts is None else [part.text if type(part) is KnownPart else part for part in parts]
 
@@ -258,7 +264,10 @@ def _checked_parts(text: bytes, known: KnownParts) -> CheckedParts | None:
 
 
 def _checked_text(name: str, text: bytes, known: KnownParts) -> Any:
-    """A part that has a text of its own, as one of CheckedParts. Raises what `_checked_parts` catches."""
+    """A part that has a text of its own, as one of CheckedParts. Raises what `_checked_parts` catches, and DamagedError
+    for what would take long to parse."""
+    if name == "doubts" and len(text) > LARGEST_WARNINGS:
+        raise DamagedError(f"is damaged: doubts must be at most {MOST_WARNINGS:,}")
     if name in SHARED:
         return _shared(name, text, known)
     if name not in known.without:
@@ -374,6 +383,12 @@ def _bounded(value: Any) -> Any:
     return value
 
 
+def _check_warnings(warnings: dict[str, str]) -> dict[str, str]:
+    if len(warnings) > MOST_WARNINGS:
+        raise ValueError(f"must be at most {MOST_WARNINGS:,}")
+    return warnings
+
+
 def _stored(kind: Any) -> Any:
     """A type as JSON has it, which knows no tuples."""
     inner = get_args(kind)
@@ -452,6 +467,7 @@ _PARTS: dict[str, Any] = {
     "result": _COLUMNS,
     "environment": _COLUMNS,
     "missing": dict[str, _CODED],
+    "doubts": Annotated[dict[str, str], AfterValidator(_check_warnings)],
     "provenance": dict[str, str | _SOURCE | None],  # type: ignore[valid-type]
     "epochs": Annotated[list[_EPOCH], FailFast()],  # type: ignore[valid-type]
     "windows": Annotated[list[_WINDOW], FailFast()],  # type: ignore[valid-type]

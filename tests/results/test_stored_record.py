@@ -77,6 +77,8 @@ def test_what_is_damaged_is_refused_at_once_in_one_line(path: Path, kind: str) -
         ("together", '{"gain_range": [1]}', "together.gain_range.1 is missing"),
         ("result", "null", "result must be an object in braces, not null"),
         ("surprise", "1", "surprise is no known name"),
+        ("doubts", json.dumps({f"w{n}": "x" for n in range(1_001)}), "doubts must be at most 1,000"),
+        ("doubts", json.dumps({f"w{n}": "x" for n in range(100_000)}), "doubts must be at most 1,000"),
         ("attempt", "2", "says that it is t0123456789a-2.json"),
         ("trial_id", '"t00000000ffff"', "says that it is t00000000ffff-1.json"),
         ("schema_version", "6", "was written by a newer gpubench (schema_version 6); update gpubench to read it"),
