@@ -150,7 +150,7 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
                 else:
                     summary = nothing_to_run(work, planned)
                 tried, found = Summary(), list[str]()
-                if searched and not (summary.interrupted or summary.late.waiting):
+                if searched and not summary.is_resumable:
                     tried = search(
                         work, searched, console, stop, mode, found.append, allow_busy=run_options.allow_busy
                     )
@@ -167,21 +167,18 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
                 view.say(f"stopped; {goes_on(fresh=False)}")
             elif tried.late.waiting:
                 view.say(f"{tried.late.line()}; {goes_on(fresh=False)}")
-    left = summary.late.waiting or tried.late.waiting
-    summary.interrupted |= tried.interrupted
-    summary.failed += tried.failed
-    summary.timed_out += tried.timed_out
-    if summary.interrupted or left:
+    never = [late for late in (summary.late, tried.late) if late.never]
+    summary.include(tried)
+    if summary.is_resumable:
         hear_no_more()
     if work.unwritten:
         raise UnusableError(
             f"{work.unwritten}; what was measured is kept, and the same command writes the tables"
         )
-    if summary.interrupted or left:
+    if summary.is_resumable:
         return RESUMABLE
-    for late in (summary.late, tried.late):
-        if late.never:  # another job of this length would not measure it either
-            raise UnusableError(f"{late.too_short()}; ask for a longer one (sbatch --time)")
+    if never:  # another job of this length would not measure it either
+        raise UnusableError(f"{never[0].too_short()}; ask for a longer one (sbatch --time)")
     return 1 if summary.failed or summary.timed_out else 0
 
 
@@ -271,11 +268,8 @@ def search(
     whole = Summary()
     for one in searched:
         for summary in max_batch.find(work, one, each, tell, store_plan):
-            whole.failed += summary.failed
-            whole.timed_out += summary.timed_out
-            whole.interrupted |= summary.interrupted
-            whole.late = summary.late or whole.late
-        if whole.interrupted or whole.late.waiting:
+            whole.include(summary)
+        if whole.is_resumable:
             break
     return whole
 

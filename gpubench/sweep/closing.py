@@ -90,7 +90,7 @@ def finish(work: Sweep, planned: Sequence[Planned], summary: Summary, view: live
 
 def rounds_line(work: Sweep, summary: Summary) -> str | None:
     """Why further rounds ended before they were to, or before all was known as well as was asked for."""
-    if summary.interrupted or summary.late.waiting:
+    if summary.is_resumable:
         return None
     if summary.answered is not None:
         rounds_gone = many(summary.answered, "round")

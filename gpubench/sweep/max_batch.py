@@ -211,7 +211,7 @@ def find(
                     f"{_begin(of)}another sweep tries a batch of {size:,} now; the same command goes on later"
                 )
                 return
-            if summary.interrupted or summary.late.waiting or summary.late.never:
+            if summary.is_resumable or summary.late.never:
                 return
             if summary.failed or summary.timed_out:
                 how = BADLY["failed" if summary.failed else "timeout"]

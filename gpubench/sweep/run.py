@@ -79,7 +79,7 @@ def _pass(running: RunningSweep, *, again: bool = False, last: int | None = None
         planned = running.queue.in_lots(planned)
         before = summary.ran
         RunningRound.of(running, number, planned, Summary() if again else summary).go()
-        if summary.interrupted or summary.out_of_budget or summary.late.waiting:
+        if summary.is_over:
             break
         _end_round(running, number, planned, has_run=summary.ran > before)
 

@@ -37,6 +37,23 @@ class Summary:
     elsewhere: int = 0
     """Left in the hands of other sweeps."""
 
+    @property
+    def is_resumable(self) -> bool:
+        """Whether it was stopped, or out of time, with something left: the same command goes on."""
+        return self.interrupted or bool(self.late.waiting)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no further round begins."""
+        return self.is_resumable or self.out_of_budget
+
+    def include(self, other: Summary) -> None:
+        """Counts what another sweep of the same command came to."""
+        self.failed += other.failed
+        self.timed_out += other.timed_out
+        self.interrupted |= other.interrupted
+        self.late = other.late or self.late
+
     def add(self, status: str) -> None:
         """Counts a unit that ended badly."""
         self.failed += status == "failed"
