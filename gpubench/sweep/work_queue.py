@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
+from gpubench.basics import slurm_job
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.shards import list_lots
 from gpubench.plan.skips import Chain, chain_key, skip_reason
@@ -48,8 +49,8 @@ class WorkQueue:
     claims: WorkClaims
     lots: dict[str, str]
     """Id of a unit -> that of the first of those that are claimed with it."""
-    place: float
-    """Where in the plan it begins, as a share of it; 0 where nobody else was there."""
+    place: float | None
+    """Where in the plan it begins, as a share of it; None where nobody else is there or expected."""
     chains: dict[Chain, list[Unit]]
     """Trials alone on GPUs that differ in nothing but the batch size and what takes no memory."""
     ran: set[tuple[str, int]] = field(default_factory=set)
@@ -72,17 +73,21 @@ class WorkQueue:
         for unit in plan.units:
             if not unit.is_group and work.bench.uses_gpus(unit):
                 chains.setdefault(_chain(unit), []).append(unit)
-        has_company = any(worker.is_alive for worker in list_workers(work.bench.results.folder))
-        place = random.Random(repr(Holder.here())).random() if has_company else 0.0
+        workers = list_workers(work.bench.results.folder)
+        has_company = slurm_job.has_company() or any(worker.is_alive for worker in workers)
+        place = random.Random(repr(Holder.here())).random() if has_company else None
         return cls(work=work, claims=claims, lots=lots, place=place, chains=chains)
 
     def in_lots(self, planned: Sequence[Planned]) -> list[Planned]:
-        """In the same order, but for units that are taken as one, and for batch sizes of one configuration: they stand
-        together, where the first of them is. So what is compared is mostly measured on one node in a round.
+        """The order in which it goes through these units: alone that of the plan.
 
-        Beside others each sweep begins at a place of its own and goes around, so that few ask for the same unit. No
-        chain of growing batches is cut: the smallest comes first.
+        Beside others units that are claimed as one, and batch sizes of one configuration, stand together, where the
+        first of them is: so what is compared is mostly measured on one node in a round. Each sweep begins at a place of
+        its own and goes around, so that few ask for the same unit. No chain of growing batches is cut: the smallest
+        comes first.
         """
+        if self.place is None:
+            return list(planned)
         lots: dict[str, list[Planned]] = {}
         for item in planned:
             lots.setdefault(self.lots[item.unit.unit_id], []).append(item)
@@ -90,12 +95,10 @@ class WorkQueue:
         for name, lot in lots.items():
             unit = lot[0].unit
             series.setdefault(name if len(lot) > 1 or unit.is_group else _chain(unit), []).append(lot)
-        found = [lot for one in series.values() for lot in one]
-        if self.place:
-            cuts = list(self._cuts(found))
-            cut = cuts[int(self.place * len(cuts))]
-            found = found[cut:] + found[:cut]
-        return [item for one in found for item in one]
+        in_order = [lot for lots_of_series in series.values() for lot in lots_of_series]
+        cuts = list(self._cuts(in_order)) or [0]
+        cut = cuts[int(self.place * len(cuts))]
+        return [item for lot in in_order[cut:] + in_order[:cut] for item in lot]
 
     def _cuts(self, lots: Sequence[Sequence[Planned]]) -> Iterator[int]:
         """Where the plan can be cut without cutting a chain; at its beginning at least."""

@@ -118,6 +118,8 @@ def test_what_is_taken_as_one_stands_together_and_all_is_there(tmp_path: Path) -
     work = sweep_in(tmp_path, plan)
     queue = open_queue(work)
     given = work.survey()[::-1]
+    assert queue.in_lots(given) == given, "alone it keeps the order of the round"
+    queue.place = 0.0
     planned = queue.in_lots(given)
     assert sorted(item.unit.unit_id for item in planned) == sorted(one.unit_id for one in plan.units)
     lots = [queue.lots[item.unit.unit_id] for item in planned]
@@ -133,6 +135,7 @@ def test_batch_sizes_of_one_configuration_stand_together(tmp_path: Path) -> None
     plan = plan_of("cpu", batch_size="8,16,32", precision="fp32,bf16")
     work = sweep_in(tmp_path, plan)
     queue = open_queue(work)
+    queue.place = 0.0
     given = random.Random(3).sample(work.survey(), 6)
     trials = [item.unit.jobs[0].trial for item in queue.in_lots(given)]
     before = [item.unit.jobs[0].trial for item in given]
@@ -142,6 +145,18 @@ def test_batch_sizes_of_one_configuration_stand_together(tmp_path: Path) -> None
     )
     first = before[0].precision
     assert trials == sorted(before, key=lambda one: one.precision != first)
+
+
+def test_beside_others_it_begins_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = plan_of("cpu", batch_size="8,16", precision="fp32,bf16")
+    work = sweep_in(tmp_path, plan)
+    assert open_queue(work).place is None
+    claim_elsewhere(open_queue(work), plan.units[0])
+    assert open_queue(work).place is not None
+    (tmp_path / "records").rename(tmp_path / "gone")
+    assert open_queue(work).place is None
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
+    assert open_queue(work).place is not None, "others of its array are about to come"
 
 
 def test_a_larger_batch_waits_while_a_smaller_one_may_run_out_of_memory(tmp_path: Path) -> None:
