@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -41,7 +41,7 @@ from gpubench.results.stored_lines import (
     window_of,
 )
 from gpubench.schema.attempt_ids import folder_of, is_attempt_id
-from gpubench.schema.codes import decode_missing, decode_provenance
+from gpubench.schema.codes import DECODED, decode_record
 from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, Amount, Count, Signed
 from gpubench.schema.record import (
     RECORD_SCHEMA,
@@ -160,16 +160,11 @@ def _whole(text: bytes, shape: Any) -> tuple[str, list[Record]]:
     except ValidationError as error:
         raise _damage(error, shape) from None
     if shape is _GROUP:
-        told["jobs"] = list(map(_decode, told["jobs"]))
+        told["jobs"] = list(map(decode_record, told["jobs"]))
         group = GroupRecord.model_validate(told)
         return group.group_id, group.jobs
-    record = _record(_decode(told))
+    record = _record(decode_record(told))
     return record.trial_id, [record]
-
-
-def _decode(stored: dict[str, Any]) -> dict[str, Any]:
-    """A stored record with words in place of codes."""
-    return stored | {name: decode(stored[name]) for name, decode in _DECODED.items() if name in stored}
 
 
 def _record(told: dict[str, Any]) -> Record:
@@ -332,7 +327,7 @@ def _shared(name: str, text: bytes, known: KnownParts) -> KnownPart:
 def _checked(name: str, value: Any, known: KnownParts) -> Any:
     """The value of a part, where it may stand there. Raises ValidationError."""
     _part_reader(name).validate_python({"part": value})
-    decoded = _DECODED[name](value) if name in _DECODED else value
+    decoded = DECODED[name](value) if name in DECODED else value
     if name != "provenance":
         return decoded
     return {
@@ -448,11 +443,6 @@ _TOGETHER = _part(
 _Version = Annotated[int, Field(ge=1, le=RECORD_SCHEMA)]
 _Attempt = Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)]
 _Seconds = dict[str, Signed]
-_DECODED: Mapping[str, Callable[[Any], dict[str, Any]]] = {
-    "missing": decode_missing,
-    "provenance": decode_provenance,
-}
-"""Parts that hold codes."""
 _STORED = {name: info for name, info in Record.model_fields.items() if name != "folder_id"}
 """The fields that may stand in a file."""
 

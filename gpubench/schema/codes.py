@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 ENDED = "ended"
@@ -148,10 +148,22 @@ def decode_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Column -> where its figure comes from, in words."""
     return {
         column: value | {"source": decode_source(value["source"])}
-        if isinstance(value, dict) and "source" in value
+        if isinstance(value, dict) and value.get("source") is not None
         else value
         for column, value in provenance.items()
     }
+
+
+DECODED: Mapping[str, Callable[[Any], dict[str, Any]]] = {
+    "missing": decode_missing,
+    "provenance": decode_provenance,
+}
+"""Parts of a record that hold codes."""
+
+
+def decode_record(stored: dict[str, Any]) -> dict[str, Any]:
+    """A stored record, or a job of a group, with words in place of codes."""
+    return stored | {name: decode(stored[name]) for name, decode in DECODED.items() if name in stored}
 
 
 def write_ending(status: str, reason: str) -> str:

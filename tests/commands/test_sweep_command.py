@@ -15,6 +15,7 @@ from warm_command import Started
 
 from gpubench.results.file_names import parse_name
 from gpubench.schema.columns import COLUMNS
+from gpubench.store.work_claims import list_workers
 
 
 @pytest.mark.slow
@@ -77,7 +78,7 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     assert shown.stdout == finished.stdout
     as_markdown = place.run("table", "results/batch-size", "--markdown")
     assert as_markdown.stdout == (place.home / "results" / "batch-size" / "table.md").read_text()
-    assert not list((place.home / "results").rglob(".lock")), "the folder is free again"
+    assert list_workers(place.home / "results" / "batch-size") == [], "all claims are given back"
 
 
 def test_a_sweep_that_is_stopped_before_it_has_begun_says_that_nothing_was_measured(place: Place) -> None:

@@ -215,7 +215,7 @@ def test_light_and_dark(browser: Any, files: dict[str, Path]) -> None:
         assert look() == light
         page.emulate_media(media="screen", color_scheme="light")
         assert look() == light
-        assert page.get_by_role("button", name="Dark").is_visible()
+        page.get_by_role("button", name="Dark").wait_for(state="visible")
 
 
 def test_all_is_on_paper(browser: Any, files: dict[str, Path]) -> None:

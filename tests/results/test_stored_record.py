@@ -20,6 +20,7 @@ from gpubench.basics.finite import finite
 from gpubench.basics.regular_file import LARGEST
 from gpubench.plan.groups import MOST_JOBS
 from gpubench.results.stored_record import DamagedError, read
+from gpubench.schema.codes import decode_record
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import Record
 from gpubench.schema.trial_fields import FIELDS
@@ -301,7 +302,7 @@ def test_anything_at_any_place_is_read_or_refused(tmp_path: Path, data: st.DataO
         # By way of text NaN, which no reckoning looks at where it may stand, is equal to itself; 0 is equal to 0.0.
         told = [
             [json.loads(json.dumps(job.model_dump()), parse_constant=str) for job in some]
-            for some in (found, [Record(**one) for one in jobs])
+            for some in (found, [Record(**decode_record(one)) for one in jobs])
         ]
         assert told[0] == told[1]
 

@@ -15,6 +15,7 @@ from warm_command import Started, WarmCommand
 
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
+from gpubench.store.work_claims import list_workers
 
 SWEEP = (
     "sweep", "--device", "cpu", "--variant", "synthetic", "--model", "lenet", "--set", "input_size=28",
@@ -72,7 +73,7 @@ def test_a_terminal_that_hangs_up_stops_the_sweep_resumably(
     os.close(terminal)  # the kernel sends SIGHUP, and every later write to the terminal fails
     assert started.wait(60) == 75
     assert [record.status for record in records(tmp_path / "out")] == ["interrupted"]
-    assert not (tmp_path / "out" / ".lock").exists()
+    assert list_workers(tmp_path / "out") == [], "its claim is given back"
 
 
 def test_two_quick_signals_end_it_at_once_and_the_terminal_says_what_is_kept(
@@ -101,4 +102,4 @@ def test_two_quick_signals_end_it_at_once_and_the_terminal_says_what_is_kept(
     hides, shows = shown.rfind(b"\x1b[?25l"), shown.rfind(b"\x1b[?25h")
     assert 0 < hides < shows, "the live view hid the cursor, and it is back"
     assert [record.status for record in records(tmp_path / "out")] == ["ok"]
-    assert not (tmp_path / "out" / ".lock").exists()
+    assert list_workers(tmp_path / "out") == [], "its claim is given back"
