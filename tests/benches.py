@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from gpubench.commands.sweep import count_without_running
 from gpubench.node.environment import Machine
 from gpubench.node.launch.launcher import Launcher
 from gpubench.node.node import Node
@@ -13,14 +17,15 @@ from gpubench.plan.outlook import place
 from gpubench.plan.plan import Plan
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.sources import Disk
+from gpubench.plan.wall_time import WallTime
 from gpubench.render.live import QuietView, View
 from gpubench.results.store import Results
+from gpubench.run.limits import Limits
+from gpubench.run.summary import Summary
+from gpubench.run.sweep import measure
+from gpubench.run.sweep_state import Settings, SweepState
+from gpubench.run.unit_runner import UnitRunner
 from gpubench.schema.row import Row
-from gpubench.sweep.bench import Bench
-from gpubench.sweep.run import run
-from gpubench.sweep.summary import Summary
-from gpubench.sweep.survey import Settings
-from gpubench.sweep.sweep import Sweep
 
 
 class Heard(QuietView):
@@ -50,19 +55,44 @@ def sweep_of(
     nvml: Nvml | None = None,
     sources: Disk | None = None,
     settings: Settings | None = None,
-) -> Sweep:
+) -> SweepState:
     """A sweep as `gpubench sweep` puts it together; nothing is read or written yet."""
-    bench = Bench.of(plan, node_of(machine, nvml), Results(folder), sources or Disk())
-    return Sweep(plan=plan, bench=bench, settings=settings or Settings())
+    runner = UnitRunner.build(plan, node_of(machine, nvml), Results(folder), sources or Disk())
+    return SweepState(plan=plan, runner=runner, settings=settings or Settings())
+
+
+@dataclass(kw_only=True)
+class Ended(Summary):
+    """What a sweep came to, and what has kept it from more."""
+
+    limits: Limits
+
+
+def count_again(work: SweepState) -> Ended:
+    """What the same command comes to where nothing is left to run."""
+    limits = Limits.build(work, lambda: False)
+    summary = count_without_running(work, work.pending(), limits)
+    return Ended(limits=limits, **dataclasses.asdict(summary))
+
+
+def counts(ended: Ended) -> dict[str, Any]:
+    """The counts that are not zero, and whether it was stopped."""
+    values = {field.name: getattr(ended, field.name) for field in dataclasses.fields(Summary)}
+    return {name: value for name, value in values.items() if value} | (
+        {"interrupted": True} if ended.limits.stop.is_resumable else {}
+    )
 
 
 def run_with(
     launcher: Launcher,
-    work: Sweep,
+    work: SweepState,
     view: View,
     should_stop: Callable[[], bool] = lambda: False,
     emit: Callable[[Row], None] = lambda _: None,
-) -> Summary:
+    wall_time: WallTime | None = None,
+) -> Ended:
     """Runs a sweep whose trials this launcher starts."""
-    work.bench.node.launcher = launcher
-    return run(work, view, should_stop, emit)
+    work.runner.node.launcher = launcher
+    limits = Limits.build(work, should_stop, wall_time)
+    summary = measure(work, limits, view, emit)
+    return Ended(limits=limits, **dataclasses.asdict(summary))

@@ -8,8 +8,8 @@ from typing import Any
 from gpubench.analyze.folder import Folder, analyze_plan, analyze_records
 from gpubench.analyze.grid import list_rows
 from gpubench.results.store import Results
+from gpubench.run.sweep_state import SweepState
 from gpubench.schema.record import Record
-from gpubench.sweep.survey import Survey
 
 
 def analyze(results: Results, records: Sequence[Record] | None = None) -> Folder:
@@ -20,9 +20,9 @@ def analyze(results: Results, records: Sequence[Record] | None = None) -> Folder
     return folder
 
 
-def analyze_own(work: Survey) -> Folder:
+def analyze_own(work: SweepState) -> Folder:
     """What a sweep shows in the end."""
-    return analyze_plan(work.bench.results.folder, work.plan, work.alike(), {})
+    return analyze_plan(work.runner.results.folder, work.plan, work.alike(), {})
 
 
 def rows_of_table(folder: Folder, place: int = 0) -> list[dict[str, Any]]:

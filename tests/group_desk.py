@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 import scripted
-from benches import Heard, run_with, sweep_of
+from benches import Ended, Heard, run_with, sweep_of
 from scripted import Scripted, trains_for
 
 from gpubench.node.watch.nvml import Nvml
@@ -21,14 +21,12 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.results.counting import newest
 from gpubench.results.store import Results
+from gpubench.run.stored_plan import store_plan
+from gpubench.run.sweep_state import Settings, SweepState
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row
-from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.summary import Summary
-from gpubench.sweep.survey import Settings
-from gpubench.sweep.sweep import Sweep
 
 BASE = """
 name = "test"
@@ -52,7 +50,7 @@ class Desk:
     said: list[str] = dataclasses.field(default_factory=list)
     emitted: list[Row] = dataclasses.field(default_factory=list)
 
-    def work(self, *jobs: str, retry: str = "", fresh: bool = False, **given: Any) -> Sweep:
+    def work(self, *jobs: str, retry: str = "", fresh: bool = False, **given: Any) -> SweepState:
         own = ("repeats", "rounds", "budget", "timeout", "pairs")
         options = {name: given.pop(name) for name in own if name in given}
         experiment = with_options(parse(BASE, "test"), Options(fields=given, jobs=jobs, **options))
@@ -69,10 +67,10 @@ class Desk:
         by: Scripted | None = None,
         stop: Callable[[], bool] = lambda: False,
         **given: Any,
-    ) -> Summary:
+    ) -> Ended:
         """`gpubench sweep --job … --job …` with these options, as text."""
         work = self.work(*jobs, **given)
-        work.bench.results.create()
+        work.runner.results.create()
         store_plan(work)
         view, launcher = Heard(), by or Scripted()
         self.emitted = []
@@ -107,12 +105,6 @@ class Desk:
                 kind = "missing" if value is None else "result"
                 stored[kind][column] = value or "the log does not tell"
             path.write_text(json.dumps(stored))
-
-
-def counts(summary: Summary) -> dict[str, Any]:
-    """What is not zero."""
-    values = ((field.name, getattr(summary, field.name)) for field in dataclasses.fields(summary))
-    return {name: value for name, value in values if value}
 
 
 def times(alone: dict[int, float], together: dict[int, float]) -> Scripted:

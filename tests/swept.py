@@ -14,8 +14,8 @@ from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
-from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.sweep import Sweep
+from gpubench.run.stored_plan import store_plan
+from gpubench.run.sweep_state import SweepState
 
 ASKED = 'name = "{name}"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nrounds = 1\nepochs = 2\n'
 
@@ -28,7 +28,7 @@ def swept(
     repeats: int | None = None,
     rounds: int | None = None,
     **fields: str,
-) -> Sweep:
+) -> SweepState:
     """A sweep on the CPU that is stopped after so many trials."""
     options = Options(fields={"batch_size": batches, **fields}, repeats=repeats, rounds=rounds)
     asked = with_options(parse(ASKED.format(name=name), name), options)

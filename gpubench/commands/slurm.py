@@ -27,8 +27,8 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.results.home import results_folder
 from gpubench.results.store import Results
-from gpubench.sweep.bench import Bench
-from gpubench.sweep.sweep import Sweep
+from gpubench.run.sweep_state import SweepState
+from gpubench.run.unit_runner import UnitRunner
 
 MOST_GPUS = 16
 """Of a node, where the options do not tell how many it has."""
@@ -135,7 +135,7 @@ def _work(experiment: Experiment, folder: Path, job: BatchScript, gpu_count: int
     nodes = Cluster(
         first=node, commands=[PartCommand(name="a node", before=())] * (job.nodes - 1), address=""
     )
-    work = Sweep(plan=plan, bench=Bench.of(plan, node, Results(folder), sources, nodes))
+    work = SweepState(plan=plan, runner=UnitRunner.build(plan, node, Results(folder), sources, nodes))
     if folder.is_dir():
         work.load(lambda _: None)
     planned = work.pending()

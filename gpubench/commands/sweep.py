@@ -1,4 +1,4 @@
-"""What `gpubench sweep` does, put together from the parts."""
+"""`gpubench sweep`: a plan is made of what was asked for, announced, measured, and summed up."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from rich.console import Console
 from gpubench.basics import slurm_job
 from gpubench.basics.errors import ResumableError, UnusableError, UsageError, unknown
 from gpubench.basics.quiet_pipe import outliving_output
-from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
+from gpubench.basics.stopping import hear_no_more, say_at_once, stop_on_signals
 from gpubench.basics.words import many
 from gpubench.node.cluster import cluster
-from gpubench.node.node import this_machine
+from gpubench.node.node import Node, this_machine
 from gpubench.plan import shards
 from gpubench.plan.command_line import make_plan, read_experiment
+from gpubench.plan.experiment import Experiment
 from gpubench.plan.plan import Plan
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
-from gpubench.plan.sweep_options import Mode, Options, RunOptions
+from gpubench.plan.sweep_options import Options, RunOptions
 from gpubench.render import live
 from gpubench.render.live import OutlivingView
 from gpubench.render.progress_bar import bar
@@ -29,166 +30,220 @@ from gpubench.results.allowance import again_lines
 from gpubench.results.home import results_folder
 from gpubench.results.plans import whole_epochs_before
 from gpubench.results.store import Results
-from gpubench.sweep import max_batch
-from gpubench.sweep.announcing import (
-    dropped_lines,
-)
-from gpubench.sweep.bench import Bench
-from gpubench.sweep.closing import emit, finish, goes_on, others_words
-from gpubench.sweep.dry_run import print_plan
-from gpubench.sweep.job_time import job_time
-from gpubench.sweep.left_out import left_out_lines, store_left_out
-from gpubench.sweep.preflight import announced, check_given_gpus, check_hardware, look_around, other_load
-from gpubench.sweep.preparing import await_start, prepare
-from gpubench.sweep.run import load_tables
-from gpubench.sweep.run import run as run_sweep
-from gpubench.sweep.stored_plan import has_others, store_plan
-from gpubench.sweep.summary import Summary
-from gpubench.sweep.survey import Settings
-from gpubench.sweep.sweep import Sweep
-from gpubench.sweep.vetting import vet
+from gpubench.run import max_batch
+from gpubench.run.announce import announce, dropped_lines, print_plan
+from gpubench.run.checks import check_given_gpus, check_hardware, other_load, vet
+from gpubench.run.closing import emit, finish, others_words
+from gpubench.run.images import left_out_lines, store_left_out
+from gpubench.run.job_time import job_time
+from gpubench.run.limits import Limits, write_continuation
+from gpubench.run.stored_plan import has_others, store_plan
+from gpubench.run.summary import Summary
+from gpubench.run.sweep import run_sweep
+from gpubench.run.sweep_state import Settings, SweepState
+from gpubench.run.unit_runner import UnitRunner
 
 RETRY = ("failed", "timeout", "stale", "oom")
 RESUMABLE = ResumableError.exit_code
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What was asked for, and where it stands."""
+
+    options: RunOptions
+    whole: Plan
+    """All of it, where this sweep runs a part."""
+    shard: shards.Shard | None
+    state: SweepState
+    epochs_before: dict[str, int]
+    """The epochs by which the folder was begun, where this sweep goes on by them; else empty."""
+    is_by_machine: bool
+    """Whether the experiment was chosen by the hardware that is seen."""
+    searches: Sequence[max_batch.Search]
+
+    def make_view(self, *, tables: bool = True) -> live.View:
+        """What shows the sweep while it runs. `tables`: whether also what is known so far."""
+        console = Console(stderr=True, highlight=False)
+        mode = self.options.mode
+        return OutlivingView(live.view(console, quiet=mode == "quiet", tables=tables and mode == "table"))
+
+
 def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
     """`gpubench sweep`: returns the exit code."""
-    mode = run_options.mode
-    own = None if run_options.shard is None else shards.Shard.parse(run_options.shard)
+    request = make_request(path, options, run_options)
+    state, plan, results = request.state, request.state.plan, request.state.runner.results
+    if results.folder.exists() and not results.folder.is_dir():
+        results.create()  # says what is wrong
+    view = request.make_view()
+    state.runner.claims.say = view.say
+    if request.shard is not None:
+        view.say(shards.words(request.whole, plan, request.shard))
+        if not plan.units:
+            return 0
+    if request.epochs_before and request.whole.jobs[0].trial.epochs is not None:
+        view.say(
+            f"{results.folder} was begun by whole epochs and goes on by them (--epochs "
+            f"{request.epochs_before['epochs']}); in another folder (--out) the steady rate is measured"
+        )
+    is_plan_only = run_options.mode == "plan"
+    for line in left_out_lines(state.runner.sources, None if is_plan_only else results):
+        view.say(line)
+    return show_plan(request, view) if is_plan_only else measure_plan(request, view)
+
+
+def make_request(path: Path | None, options: Options, run_options: RunOptions) -> Request:
+    """The plan of a command line on this machine. Raises UsageError for what can't be planned."""
+    shard = None if run_options.shard is None else shards.Shard.parse(run_options.shard)
     node = this_machine()
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     results = Results(results_folder(run_options.out, experiment))
-    sources = Disk(
-        experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=mode == "quiet")
-    )
-    whole = make_plan(experiment, node.machine, sources, run_options.order)
-    begun_by = {} if experiment.says_how_long else whole_epochs_before(results, experiment.name)
-    if begun_by:
-        by_epochs = dataclasses.replace(experiment, fixed={**begun_by, **experiment.fixed})
-        earlier = make_plan(by_epochs, node.machine, sources, run_options.order)
-        if any(results.next_attempt(unit.unit_id) > 1 for unit in earlier.units):
-            whole = earlier
-    plan = whole if own is None else shards.part(whole, own)
-    chosen_retry = frozenset(run_options.retry.split(",")) if run_options.retry else frozenset()
-    for name in chosen_retry:
+    is_quiet = run_options.mode == "quiet"
+    sources = Disk(experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=is_quiet))
+    epochs_before = {} if experiment.says_how_long else whole_epochs_before(results, experiment.name)
+    whole = plan_as_begun(experiment, epochs_before, node, sources, results, run_options.order)
+    plan = whole if shard is None else shards.part(whole, shard)
+    retry = frozenset(run_options.retry.split(",")) if run_options.retry else frozenset[str]()
+    for name in retry:
         if name not in RETRY:
             raise unknown("status to retry", name, RETRY)
-    settings = Settings(retry=chosen_retry, fresh=run_options.fresh)
-    spans_nodes = any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs)
-    if spans_nodes and slurm_job.is_one_of_several_tasks():
-        raise UsageError(
-            "a sweep over several nodes starts their processes by itself: start it once, by "
-            "srun --nodes=1 --ntasks=1"
-        )
-    nodes = (
-        cluster(node, run_options.agents, run_options.network, may_share=run_options.allow_busy)
-        if spans_nodes
-        else None
+    nodes = None
+    if any(job.trial.nodes > 1 for unit in plan.units for job in unit.jobs):
+        if slurm_job.is_one_of_several_tasks():
+            raise UsageError(
+                "a sweep over several nodes starts their processes by itself: start it once, by "
+                "srun --nodes=1 --ntasks=1"
+            )
+        nodes = cluster(node, run_options.agents, run_options.network, may_share=run_options.allow_busy)
+    state = SweepState(
+        plan=plan,
+        runner=UnitRunner.build(plan, node, results, sources, nodes),
+        settings=Settings(retry=retry, fresh=run_options.fresh),
     )
-    work = Sweep(plan=plan, bench=Bench.of(plan, node, results, sources, nodes), settings=settings)
-    searched = max_batch.searches(work, whole) if run_options.find_max_batch else []
-    if results.folder.exists() and not results.folder.is_dir():
-        results.create()  # says what is wrong
-    console = Console(stderr=True, highlight=False)
-    view = OutlivingView(live.view(console, quiet=mode == "quiet", tables=mode == "table"))
-    work.bench.claims.say = view.say
-    if own is not None:
-        view.say(shards.words(whole, plan, own))
-        if not plan.units:
-            return 0
-    if begun_by and whole.jobs[0].trial.epochs is not None:
-        view.say(
-            f"{results.folder} was begun by whole epochs and goes on by them (--epochs {begun_by['epochs']}); in "
-            "another folder (--out) the steady rate is measured"
-        )
-    for line in left_out_lines(sources, results if mode != "plan" else None):
-        view.say(line)
-    if mode == "plan":
-        work.load(view.say)
-        planned = work.pending()
-        vet(work, planned, view.say)
-        runs = any(item.state == "run" for item in planned)
-        print_plan(work, planned, other_load(node) if runs else "")
-        if searched:
-            print(max_batch.announcement(searched))
-        check_hardware(planned, node.machine)
-        return 0
+    return Request(
+        options=run_options,
+        whole=whole,
+        shard=shard,
+        state=state,
+        epochs_before=epochs_before,
+        is_by_machine=path is None and "device" not in options.fields,
+        searches=max_batch.searches(state, whole) if run_options.find_max_batch else [],
+    )
+
+
+def plan_as_begun(
+    experiment: Experiment,
+    epochs_before: dict[str, int],
+    node: Node,
+    sources: Disk,
+    results: Results,
+    order: str | None,
+) -> Plan:
+    """The plan; by whole epochs, where nothing says how long to measure and the folder holds such trials of it."""
+    plan = make_plan(experiment, node.machine, sources, order)
+    if epochs_before:
+        by_epochs = dataclasses.replace(experiment, fixed={**epochs_before, **experiment.fixed})
+        earlier = make_plan(by_epochs, node.machine, sources, order)
+        if any(results.next_attempt(unit.unit_id) > 1 for unit in earlier.units):
+            return earlier
+    return plan
+
+
+def show_plan(request: Request, view: live.View) -> int:
+    """`-n`: what would run. Returns the exit code."""
+    state = request.state
+    state.load(view.say)
+    planned = state.pending()
+    vet(state, planned, view.say)
+    has_work = any(item.state == "run" for item in planned)
+    print_plan(state, planned, other_load(state.runner.node) if has_work else "")
+    if request.searches:
+        print(max_batch.announcement(request.searches))
+    check_hardware(planned, state.runner.node.machine)
+    return 0
+
+
+def measure_plan(request: Request, view: live.View) -> int:
+    """Measures what is left of the plan, and says what came of it. Returns the exit code."""
+    state, results, machine = request.state, request.state.runner.results, request.state.runner.node.machine
     is_new = not results.folder.exists()
-    planned = work.pending()
-    check_hardware(planned, node.machine)
-    check_given_gpus(planned, node.machine, is_by_machine=path is None and "device" not in options.fields)
+    planned = state.pending()
+    check_hardware(planned, machine)
+    check_given_gpus(planned, machine, is_by_machine=request.is_by_machine)
     if is_new:  # before anything is written
-        vet(work, planned, view.say)
+        vet(state, planned, view.say)
     results.create()
-    with contextlib.ExitStack() as endings:
+    with contextlib.ExitStack() as signals:
         try:
-            with giving_back(work):
-                work.load(view.say)
-                planned = work.pending()
+            with giving_back(state):
+                state.load(view.say)
+                planned = state.pending()
                 if not is_new:
-                    vet(work, planned, view.say)
-                for line in (*dropped_lines(plan), *again_lines(planned)):
+                    vet(state, planned, view.say)
+                for line in (*dropped_lines(state.plan), *again_lines(planned)):
                     view.say(line)
-                to_run = any(item.state == "run" for item in planned)
-                if to_run:
-                    tell_others(work, whole, view)
-                if to_run and not announced(work, planned, view, yes=run_options.yes):
-                    view.say("nothing was made, nothing was run")
-                    return RESUMABLE
-                store_plan(work, whole, own)
-                store_left_out(sources, results)
-                stop = Stop(())
-                if (
-                    to_run or searched
-                ):  # heard until everything has been told: at once means at once then, too
-                    stop = endings.enter_context(stop_on_signals(at_once(work, view)))
-                if to_run or searched:
-                    work.wall_time = job_time(view.say)
-                if to_run:
-                    summary = run(work, planned, view, stop, mode, allow_busy=run_options.allow_busy)
+                has_work = any(item.state == "run" for item in planned)
+                if has_work:
+                    announce_others(request, view)
+                    if not announce(state, planned, view, yes=request.options.yes):
+                        view.say("nothing was made, nothing was run")
+                        return RESUMABLE
+                store_plan(state, request.whole, request.shard)
+                store_left_out(state.runner.sources, results)
+                limits = Limits.build(state, lambda: False)
+                if has_work or request.searches:
+                    # Heard until everything has been said: at once means at once then, too.
+                    stop = signals.enter_context(stop_on_signals(list_last_steps(state, view)))
+                    limits = Limits.build(state, stop, job_time(view.say))
+                if has_work:
+                    summary = run(request, state, planned, limits, view)
                 else:
-                    summary = nothing_to_run(work, planned)
-                tried, found = Summary(), list[str]()
-                if searched and not summary.is_resumable:
-                    tried = search(
-                        work, searched, console, stop, mode, found.append, allow_busy=run_options.allow_busy
-                    )
+                    summary = count_without_running(state, planned, limits)
+                lines: list[str] = []
+                searched = [(summary, limits)]
+                if not limits.is_resumable:
+                    searched += search(request, limits, lines.append)
                 results.check()
         finally:
             if is_new:
                 with contextlib.suppress(OSError):  # it holds something, as nearly always
                     results.folder.rmdir()
         with outliving_output():
-            finish(work, planned, summary, view, mode)
-            for line in found:
+            finish(state, planned, summary, limits, view, request.options.mode)
+            for line in lines:
                 view.say(line)
-            if tried.interrupted:
-                view.say(f"stopped; {goes_on(fresh=False)}")
-            elif tried.late.waiting:
-                view.say(f"{tried.late.line()}; {goes_on(fresh=False)}")
-    never = [late for late in (summary.late, tried.late) if late.never]
-    summary.include(tried)
-    if summary.is_resumable:
+            for _, limits_of_tries in searched[1:]:
+                if limits_of_tries.is_resumable:
+                    view.say(next(filter(None, (limit.closing_line() for limit in limits_of_tries))))
+    return find_exit_code(state, searched)
+
+
+def find_exit_code(state: SweepState, ended: Sequence[tuple[Summary, Limits]]) -> int:
+    """The exit code of a sweep and its tries. Raises UnusableError where something was not written, or never fits."""
+    is_resumable = any(limits.is_resumable for _, limits in ended)
+    if is_resumable:
         hear_no_more()
-    if work.unwritten:
+    if state.unwritten:
         raise UnusableError(
-            f"{work.unwritten}; what was measured is kept, and the same command writes the tables"
+            f"{state.unwritten}; what was measured is kept, and the same command writes the tables"
         )
-    if summary.is_resumable:
+    if is_resumable:
         return RESUMABLE
-    if never:  # another job of this length would not measure it either
-        raise UnusableError(f"{never[0].too_short()}; ask for a longer one (sbatch --time)")
-    return 1 if summary.failed or summary.timed_out else 0
+    for _, limits in ended:
+        limits.batch_job.refuse()
+    return int(any(summary.failed or summary.timed_out for summary, _ in ended))
 
 
-def tell_others(work: Sweep, whole: Plan, view: live.View) -> None:
+def announce_others(request: Request, view: live.View) -> None:
     """Says who else is at work in the folder."""
-    others = work.list_others()
-    if not others:
+    state = request.state
+    workers = state.list_others()
+    if not workers:
         return
-    view.say(f"{others_words(others)} at work in {work.bench.results.folder}: this sweep takes what is left")
-    if has_others(work, whole):
+    view.say(
+        f"{others_words(workers)} at work in {state.runner.results.folder}: this sweep takes what is left"
+    )
+    if has_others(state, request.whole):
         view.say(
             "its plan is another one than those in the folder, so it works through that; "
             "where all were to share one, give each the same command"
@@ -196,92 +251,66 @@ def tell_others(work: Sweep, whole: Plan, view: live.View) -> None:
 
 
 @contextlib.contextmanager
-def giving_back(work: Sweep) -> Iterator[None]:
+def giving_back(state: SweepState) -> Iterator[None]:
     """However a sweep ends: what it has claimed is free again."""
     try:
         yield
     finally:
-        work.bench.cpu_hold.release()
-        work.bench.claims.give_back()
+        state.give_back()
 
 
-def nothing_to_run(work: Sweep, planned: Sequence[Planned]) -> Summary:
+def count_without_running(state: SweepState, planned: Sequence[Planned], limits: Limits) -> Summary:
     """Writes the tables anew, where every unit of the plan is done, skipped or has failed before."""
-    work.bench.node.clear()
+    state.runner.node.clear()
     skipped = [item for item in planned if item.state == "skip"]
-    work.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
-    work.leave()
+    state.skips = {job.trial_id: item.why for item in skipped for job in item.unit.jobs}
+    state.leave()
     summary = Summary(
         reused=sum(item.state == "done" for item in planned),
         skipped=len(skipped),
         stale=sum(item.stale for item in planned),
-        unsure=work.unsure(),
-        answered=work.answered(),
     )
     for item in planned:
         summary.add(item.ended)
+    limits.certainty.look(state)
     return summary
 
 
 def run(
-    work: Sweep,
-    planned: Sequence[Planned],
-    view: live.View,
-    stop: Stop,
-    mode: Mode,
-    *,
-    allow_busy: bool = False,
+    request: Request, state: SweepState, planned: Sequence[Planned], limits: Limits, view: live.View
 ) -> Summary:
-    """Looks around, prepares the images and runs the sweep; the node makes ready for trials meanwhile."""
-    node = work.bench.node
-    node.clear()
-    node.start()
-    try:
-        with view:
-            look_around(work, planned, view, allow_busy=allow_busy)
-            work.bench.results.identify(work.records)
-            work.claim_first(planned)
-            load_tables()  # while torch starts
-            if not (prepare(work, planned, view, stop) and await_start(work, planned, view, stop)):
-                return Summary(interrupted=True)
-            return run_sweep(work, view, stop, lambda row: emit(row, mode))
-    finally:
-        node.close()
+    """Runs the sweep, or tries of a batch size after it."""
+    mode = request.options.mode
+    return run_sweep(
+        state, planned, limits, view, lambda row: emit(row, mode), allow_busy=request.options.allow_busy
+    )
 
 
-def search(
-    work: Sweep,
-    searched: Sequence[max_batch.Search],
-    console: Console,
-    stop: Stop,
-    mode: Mode,
-    tell: Callable[[str], None],
-    *,
-    allow_busy: bool,
-) -> Summary:
-    """Looks for the largest batch of each configuration, one try after the other. `tell`: is given what was found."""
+def search(request: Request, limits: Limits, say: Callable[[str], None]) -> Iterator[tuple[Summary, Limits]]:
+    """Looks for the largest batch of each configuration, one try after the other. `say`: is given where the edge is."""
 
-    def each(tries: Sweep) -> Summary:
-        view = OutlivingView(live.view(console, quiet=mode == "quiet", tables=False))
-        return run(tries, tries.pending(), view, stop, mode, allow_busy=allow_busy)
+    def run_tries(tries: SweepState) -> tuple[Summary, Limits]:
+        limits_of_tries = Limits.build(tries, limits.stop.is_asked, limits.batch_job.wall_time)
+        view = request.make_view(tables=False)
+        return run(request, tries, tries.pending(), limits_of_tries, view), limits_of_tries
 
-    whole = Summary()
-    for one in searched:
-        for summary in max_batch.find(work, one, each, tell, store_plan):
-            whole.include(summary)
-        if whole.is_resumable:
-            break
-    return whole
+    for configuration in request.searches:
+        is_resumable = False
+        for ended in max_batch.find(request.state, configuration, run_tries, say, store_plan):
+            yield ended
+            is_resumable = ended[1].is_resumable
+        if is_resumable:
+            return
 
 
-def at_once(work: Sweep, view: live.View) -> list[Callable[[], None]]:
+def list_last_steps(state: SweepState, view: live.View) -> list[Callable[[], None]]:
     """What a sweep that is ended by a second signal still does, in this order."""
 
-    def tell() -> None:
-        ended = many(work.ended, "trial") if work.ended else "no trial"
+    def say() -> None:
+        ended = many(state.ended, "trial") if state.ended else "no trial"
         say_at_once(
             f"ended at once; all that was stored is kept ({ended} of this sweep), what was under way is lost; "
-            f"{goes_on(fresh=work.settings.fresh)}"
+            f"{write_continuation(fresh=state.settings.fresh)}"
         )
 
-    return [view.close, tell, work.abandon]
+    return [view.close, say, state.abandon]

@@ -8,7 +8,7 @@ from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, named
 from gpubench.doctor.finding import CheckResult
 from gpubench.node.watch.idle import look_around
-from gpubench.sweep import guard
+from gpubench.run import busy_gpus
 
 GROUP = "others on the GPUs"
 
@@ -18,7 +18,7 @@ def others(context: CheckContext, seconds: float = 1.0) -> Iterable[CheckResult]
     if not context.machine.gpus:
         return
     looks = look_around(context.nvml, [gpu.uuid for gpu in context.machine.gpus], seconds)
-    ruling = guard.rule(looks, {gpu.uuid: gpu.index for gpu in context.machine.gpus})
+    ruling = busy_gpus.rule(looks, {gpu.uuid: gpu.index for gpu in context.machine.gpus})
     for busy in ruling.busy:
         yield CheckResult(
             group=GROUP,

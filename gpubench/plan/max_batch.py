@@ -43,7 +43,7 @@ class Edge:
     full: int | None = None
     """The smallest above it that ran out of memory; None: none."""
 
-    def found(self, each: int) -> bool:
+    def is_found(self, each: int) -> bool:
         """Whether both lie so near to each other that nothing between them is tried."""
         return self.full is not None and self.full - self.ran <= fineness(self.ran, each)
 
@@ -64,7 +64,7 @@ def next_size(known: Edge, guesses: Sequence[float], each: int, most: int) -> in
 
     `guesses`: where the edge may be, the best first. `each`: sizes are multiples of it. `most`: the largest there is.
     """
-    if known.found(each) or (not known.ran and known.full is None):
+    if known.is_found(each) or (not known.ran and known.full is None):
         return None
     fine, most = fineness(known.ran, each), most // each * each
     below = known.full if known.full is not None else most + each

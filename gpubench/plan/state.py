@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.plan import Job, Plan, Unit
+from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import OutOfMemory, Room, chain_key, skip_reason
 from gpubench.schema.record import FINAL, Record, Status, ending, name_attempt
 from gpubench.schema.trial import Trial
+from gpubench.stats.estimates import find_width_pct
 
 State = Literal["done", "run", "skip", "failed"]
 STALE_BY = ("torch", "torchvision", "torchcodec", "driver", "gpubench")
@@ -233,3 +235,141 @@ def _in_all(item: Planned, left: Sequence[int], failed: Planned | None) -> Plann
     if item.state != "done":
         return item
     return replace(item, state="run", why="", rounds=tuple(left)) if left else failed or item
+
+
+# ---------------------------------------------------------------- the whole plan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanState:
+    """A plan, what is stored of it, and what follows: which of its units are done, which are left in which round."""
+
+    plan: Plan
+    rounds: Mapping[int, Mapping[str, Record]]
+    """Number of a round -> trial id -> the attempt that counts in it, for rounds of which there is one."""
+    environment: Mapping[str, Any]
+    """Of this machine: versions and driver."""
+    oom: OutOfMemory
+    room: Room | None
+    unlike: Mapping[str, str]
+    """Trial id -> why what is stored of it does not count here."""
+    retry: frozenset[str]
+    fresh: bool
+    list_times: Callable[[Job], Sequence[float]]
+    """The epoch times of all processes of a job's configuration, in seconds."""
+    find_open_questions: Callable[[], list[list[set[str]]] | None]
+    """For each open question of the table the ids of each row's trials; None where nothing is asked."""
+
+    @property
+    def first(self) -> Mapping[str, Record]:
+        """Trial id -> the attempt of the first round that counts."""
+        return self.rounds.get(1, {})
+
+    def list_first_round(self) -> list[Planned]:
+        """What is to become of each unit of the plan in the first round."""
+        return survey(
+            self.plan,
+            self.first,
+            oom=self.oom,
+            room=self.room,
+            environment=self.environment,
+            unlike=self.unlike,
+            retry=self.retry,
+            fresh=self.fresh,
+        )
+
+    def list_further_round(self, number: int) -> list[Planned]:
+        """What is to become of the units of a further round, which is about to begin."""
+        rounds = {other: chosen for other, chosen in self.rounds.items() if other != number or not self.fresh}
+        return further(self._unsettled(), number, rounds, self.retry)
+
+    def list_all_rounds(self) -> list[Planned]:
+        """What is to become of each unit in all rounds together, as things stand."""
+        return left_in_all(self.list_first_round(), self._further_rounds())
+
+    def _further_rounds(self) -> Iterator[tuple[int, list[Planned]]]:
+        rounds = self.plan.experiment.rounds
+        if rounds.most == 1:
+            return
+        units = self._unsettled()
+        # Those after the first round of which nothing is stored would all be alike.
+        last = min(rounds.most, max(self.rounds, default=1) + 1) if rounds.is_open else rounds.most
+        for number in range(2, last + 1):
+            yield number, further(units, number, self.rounds, self.retry)
+
+    def find_answered_round(self) -> int | None:
+        """The rounds after which the table leaves no question open, where that is what ends them; None else."""
+        if not self.plan.experiment.rounds.until_answered or self.find_open_questions() != []:
+            return None
+        return None if self._list_going_on(self._unsettled()) else max(self.rounds)
+
+    def count_unsure(self, skipped: Collection[str] = ()) -> int:
+        """How many units are not known as well as --within asks for, though still more rounds would measure them.
+
+        What failed in a further round, or was `skipped` (trial ids), is reported as such.
+        """
+        if self.plan.experiment.rounds.within_pct is None:
+            return 0
+        units = self._list_going_on(self._unsettled())
+        return sum(unit.jobs[0].trial_id not in skipped for unit in units)
+
+    def _unsettled(self) -> list[Unit]:
+        """The units that further rounds measure as long as there are more rounds."""
+        settled = self._settled()
+        return [unit for unit in self._of_these_versions() if unit.unit_id not in settled]
+
+    def _of_these_versions(self) -> list[Unit]:
+        """A row is of one set of versions: what the first round measured under others waits for --retry stale."""
+        stale = {id_ for id_, record in self.first.items() if is_stale(record, self.environment)}
+        return [
+            unit
+            for unit in self.plan.units
+            if not any(
+                job.trial_id in stale or (job.membership and job.membership.solo.trial_id in stale)
+                for job in unit.jobs
+            )
+        ]
+
+    def _settled(self) -> set[str]:
+        """Ids of the units that need no further round."""
+        rounds = self.plan.experiment.rounds
+        if rounds.within_pct is not None:
+            return {
+                unit.unit_id
+                for unit in self.plan.units
+                if all(self._is_known_within(job, rounds.within_pct) for job in unit.jobs)
+            }
+        return self._in_no_question() if rounds.until_answered else set()
+
+    def _is_known_within(self, job: Job, within_pct: float) -> bool:
+        times = self.list_times(job)
+        width_pct = find_width_pct(times) if len(times) >= FEWEST_FOR_CERTAINTY else None
+        return width_pct is not None and width_pct <= within_pct
+
+    def _in_no_question(self) -> set[str]:
+        """Ids of the units that take part in no open question; of none where the table asks none.
+
+        Units that no question is about have as many processes as others need for an answer, and no more: the budget is
+        for questions. Nor do they go on for a question that can't be answered any more, because another of its trials
+        failed in a further round or was measured under other versions.
+        """
+        questions = self.find_open_questions()
+        if questions is None:
+            return set()
+        units = self._list_going_on(self._of_these_versions())
+        trials = {job.trial_id for unit in units for job in unit.jobs}
+        answerable = [rows for rows in questions if not any(trials.isdisjoint(row) for row in rows)]
+        questioned = {trial_id for rows in answerable for row in rows for trial_id in row}
+        return {
+            unit.unit_id
+            for unit in units
+            if all(
+                job.trial_id not in questioned and len(self.list_times(job)) >= FEWEST_FOR_CERTAINTY
+                for job in unit.jobs
+            )
+        }
+
+    def _list_going_on(self, units: Sequence[Unit]) -> list[Unit]:
+        """Those that still more rounds would measure: what failed in one is in no later one."""
+        after_all = self.plan.experiment.rounds.most + 1
+        return [item.unit for item in further(units, after_all, self.rounds)]

@@ -48,13 +48,13 @@ def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> N
     job = swept(tmp_path, "one", "16,32")
     assert verdicts(tmp_path)[3] == "kept"
     first = job.records[0]
-    log = job.bench.results.log(first.trial_id, f"2-{first.folder_id}00000000")
+    log = job.runner.results.log(first.trial_id, f"2-{first.folder_id}00000000")
     log.parent.mkdir(parents=True, exist_ok=True)
     log.touch()
     assert verdicts(tmp_path)[3] == "not decidable"
     log.unlink()
     again = first.model_copy(update={"attempt": 3, "attempt_id": f"3-{first.folder_id}00000000"})
-    job.bench.results.save([again], [[]], ["t"])
+    job.runner.results.save([again], [[]], ["t"])
     assert verdicts(tmp_path)[3] == "broken"
 
 
@@ -72,7 +72,7 @@ def test_measurements_of_further_rounds_that_are_not_there_break_a_rule(tmp_path
 @pytest.mark.slow
 def test_what_was_interrupted_is_left_where_a_certainty_ends_the_rounds(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32", rounds=2)
-    (plan,) = job.bench.results.plans()
+    (plan,) = job.runner.results.plans()
     plan.write_text(plan.read_text().replace("rounds = 2\n", 'within = "1%"\n', 1))
     assert list_lacking(tmp_path) == []
     ended(tmp_path, job.records[-1], "interrupted")

@@ -1,48 +1,57 @@
 """What a sweep says at its end besides the answer."""
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gpubench.plan import values
-from gpubench.sweep.closing import finish, twice
-from gpubench.sweep.summary import Summary
-from gpubench.sweep.survey import Settings
+from gpubench.plan.rounds import Rounds
+from gpubench.plan.wall_time import Late
+from gpubench.run.closing import closing_lines, twice
+from gpubench.run.limits import BatchJob, Certainty, Limits, StopRequest
+from gpubench.run.summary import Summary
 
 
-def finished(mode: Any, summary: Summary, capsys: pytest.CaptureFixture[str]) -> list[str]:
+def limits(*, fresh: bool = False, rounds: Rounds | None = None, **certainty: Any) -> Limits:
+    return Limits(
+        stop=StopRequest(fresh=fresh),
+        batch_job=BatchJob(fresh=fresh),
+        certainty=Certainty(rounds=rounds or Rounds(number=3), fresh=fresh, **certainty),
+    )
+
+
+def said(summary: Summary, reached: Limits | None = None, workers: list[str] | None = None) -> list[str]:
     """What is said at the end of a sweep into out/x, with a limit of 90 s a trial."""
-    said: list[str] = []
-    bench = SimpleNamespace(results=SimpleNamespace(folder=Path("out/x")), timeout_s=90.0)
-    work: Any = SimpleNamespace(bench=bench, reused=lambda _: [], problems=[], others=[])
-    view: Any = SimpleNamespace(say=said.append)
-    finish(work, [], summary, view, mode)
-    capsys.readouterr()
-    return said
+    lines = closing_lines(summary, reached or limits(), Path("out/x"), workers=workers or [], timeout_s=90.0)
+    return list(lines)
 
 
-@pytest.mark.parametrize("mode", ["quiet", "json"])
-def test_without_a_table_the_way_to_the_reasons_is_named(
-    mode: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert finished(mode, Summary(ran=1, failed=1), capsys) == [
+def test_who_failed_and_who_timed_out_are_told_apart_with_the_limit_and_what_to_do() -> None:
+    assert said(Summary(ran=1, failed=1)) == [
         "1 failed: the reasons are in out/x/trials.csv, the logs in out/x/logs; --retry failed runs it again"
     ]
-
-
-def test_who_timed_out_is_told_apart_with_the_limit_and_what_to_do(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert finished("quiet", Summary(ran=5, failed=2, timed_out=3), capsys) == [
+    assert said(Summary(ran=5, failed=2, timed_out=3)) == [
         "2 failed: the reasons are in out/x/trials.csv, the logs in out/x/logs; --retry failed runs them again",
         "3 timed out: where they stood at the deadline is in out/x/trials.csv, the logs in out/x/logs; the limit "
         "is now 90 s a trial, and --retry timeout --timeout 3m runs them again with twice that",
     ]
-    assert finished("quiet", Summary(reused=1, timed_out=1), capsys)[0] == (
+
+
+def test_a_sweep_without_work_says_so_with_the_counts() -> None:
+    assert said(Summary(reused=1, timed_out=1))[0] == (
         "nothing left to do: 1 done, 0 skipped, 0 failed before, 1 timed out before"
     )
+    busy: list[tuple[Summary, Limits]] = [
+        (Summary(ran=1), limits()),
+        (Summary(lost=1, skipped=1), limits()),
+        (Summary(elsewhere=1), limits()),
+        (Summary(), limits(is_over_budget=True)),
+    ]
+    late = limits()
+    late.batch_job.late.never["t1"] = 9.0
+    for summary, reached in [*busy, (Summary(), late)]:
+        assert not any(line.startswith("nothing left") for line in said(summary, reached))
 
 
 @pytest.mark.parametrize(("limit_s", "says"), [(600, "20m"), (1, "2s"), (0.4, "1s"), (45, "90s")])
@@ -52,52 +61,60 @@ def test_twice_a_limit_is_written_as_the_option_takes_it(limit_s: float, says: s
 
 
 @pytest.mark.parametrize(
-    ("fresh", "words"),
+    ("fresh", "line"),
     [
-        (False, "to continue, run the same command again"),
-        (True, "the same command measures all of them anew"),
+        (False, "stopped; to continue, run the same command again"),
+        (
+            True,
+            "stopped; rows that were not reached are older ones; the same command measures all of them anew",
+        ),
     ],
 )
-def test_what_goes_on_after_a_stop_is_said(
-    fresh: bool, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With --fresh nothing is gone on with: the finished trials would be measured again."""
-    said: list[str] = []
-    work: Any = SimpleNamespace(
-        bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))),
-        problems=[],
-        others=[],
-        settings=Settings(fresh=fresh),
-    )
-    view: Any = SimpleNamespace(say=said.append)
-    finish(work, [], Summary(ran=1, interrupted=True), view, "quiet")
-    assert said[0].startswith("stopped; ")
-    assert said[0].endswith(words)
-    capsys.readouterr()
+def test_a_stop_is_said_first_and_explains_all_that_is_left(fresh: bool, line: str) -> None:
+    """With --fresh the finished trials would be measured again."""
+    reached = limits(fresh=fresh, unsure=2, rounds=Rounds(within_pct=2.0))
+    reached.stop.is_resumable = True
+    assert said(Summary(failed=1), reached)[0] == line
+    assert len(said(Summary(failed=1), reached)) == 2
 
 
-def test_what_was_skipped_for_a_lost_gpu_is_left_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    said: list[str] = []
-    work: Any = SimpleNamespace(
-        bench=SimpleNamespace(results=SimpleNamespace(folder=Path("out/x"))), problems=[], others=[]
-    )
-    view: Any = SimpleNamespace(say=said.append)
-    finish(work, [], Summary(skipped=2, lost=2), view, "quiet")
-    assert said == ["2 skipped because a GPU was lost: once it is back, the same command runs them"]
-    capsys.readouterr()
+def test_a_batch_job_without_time_is_said_in_place_of_the_rounds() -> None:
+    reached = limits(answered=3)
+    reached.batch_job.late = Late(job="SLURM job 7", left_s=30.0, whole_s=600.0, waiting={"t1": 90.0})
+    assert said(Summary(ran=1), reached) == [
+        "no time for what is left: 1 is left that needs about 2 min, and SLURM job 7 has 30 s for it; "
+        "to continue, run the same command again"
+    ]
 
 
-def test_who_is_still_at_it_is_named_and_nothing_is_said_to_be_left(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    said: list[str] = []
-    others = [f"process {number} on n{number}" for number in range(1, 5)]
-    bench = SimpleNamespace(results=SimpleNamespace(folder=Path("out/x")), timeout_s=90.0)
-    work: Any = SimpleNamespace(bench=bench, reused=lambda _: [], problems=[], list_others=lambda: others)
-    view: Any = SimpleNamespace(say=said.append)
-    finish(work, [], Summary(elsewhere=3), view, "quiet")
-    capsys.readouterr()
-    assert said == [
+@pytest.mark.parametrize(
+    ("given", "rounds", "line"),
+    [
+        ({"answered": 3}, Rounds(budget_s=9.0), "every question of the table that further rounds can answer is "
+         "answered, after 3 rounds"),
+        ({"unsure": 1}, Rounds(number=4, within_pct=2.0), "1 trial is not known within 2 % yet, after 4 rounds; "
+         "--rounds 8 goes on"),
+        ({"unsure": 2, "is_over_budget": True}, Rounds(within_pct=2.0, budget_s=600.0), "the budget of 10 min has no "
+         "room for another process, and 2 trials are not known within 2 % yet; the same command goes on with further "
+         "rounds"),
+        ({"is_over_budget": True, "longest_s": 120.0}, Rounds(number=3, budget_s=60.0), "the budget of 60 s is too "
+         "short for one more process, which takes about 2 min; a longer --budget goes on with further rounds"),
+        ({}, Rounds(number=3), None),
+    ],
+)  # fmt: skip
+def test_what_ended_further_rounds_is_said(given: dict[str, Any], rounds: Rounds, line: str | None) -> None:
+    assert limits(rounds=rounds, **given).certainty.closing_line() == line
+
+
+def test_what_was_skipped_for_a_lost_gpu_is_left_to_do() -> None:
+    assert said(Summary(skipped=2, lost=2)) == [
+        "2 skipped because a GPU was lost: once it is back, the same command runs them"
+    ]
+
+
+def test_who_is_still_at_it_is_named_and_nothing_is_said_to_be_left() -> None:
+    workers = [f"process {number} on n{number}" for number in range(1, 5)]
+    assert said(Summary(elsewhere=3), workers=workers) == [
         "4 others (process 1 on n1, process 2 on n2, process 3 on n3 and 1 more) are at work on 3 of its trials and "
         "groups, which the table lacks yet; gpubench status out/x tells how far they are"
     ]

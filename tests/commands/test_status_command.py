@@ -63,7 +63,7 @@ def test_a_folder_with_something_left_ends_in_75_and_says_how_long_it_takes(
 
 def test_further_rounds_are_left_too(status: Status, tmp_path: Path) -> None:
     job = swept(tmp_path / "a", "one", "16,32", stop_after=1)
-    (plan,) = job.bench.results.plans()
+    (plan,) = job.runner.results.plans()
     plan.write_text(plan.read_text().replace("rounds = 1\n", "rounds = 3\n"))
     told = json.loads(status("a", "--json").stdout)
     assert [(one["done"], one["left"]) for one in told["rounds"]] == [(1, 1), (0, 2), (0, 2)]

@@ -21,10 +21,10 @@ from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
 from gpubench.render.live import QuietView
 from gpubench.results.plans import stored_plans
+from gpubench.run.images import left_out_lines, store_left_out
+from gpubench.run.preparing import make_images
+from gpubench.run.stored_plan import store_plan
 from gpubench.schema.record import Record
-from gpubench.sweep.left_out import left_out_lines, store_left_out
-from gpubench.sweep.preparing import prepare
-from gpubench.sweep.stored_plan import store_plan
 from gpubench.train.data.folder_source import why_bad
 
 TEXT = """
@@ -76,15 +76,15 @@ def swept(server: ForkServer, colours: Path, tmp_path_factory: pytest.TempPathFa
             sources = Disk(experiment.bad_images)
             plan = expand(experiment, device="cpu", sources=sources)
             work = sweep_of(plan, place / "results", machine(None), sources=sources)
-            work.bench.results.create()
+            work.runner.results.create()
             work.load()
             before = len(work.records)
             store_plan(work)
-            store_left_out(sources, work.bench.results)
-            prepare(work, work.survey(), QuietView(), lambda: False)
+            store_left_out(sources, work.runner.results)
+            make_images(work, work.list_round(1), QuietView(), lambda: False)
             run_with(server, work, QuietView())
             records[policy] = work.records[before:]
-            told = left_out_lines(sources, work.bench.results)
+            told = left_out_lines(sources, work.runner.results)
     return Swept(
         root=root,
         results=place / "results",

@@ -246,7 +246,7 @@ def test_the_same_folder_makes_the_same_file() -> None:
 
 
 def test_the_command_writes_the_file_that_is_named(tmp_path: Path, warm_command: WarmCommand) -> None:
-    folder = swept(tmp_path / "part", "part", "16,32", stop_after=1).bench.results.folder
+    folder = swept(tmp_path / "part", "part", "16,32", stop_after=1).runner.results.folder
     ended = warm_command.run(
         ("export", str(folder), "--out", "x.xlsx"), cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60
     )

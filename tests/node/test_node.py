@@ -66,10 +66,10 @@ def swept(folder: Path, kind: type[Node], launcher: Scripted, *jobs: str) -> lis
     plan = make_plan(experiment, machine, Disk(), "given")
     work = sweep_of(plan, folder, machine)
     node = node_of(machine, Driver(mib={os.getpid(): 700.0}))
-    work.bench.node = kind(nvml=node.nvml, machine=machine)
-    work.bench.results.create()
+    work.runner.node = kind(nvml=node.nvml, machine=machine)
+    work.runner.results.create()
     run_with(launcher, work, Heard())
-    return sorted(work.bench.results.records(), key=lambda r: (r.group or "", r.trial.batch_size or 0))
+    return sorted(work.runner.results.records(), key=lambda r: (r.group or "", r.trial.batch_size or 0))
 
 
 def filled(record: Record) -> dict[str, Any]:

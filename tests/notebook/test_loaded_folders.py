@@ -44,7 +44,7 @@ from gpubench.schema.samples import SAMPLE_HEADER
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of four trials, with optimizers named in an order that is not that of the alphabet, two were measured."""
     folder = tmp_path_factory.mktemp("frames")
-    return swept(folder, "part", "16,32", stop_after=2, optimizer="sgd,adam").bench.results.folder
+    return swept(folder, "part", "16,32", stop_after=2, optimizer="sgd,adam").runner.results.folder
 
 
 @pytest.fixture(scope="module")

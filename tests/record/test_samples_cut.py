@@ -50,9 +50,9 @@ def stored(
     machine, sources = environment.machine(None), Disk()
     plan = expand(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
     sweep = sweep_of(plan, folder, machine, sources=sources)
-    sweep.bench.results.create()
+    sweep.runner.results.create()
     run_with(server, sweep, QuietView())
-    (record,) = sweep.bench.results.records()
+    (record,) = sweep.runner.results.records()
     assert record.status == "ok", record.reason
     (path,) = (folder / "samples").rglob("*.csv")
     series: dict[tuple[str, str], list[tuple[float, float]]] = {}

@@ -24,11 +24,11 @@ from gpubench.record.together import (
     neighbours_on_gpus,
 )
 from gpubench.results.rows import row_of
+from gpubench.run.announce import prediction_line, write_doubts
+from gpubench.run.predicting import predict_group
 from gpubench.schema import catalog
 from gpubench.schema.columns import OF_GROUPS
 from gpubench.schema.record import AskedFields, Record
-from gpubench.sweep.predicting import predict_group
-from gpubench.sweep.prediction_line import prediction_line, write_doubts
 
 COLUMNS = (*OF_GROUPS, *ENERGY, "energy_source", "gpu_busy_s_per_epoch")
 

@@ -38,7 +38,7 @@ def never(line: str) -> None:
 @pytest.fixture(scope="module")
 def swept_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a sweep of two trials has left, its tables written anew."""
-    folder = swept(tmp_path_factory.mktemp("forms"), "two", "16,32").bench.results.folder
+    folder = swept(tmp_path_factory.mktemp("forms"), "two", "16,32").runner.results.folder
     assert merged([folder], out=None) == 0
     return folder
 

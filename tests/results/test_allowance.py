@@ -29,10 +29,10 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.render.words import format_significant
 from gpubench.results.allowance import again_lines, alike, unlike
+from gpubench.run.announce import print_plan
+from gpubench.run.stored_plan import store_plan
+from gpubench.run.sweep_state import SweepState
 from gpubench.schema.record import Record
-from gpubench.sweep.dry_run import print_plan
-from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.sweep import Sweep
 
 BASE = """
 name = "test"
@@ -155,7 +155,7 @@ def test_two_hosts_that_begin_in_the_same_second_take_no_row_from_each_other(
 # ---- sweeps, with scripted trials ----
 
 
-def work(folder: Path, cpus: int, *jobs: str, gpus: int = 0, repeats: int = 1, **fields: str) -> Sweep:
+def work(folder: Path, cpus: int, *jobs: str, gpus: int = 0, repeats: int = 1, **fields: str) -> SweepState:
     experiment = with_options(
         parse(BASE, "test"), Options(fields={"variant": "synthetic"} | fields, jobs=jobs, repeats=repeats)
     )
@@ -168,9 +168,9 @@ def work(folder: Path, cpus: int, *jobs: str, gpus: int = 0, repeats: int = 1, *
 
 def sweep(
     folder: Path, cpus: int, *jobs: str, seconds: float = 0.5, gpus: int = 0, repeats: int = 1, **fields: str
-) -> Sweep:
+) -> SweepState:
     made = work(folder, cpus, *jobs, gpus=gpus, repeats=repeats, **fields)
-    made.bench.results.create()
+    made.runner.results.create()
     store_plan(made)
     launcher = Scripted(lambda _: scripted.trains_for(seconds))
     run_with(launcher, made, Heard())
@@ -178,8 +178,8 @@ def sweep(
     return made
 
 
-def states(made: Sweep) -> list[tuple[str, str]]:
-    return [(item.state, item.why) for item in made.survey()]
+def states(made: SweepState) -> list[tuple[str, str]]:
+    return [(item.state, item.why) for item in made.list_round(1)]
 
 
 def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_pat
     other = work(tmp_path, 2, batch_size="16,32,64")
     why = "measured on 1 CPU, here 2 may be used"
     assert states(other) == [("run", why), ("run", why), ("run", "")]
-    assert again_lines(other.survey()) == [f"2 stored results are not reused: {why}"]
+    assert again_lines(other.list_round(1)) == [f"2 stored results are not reused: {why}"]
     sweep(tmp_path, 2, seconds=1.0, batch_size="16,32,64")
     assert [state for state, _ in states(work(tmp_path, 2, batch_size="16,32,64"))] == ["done"] * 3
     back = work(tmp_path, 1, batch_size="16,32")
@@ -200,14 +200,14 @@ def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_pat
 def test_the_plan_says_why_it_measures_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sweep(tmp_path, 1, batch_size="16")
     made = work(tmp_path, 2, batch_size="16")
-    print_plan(made, made.survey())
+    print_plan(made, made.list_round(1))
     assert "not reused: measured on 1 CPU, here 2 may be used" in capsys.readouterr().out
 
 
 def test_a_table_never_compares_across_them_and_shows_them(tmp_path: Path) -> None:
     sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
     made = sweep(tmp_path, 2, seconds=1.0, batch_size="64,128")
-    folder = analyze(made.bench.results, made.records)
+    folder = analyze(made.runner.results, made.records)
     assert "cpus" in folder.tables[0].varied
     found = [(r["cpus"], r["batch_size"], r["epoch_time_growth_pct"] is None) for r in rows_of_table(folder)]
     assert found == [(1, 16, True), (1, 32, False), (2, 64, True), (2, 128, False)]
@@ -223,7 +223,7 @@ def test_a_folder_shows_what_the_sweep_shows_whichever_allowance_came_last(tmp_p
     assert [(r["cpus"], r["batch_size"], r["epoch_time_s"]) for r in own] == [
         (1, 16, 4.0), (1, 32, 4.0), (1, 64, 4.0),
     ]  # fmt: skip
-    folder = analyze(made.bench.results, made.records)
+    folder = analyze(made.runner.results, made.records)
     shown = [(r["cpus"], r["batch_size"], r["epoch_time_s"], r["repeats"]) for r in rows_of_table(folder)]
     others = [(2, 16, 1.0, 1), (2, 32, 1.0, 1)]
     assert shown == [(1, 16, 4.0, 1), (1, 32, 4.0, 1), (1, 64, 4.0, 1), *others]
@@ -242,9 +242,9 @@ def test_predict_takes_the_rows_of_its_own_cpus_whichever_came_last(tmp_path: Pa
         sweep(tmp_path, cpus, *jobs, seconds=float(cpus), gpus=1)
     for cpus in (2, 4):
         made = work(tmp_path, cpus, *jobs, gpus=1)
-        group, facts = made.plan.units[-1], made.bench.sources.data
+        group, facts = made.plan.units[-1], made.runner.sources.data
         (rows,) = summarize_alone(read_folder(tmp_path, pytest.fail).runs).values()
-        for job, place in zip(group.jobs, made.bench.resolve(group), strict=True):
+        for job, place in zip(group.jobs, made.runner.resolve(group), strict=True):
             match = find_alone(job, place, facts(job.trial.data).fingerprint, rows)
             assert isinstance(match, tuple)
             assert (match[0]["cpus"], match[0]["epoch_time_s"]) == (cpus, cpus)
@@ -254,7 +254,7 @@ def test_repeats_stay_repeats_of_one_allowance(tmp_path: Path) -> None:
     sweep(tmp_path, 1, seconds=4.0, repeats=2, batch_size="16")
     sweep(tmp_path, 2, seconds=1.0, repeats=2, batch_size="16")
     made = sweep(tmp_path, 1, repeats=2, batch_size="16")
-    rows = rows_of_table(analyze(made.bench.results, made.records))
+    rows = rows_of_table(analyze(made.runner.results, made.records))
     assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in rows] == [(1, 2, 4.0), (2, 2, 1.0)]
 
 
@@ -267,7 +267,7 @@ def test_a_group_under_two_allowances_is_shown_as_two(tmp_path: Path, given: dic
     sweep(tmp_path, 2, *jobs, seconds=1.0, gpus=1)
     sweep(tmp_path, 4, *jobs, seconds=3.0, gpus=1)
     made = sweep(tmp_path, 2, *jobs, gpus=1)
-    folder = analyze(made.bench.results, made.records)
+    folder = analyze(made.runner.results, made.records)
     together = [row for row in rows_of_table(folder) if row["group"]]
     assert [(r["job"][0], r["epoch_time_s"], r["repeats"]) for r in together] == [
         (job, seconds, 1) for seconds in (1.0, 3.0) for job in "12"
@@ -284,7 +284,7 @@ def test_a_group_under_two_allowances_is_shown_as_two(tmp_path: Path, given: dic
 def test_repeats_of_other_cpus_are_no_repeats(tmp_path: Path) -> None:
     sweep(tmp_path, 1, seconds=4.0, batch_size="16", seed="7")
     made = sweep(tmp_path, 2, seconds=1.0, batch_size="16", seed="8")
-    rows = rows_of_table(analyze(made.bench.results, made.records))
+    rows = rows_of_table(analyze(made.runner.results, made.records))
     assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in rows] == [(1, 1, 4.0), (2, 1, 1.0)]
 
 
@@ -294,11 +294,11 @@ def test_a_trial_alone_with_other_cpus_is_no_baseline(tmp_path: Path) -> None:
     sweep(tmp_path, 2, *jobs, gpus=1)
     made = work(tmp_path, 4, *jobs, gpus=1)
     group = made.plan.units[-1]
-    assert [item.state for item in made.survey()] == ["run"] * 3
+    assert [item.state for item in made.list_round(1)] == ["run"] * 3
     assert made.predict(group).solos == (None, None)
     assert sweep(tmp_path, 4, *jobs, gpus=1).predict(group).solos != (None, None)
     again = work(tmp_path, 2, *jobs, gpus=1)
-    assert [item.state for item in again.survey()] == ["done"] * 3
+    assert [item.state for item in again.list_round(1)] == ["done"] * 3
     assert [solo.resolved["cpus"] for solo in again.predict(again.plan.units[-1]).solos if solo] == [2, 2]
 
 
@@ -310,11 +310,11 @@ def test_what_the_machine_has_no_room_for_is_not_asked_what_it_would_get(tmp_pat
         made = sweep_of(make_plan(experiment, machine, Disk(), "given"), tmp_path, machine)
         made.load()
         if gpus == 2:
-            made.bench.results.create()
+            made.runner.results.create()
             launcher = Scripted()
             run_with(launcher, made, Heard())
             launcher.close()
-        assert [item.state for item in made.survey()] == ["done"], "what is measured stays"
+        assert [item.state for item in made.list_round(1)] == ["done"], "what is measured stays"
 
 
 @pytest.mark.slow
@@ -347,29 +347,29 @@ def test_a_thousand_trials_that_are_done_are_looked_through_in_no_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = work(tmp_path, 2, batch_size="1:1000:1")
-    here = environment_facts(made.bench.node.machine)
+    here = environment_facts(made.runner.node.machine)
     made.records = [
         record(
             trial_id=job.trial_id,
-            machine_key=made.bench.machine_key(job),
+            machine_key=made.runner.machine_key(job),
             trial=job.trial.model_dump(mode="json"),
             resolved=one.columns(),
             environment=here,
         )
         for unit in made.plan.units
-        for job, one in zip(unit.jobs, made.bench.resolve(unit), strict=True)
+        for job, one in zip(unit.jobs, made.runner.resolve(unit), strict=True)
     ]
     looked = 0
-    own = type(made.bench).resolve
+    own = type(made.runner).resolve
 
     def counted(bench: Any, unit: Any) -> Any:
         nonlocal looked
         looked += 1
         return own(bench, unit)
 
-    monkeypatch.setattr(type(made.bench), "resolve", counted)
+    monkeypatch.setattr(type(made.runner), "resolve", counted)
     began = time.perf_counter()
     for _ in range(3):
-        assert {item.state for item in made.survey()} == {"done"}
+        assert {item.state for item in made.list_round(1)} == {"done"}
     assert looked == 1000, "each is resolved once, however often it is looked at"
     assert time.perf_counter() - began < 2

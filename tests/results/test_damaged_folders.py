@@ -32,8 +32,8 @@ from gpubench.plan.experiment_file import load
 from gpubench.plan.sources import Disk
 from gpubench.results.plans import last_use
 from gpubench.results.store import Results
-from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.sweep import Sweep
+from gpubench.run.stored_plan import store_plan
+from gpubench.run.sweep_state import SweepState
 
 GOOD = """name = "good"
 [fixed]
@@ -83,13 +83,13 @@ def gpubench(*arguments: object) -> Answer:
     return Answer(ended.value.code, out.getvalue(), err.getvalue())
 
 
-def work_on(folder: Path, experiment: Path) -> Sweep:
+def work_on(folder: Path, experiment: Path) -> SweepState:
     machine = environment.machine(None)
     asked = load(experiment)
     return sweep_of(make_plan(asked, machine, Disk(), None), folder, machine)
 
 
-def swept(folder: Path, experiment: Path) -> tuple[Sweep, Scripted, list[str]]:
+def swept(folder: Path, experiment: Path) -> tuple[SweepState, Scripted, list[str]]:
     """`gpubench sweep EXPERIMENT --out FOLDER` with scripted trials; what it said."""
     work = work_on(folder, experiment)
     heard, launcher = Heard(), Scripted()
@@ -572,7 +572,7 @@ TABLES = ("trials.csv", "epochs.csv", "table.csv", "table.md")
 def test_a_table_that_can_not_be_written_ends_no_sweep(
     place: Home, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpubench.sweep.running_sweep.TABLES_PERIOD_S", 0.0)
+    monkeypatch.setattr("gpubench.run.sweep.TABLES_PERIOD_S", 0.0)
     for table in TABLES:
         (place.folder / table).unlink()
     (place.folder / name).mkdir()

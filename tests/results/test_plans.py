@@ -32,8 +32,8 @@ from gpubench.render.live import QuietView
 from gpubench.results.home import newest_results
 from gpubench.results.plans import Stamp, StoredPlan, last_use, stored_plans
 from gpubench.results.store import Results
-from gpubench.sweep.stored_plan import store_plan
-from gpubench.sweep.sweep import Sweep
+from gpubench.run.stored_plan import store_plan
+from gpubench.run.sweep_state import SweepState
 
 
 def shuffled_times(folder: Path, seed: int = 0) -> None:
@@ -228,7 +228,7 @@ def test_the_sweep_that_a_damaged_plan_is_of_stores_it_anew(tmp_path: Path) -> N
 # ---- what counts ----
 
 
-def edited(folder: Path, p: float) -> Sweep:
+def edited(folder: Path, p: float) -> SweepState:
     """A sweep of one trial of a user's variant, which was edited to this probability."""
     text = ASKED.format(name="mine").replace('"synthetic"', '"own"')
     text += f'[variants.own]\nfiles = "none"\ncpu = [{{ RandomErasing = {{ p = {p} }} }}]\n'
@@ -252,7 +252,7 @@ def test_of_an_edited_variant_the_latest_plan_counts_whatever_the_files_say(
     last = [edited(tmp_path, p) for p in values][-1]
     for times in range(3):
         shuffled_times(tmp_path, seed=times)
-        folder = analyze(last.bench.results)
+        folder = analyze(last.runner.results)
         (row,) = rows_of_table(folder)
         assert row["trial_id"] == last.plan.jobs[0].trial_id
         assert len(superseded(folder)) == 2
@@ -263,7 +263,7 @@ def test_an_edit_that_is_taken_back_shows_what_it_was_before(tmp_path: Path) -> 
     between = edited(tmp_path, 0.9)
     back = edited(tmp_path, 0.1)
     assert back.plan.jobs[0].trial_id == first.plan.jobs[0].trial_id
-    folder = analyze(back.bench.results)
+    folder = analyze(back.runner.results)
     (row,) = rows_of_table(folder)
     assert row["trial_id"] == first.plan.jobs[0].trial_id
     assert superseded(folder) == {between.plan.jobs[0].trial_id}

@@ -33,10 +33,10 @@ from gpubench.results.counting import counting
 from gpubench.results.csv_text import csv_cell
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
+from gpubench.run.stored_plan import store_plan
 from gpubench.schema.columns import BY_NAME, COLUMNS, MEASURED, OF_GROUPS
 from gpubench.schema.record import Record, ResultColumns, Span
 from gpubench.schema.window import blocks
-from gpubench.sweep.stored_plan import store_plan
 
 SHARES = [c.name for c in COLUMNS if c.name.endswith(("util_pct", "util_max_pct", "util_trial_pct"))]
 SHARES += ["data_wait_pct", "comm_pct", "throttled_pct", "top1_pct"]
@@ -481,7 +481,7 @@ def test_a_fresh_sweep_holds_together(
     plan = expand(experiment, device="cpu", sources=Disk(), order="given")
     work = sweep_of(plan, tmp_path / "results", machine(None))
     work.load()
-    work.bench.results.create()
+    work.runner.results.create()
     store_plan(work)
     run_with(server, work, QuietView())
     records = Results(tmp_path / "results").records()

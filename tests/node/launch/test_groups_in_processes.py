@@ -275,9 +275,9 @@ def stored(folder, server, *models, **fields):
     sources = Disk()
     plan = expand(experiment, device="cpu", sources=sources, cpus=machine.cpu_count)
     sweep = sweep_of(plan, folder, machine, sources=sources)
-    sweep.bench.results.create()
+    sweep.runner.results.create()
     run_with(server, sweep, QuietView())
-    records = sweep.bench.results.records()
+    records = sweep.runner.results.records()
     group = sorted((r for r in records if r.group_id), key=lambda r: r.job)
     return [r for r in records if not r.group_id], group
 

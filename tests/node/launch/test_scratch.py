@@ -13,11 +13,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from benches import sweep_of
+from benches import count_again, sweep_of
 from fakes import Given
 
 from gpubench.basics.errors import UnusableError
-from gpubench.commands.sweep import nothing_to_run
 from gpubench.node import environment
 from gpubench.node.launch import scratch
 from gpubench.node.launch.fork_server import ForkServer
@@ -90,7 +89,7 @@ def test_a_start_with_nothing_left_to_run_removes_it_too(home: Path, tmp_path: P
     experiment = with_options(parse('name = "none"\n', "none"), Options(fields={"model": "lenet"}))
     plan = expand(experiment, device="cpu", sources=Given(), cpus=1)
     work = sweep_of(plan, tmp_path / "results", environment.machine(None))
-    assert nothing_to_run(work, []).ran == 0
+    assert count_again(work).ran == 0
     assert not (home / "gpubench-left").exists()
 
 

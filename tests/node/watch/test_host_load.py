@@ -24,9 +24,9 @@ from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
-from gpubench.sweep import preflight
-from gpubench.sweep.dry_run import print_plan
-from gpubench.sweep.preflight import other_load
+from gpubench.run import announce
+from gpubench.run.announce import print_plan
+from gpubench.run.checks import other_load
 
 
 @pytest.fixture
@@ -76,10 +76,10 @@ def test_beside_other_work_the_estimates_stay_and_a_word_stands_behind_them(
     """In the announcement and in `-n`; on a quiet machine nothing is said."""
     asked = with_options(parse(ASKED.format(name="t"), "t"), Options(fields={"batch_size": "8"}))
     work = sweep_of(expand(asked, device="cpu", sources=Disk()), tmp_path, scripted.computer())
-    monkeypatch.setattr(preflight, "other_load", lambda _: load)
+    monkeypatch.setattr(announce, "other_load", lambda _: load)
     view = Heard()
-    assert preflight.announced(work, work.survey(), view, yes=True)
-    print_plan(work, work.survey(), load)
+    assert announce.announce(work, work.list_round(1), view, yes=True)
+    print_plan(work, work.list_round(1), load)
     plan = capsys.readouterr().out.splitlines()[-1]
     behind = r" \(other work uses 1\.8 of 2 CPUs; it may take longer\)" if load else ""
     assert re.fullmatch(rf"t: 1 trial to run, roughly 2 min{behind}, results in .*", view.lines[0])
@@ -98,9 +98,9 @@ def test_in_a_batch_job_nobody_is_told_to_start_again(
         scripted.computer(), allocation=Allocation(job_id="7", node="n1", partition=None)
     )
     work = sweep_of(expand(asked, device="cpu", sources=Disk()), tmp_path, there)
-    monkeypatch.setattr(preflight, "other_load", lambda _: "1.8 of 2 CPUs")
+    monkeypatch.setattr(announce, "other_load", lambda _: "1.8 of 2 CPUs")
     view = Heard()
-    assert preflight.announced(work, work.survey(), view, yes=True)
+    assert announce.announce(work, work.list_round(1), view, yes=True)
     (said,) = [line for line in view.lines if "doubtful" in line]
     assert (
         said

@@ -35,11 +35,11 @@ from gpubench.plan.sweep_options import Options
 from gpubench.record.figures import Figures, figures
 from gpubench.render.live import QuietView
 from gpubench.results.store import Results
+from gpubench.run.stored_plan import store_plan
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.events import Begin, End
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.watched import Window
-from gpubench.sweep.stored_plan import store_plan
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
 CALLS = sorted(calls_of_the_seam())
@@ -429,7 +429,7 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
     plan = expand(experiment, device="cuda", sources=Disk(), order="given")
     work = sweep_of(plan, tmp_path / "results", machine(), nvml=nvml)
     work.load()
-    work.bench.results.create()
+    work.runner.results.create()
     store_plan(work)
 
     def choose(order: TrialOrder) -> scripted.Script:

@@ -1,0 +1,293 @@
+"""What a sweep says before it starts: how much it will do, how long that takes, where results and images lie."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpubench.basics.words import listed, many
+from gpubench.datasets.locate import MakingStep
+from gpubench.plan.estimate import asked_words, words
+from gpubench.plan.experiment import Experiment
+from gpubench.plan.plan import Plan
+from gpubench.plan.rounds import Rounds
+from gpubench.plan.shares import device_of
+from gpubench.plan.state import Planned
+from gpubench.plan.unit_label import unit_label
+from gpubench.record.together import GroupPrediction
+from gpubench.render.live import View
+from gpubench.render.prediction import OVERLAPS, RESOURCES
+from gpubench.render.words import format_number, join_words
+from gpubench.run.checks import other_load, remedy
+from gpubench.run.images import ask_to_make, can_ask, is_much, list_making_steps, making_line
+from gpubench.run.sweep_state import SweepState
+from gpubench.schema.doubts import doubt_of
+from gpubench.schema.row import Row
+from gpubench.schema.trial import Trial
+from gpubench.schema.window import asked_s
+
+BUILT_IN = "batch-size"
+"""Name of the experiments in `builtin/`."""
+
+
+def announcement_lines(
+    state: SweepState, planned: Sequence[Planned], steps: Sequence[MakingStep] = (), load: str = ""
+) -> list[str]:
+    """What is said before a sweep starts: what is to run, with which images.
+
+    `steps`: what is to be made of them. `load`: how much other work takes of the CPUs, `1.8 of 2 CPUs`.
+    """
+    what = announcement(state, planned)
+    done = sum(item.state == "done" for item in planned)
+    skipped = sum(item.state == "skip" for item in planned)
+    not_run = [f"{done} done already"] * bool(done) + [f"{skipped} skipped"] * bool(skipped)
+    rest = f" ({', '.join(not_run)})" if not_run else ""
+    about = "at most" if what["most"] else "about" if what["known"] else "roughly"
+    needs = f"; first {', '.join(map(str, steps))}" if steps else ""
+    rounds = state.plan.experiment.rounds
+    trials, folder = (
+        f"{counted(planned)} to run{rest}{left_in_rounds(planned, rounds)}",
+        state.runner.results.folder,
+    )
+    lasts = f"{about} {words(what['seconds'])}{' a round' if rounds.is_open else ''}{beside(load)}"
+    experiment, jobs = state.plan.experiment, any(item.unit.is_group for item in planned)
+    return [
+        f"{name_experiment(experiment, jobs=jobs)}: {trials}, {lasts}, results in {folder}",
+        f"images: {'; '.join(what['places'])}{needs}",
+    ]
+
+
+def name_experiment(experiment: Experiment, *, jobs: bool) -> str:
+    """The experiment's name, or what it varies where the built-in one's name would mislead.
+
+    That keeps its name whatever is asked with its help, for the results folder is called by it; its question goes where
+    its axes are others. `jobs`: whether jobs run together.
+    """
+    fields = [
+        field.replace("_", "-")
+        for field in dict.fromkeys(field for axis in experiment.varied for field in axis)
+    ]
+    if experiment.name != BUILT_IN or experiment.question or (fields == [experiment.name] and not jobs):
+        return experiment.name
+    beside = ["jobs side by side"] if jobs and "copies" not in fields else []
+    return ", ".join([*fields, *beside]) or experiment.name
+
+
+def in_rounds(rounds: Rounds) -> str:
+    """` in 5 rounds`, ` in rounds until …`; empty for one round."""
+    if rounds.most == 1:
+        return ""
+    limits = ["rounds"] if rounds.is_endless else [f"{rounds.most} rounds"]
+    if rounds.within_pct is not None:
+        limits.append(f"until each time is known within {rounds.within_pct:g} %")
+    if rounds.budget_s is not None:
+        limits.append(f"for {asked_words(rounds.budget_s)}")
+    if rounds.until_answered:
+        limits[-1] += ","
+        limits.append("until every question of the table is answered")
+    how_many, *until = limits
+    if rounds.is_endless:
+        return f" in {how_many} {' or '.join(until)}"
+    return f" in at most {how_many}, {' or '.join(until)}" if until else f" in {how_many}"
+
+
+def left_in_rounds(planned: Sequence[Planned], rounds: Rounds) -> str:
+    """In how many rounds what is to run is to run; where some are done, `: 5 measurements, in rounds 2 to 4`."""
+    rounds_left = [item.rounds for item in planned if item.state == "run"]
+    if rounds.is_open or rounds.budget_s is not None or not any(rounds_left):
+        return in_rounds(rounds)
+    numbers = {number for numbers in rounds_left for number in numbers or range(1, rounds.most + 1)}
+    count = sum(len(numbers) or rounds.most for numbers in rounds_left)
+    return f": {many(count, 'measurement')}, in {name_rounds(numbers)}"
+
+
+def name_rounds(rounds: Iterable[int]) -> str:
+    """`round 3`, `rounds 2 to 4`, `rounds 2, 4 and 6 to 8`."""
+    numbers = sorted(rounds)
+    runs = [list(run) for _, run in itertools.groupby(numbers, lambda number: number - numbers.index(number))]
+    spans = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"round{'s' * (len(numbers) > 1)} {listed(spans)}"
+
+
+def beside(load: str) -> str:
+    """What stands behind an estimate, which takes no account of other work. `load`: how much that uses, or empty."""
+    return f" (other work uses {load}; it may take longer)" if load else ""
+
+
+def counted(planned: Sequence[Planned]) -> str:
+    """`4 trials and 2 groups` of those that are to run."""
+    groups = sum(item.unit.is_group for item in planned if item.state == "run")
+    trials = sum(item.state == "run" for item in planned) - groups
+    parts = [many(trials, "trial")] if trials or not groups else []
+    parts += [f"{many(groups, 'group')} of jobs"] if groups else []
+    return " and ".join(parts)
+
+
+def dropped_lines(plan: Plan) -> list[str]:
+    """One line for the combinations that a crossed plan dropped."""
+    if not plan.dropped:
+        return []
+    parts = [f"{count} × {reason}" for reason, count in plan.dropped.most_common(4)]
+    more = len(plan.dropped) - len(parts)
+    return [
+        f"{plan.dropped.total()} combination{'s' if plan.dropped.total() > 1 else ''} dropped: {'; '.join(parts)}"
+        + (f"; and {many(more, 'more reason')}" if more > 0 else "")
+    ]
+
+
+def training_line(plan: Plan) -> str:
+    """`training: resnet34, synthetic, bf16; a window of 4 s; sgd with lr 0.05`: what is asked of all trials, also by
+    default and by a built-in file."""
+    trials = [job.trial for job in plan.jobs]
+    works = [{str(getattr(t, field)) for t in trials} for field in ("model", "variant", "precision")]
+    work = ", ".join(value for values in works if len(values) == 1 for value in values)
+    lengths = _some(_length(t, device_of(t, plan.device)) for t in trials)
+    steps = _some(f"{t.optimizer} with lr {t.lr:g}" for t in trials)
+    return f"training: {'; '.join(filter(None, (work, lengths, steps)))}"
+
+
+def _length(t: Trial, device: str) -> str:
+    if t.epochs is None:
+        return f"a window of {many(t.steps, 'step') if t.steps else f'{asked_s(t.window, device):g} s'}"
+    warm_up = f", {t.warmup_epochs} of them to warm up" if t.warmup_epochs else ""
+    if t.until_top1 is not None:
+        return f"until top-1 {t.until_top1:g} %, at most {many(t.epochs, 'epoch')}{warm_up}"
+    return f"{many(t.epochs, 'epoch')}{warm_up}"
+
+
+def _some(words: Iterable[str], limit: int = 3) -> str:
+    """`a`, `a or b`, `a or b or c or 4 others`."""
+    distinct = list(dict.fromkeys(words))
+    rest = many(len(distinct) - limit, "other")
+    return " or ".join(distinct if len(distinct) <= limit else [*distinct[:limit], rest])
+
+
+def announcement(state: SweepState, planned: Sequence[Planned]) -> Mapping[str, Any]:
+    """What the two lines before a sweep say, as values."""
+    to_run = [item.unit for item in planned if item.state == "run"]
+    estimates = state.estimates_of_all(planned)
+    places: dict[str, None] = {}
+    for job in (job for unit in to_run for job in unit.jobs):
+        if job.variant.files != "none":
+            facts = state.runner.facts(job)
+            where = facts.root or f"{facts.name} (torchvision)"
+            places[f"{facts.train_images:,} images + {facts.val_images:,} for validation in {where}"] = None
+        else:
+            places["a resident batch of synthetic images"] = None
+    return {
+        "seconds": sum(e.seconds for e in estimates),
+        "known": all(e.known for e in estimates),
+        # Training until an accuracy ends earlier; nobody knows how much.
+        "most": any(job.trial.until_top1 is not None for unit in to_run for job in unit.jobs),
+        "places": list(places),
+    }
+
+
+def announce(state: SweepState, planned: Sequence[Planned], view: View, *, yes: bool) -> bool:
+    """Says what the sweep will do, and asks before it makes many images. False where the answer is no.
+
+    Where nobody can be asked it says so and goes on, for scripts rely on that.
+    """
+    steps = list_making_steps(state.list_wanted_images(planned))
+    load = other_load(state.runner.node)  # before the fork server, whose start is a load of our own
+    for line in announcement_lines(state, planned, steps, load):
+        view.say(line)
+    much, asks = is_much(steps), not yes and can_ask()
+    if much:
+        alone = "" if yes or asks else " There is no terminal to ask on: they are made now."
+        view.say(making_line(steps, len(os.sched_getaffinity(0))) + alone)
+    if load:  # nobody is refused: it may be over before the first trial
+        view.say(
+            "times measured beside other work are doubtful; in a batch job --exclusive keeps others off the node"
+            if state.runner.node.machine.allocation
+            else "times measured beside other work are doubtful; better start again when it has ended (top shows it)"
+        )
+    return not (much and asks) or ask_to_make(steps)
+
+
+# ---- the plan alone (-n) ----
+
+LABEL_WIDTH = 40
+"""Longer labels push what follows to the right, in their lines alone."""
+
+
+def print_plan(state: SweepState, planned: Sequence[Planned], load: str = "") -> None:
+    """`-n`: each trial's id, what becomes of it, and how long it should take. Plain text on stdout.
+
+    `load`: how much other work takes of the CPUs, `1.8 of 2 CPUs`; empty for none.
+    """
+    estimates = iter(state.estimates_of_all(planned))
+    rounds = state.plan.experiment.rounds
+    lines = []
+    total = 0.0
+    wide = min(LABEL_WIDTH, max((len(unit_label(state.plan, item.unit)) for item in planned), default=0))
+    for item in planned:
+        if item.state == "run":
+            guess = next(estimates)
+            total += guess.seconds
+            most = item.unit.jobs[0].trial.until_top1 is not None
+            fate = f"{'at most' if most else 'about' if guess.known else 'roughly'} {words(guess.seconds)}"
+            fate += _in_which(item, rounds)
+            fate += f" (what is stored is not reused: {item.why})" if item.why else ""
+        elif item.state == "done":
+            fate = f"done ({item.why}{', stale: other versions' if item.stale else ''})"
+        else:
+            before = "timed out" if item.ended == "timeout" else "failed"
+            fate = "skipped: " if item.state == "skip" else f"{before} before (--retry {item.ended}): "
+            fate += item.why
+        lines.append(f"{item.unit.unit_id}  {unit_label(state.plan, item.unit):<{wide}}  {fate}")
+    advice = remedy(planned, state.runner.node.machine)
+    lines += [f"what needs more than this machine has is skipped: {advice}"] if advice else []
+    lines += dropped_lines(state.plan)
+    lines.append(training_line(state.plan))
+    folder = state.runner.results.folder
+    to_run = sum(item.state == "run" for item in planned)
+    of_all = f"of {len(planned)} planned"
+    some = f" ({of_all})" if to_run < len(planned) else ""
+    lasts = f"{words(total)}{' a round' if rounds.is_open else ''}{beside(load)}"
+    what = (
+        f"{counted(planned)} to run{some}{left_in_rounds(planned, rounds)}; {lasts}"
+        if to_run
+        else f"nothing to run {of_all}"
+    )
+    lines.append(f"{what}; results in {folder}")
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _in_which(item: Planned, rounds: Rounds) -> str:
+    """In which rounds a unit is to run, where there are several."""
+    if rounds.most == 1:
+        return ""
+    if rounds.is_open:
+        next_one = item.rounds[0] if item.rounds else 1
+        return f" in round {next_one}" + ("; further rounds may follow" if next_one < rounds.most else "")
+    return f", in {name_rounds(item.rounds)}" if item.rounds else f", in {rounds.most} rounds"
+
+
+def prediction_line(group_prediction: GroupPrediction, solos: Sequence[Row]) -> str:
+    """One line: how many times as long each job should take, and why; or why that is not known.
+
+    `solos`: the rows of the trials alone, with the doubts that follow from their repeats.
+    """
+    prediction = group_prediction.prediction
+    if prediction is None:
+        return f"not predicted: {group_prediction.why_not}"
+    times = ", ".join(format_number(job.slowdown, 2) for job in prediction.jobs)
+    most = "at most " if prediction.is_upper_bound else ""
+    waits = [RESOURCES[name] for name in prediction.waits_for] or ["nothing that they share"]
+    doubts = write_doubts(solos)
+    return (
+        f"predicted {most}{times} times as long as alone: {OVERLAPS[prediction.overlap].lower()} "
+        f"(gain {format_number(prediction.overlap_gain, 2)}); they would wait for {join_words(waits)}{doubts}"
+    )
+
+
+def write_doubts(solos: Sequence[Row]) -> str:
+    """What speaks against the trials alone that the prediction is made of."""
+    codes = {
+        code for solo in solos for code in (solo.doubts or "").split("+") if code and doubt_of(code).serious
+    }
+    return f"; alone with warnings ({', '.join(sorted(codes))})" if codes else ""

@@ -1,0 +1,235 @@
+"""What must be so before a sweep runs: enough hardware, nobody else on it, and models and variants that can work."""
+
+from __future__ import annotations
+
+import ast
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.basics.words import listed, many
+from gpubench.node.environment import Machine
+from gpubench.node.node import Node
+from gpubench.plan.plan import Job
+from gpubench.plan.resolve import CHANNELS, Resolved
+from gpubench.plan.skips import NEEDS
+from gpubench.plan.state import Planned
+from gpubench.plan.transforms import check_transforms
+from gpubench.render.live import View
+from gpubench.run import busy_gpus
+from gpubench.run.sweep_state import SweepState
+from gpubench.schema import catalog
+from gpubench.schema.doubts import OTHER_LOAD_PCT
+
+HOST_LOOK_S = 0.3
+
+
+def check_hardware(planned: Sequence[Planned], machine: Machine) -> None:
+    """Raises UnusableError where every trial needs more GPUs or CPUs than there are."""
+    requested = [item for item in planned if not item.unit.baseline]
+    if all(item.state == "skip" and item.why.startswith(NEEDS) for item in requested):
+        raise UnusableError(f"no trial is left: {requested[0].why}; {remedy(planned, machine)}")
+
+
+def check_given_gpus(planned: Sequence[Planned], machine: Machine, *, is_by_machine: bool) -> None:
+    """Raises UnusableError where SLURM gave GPUs, none is seen, and nobody has asked for the CPU in their place.
+
+    Else a node whose driver is broken would measure on its CPUs what the other tasks of an array measure on GPUs.
+    `is_by_machine`: the experiment was chosen because no GPU is seen.
+    """
+    job = machine.allocation
+    if machine.gpus or job is None or not job.gpus:
+        return
+    trials = [job.trial for item in planned if item.state == "run" for job in item.unit.jobs]
+    if trials and (is_by_machine or any(t.device is None for t in trials)):
+        raise UnusableError(
+            f"{job.called} was given GPUs ({job.gpus}), but none is seen on {job.node or machine.host}: "
+            "gpubench doctor in such a job says why; --device cpu measures on its CPUs"
+        )
+
+
+def remedy(planned: Sequence[Planned], machine: Machine) -> str:
+    """What to do about trials that want more GPUs or CPUs than there are; empty where none does."""
+    lacks = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
+    if not lacks:
+        return ""
+    if any(" nodes, there " in why for why in lacks):
+        return (
+            "ask for fewer (--nodes), run it in a SLURM job that has them, or say how a process is started on each "
+            "further node (--agent 'ssh n2')"
+        )
+    if not any("GPU" in why for why in lacks):
+        return "ask for fewer (--cpus), or run it on a machine that has them"
+    if machine.allocation:
+        return "ask SLURM for more (--gpus-per-task, --gres=gpu:N), or for fewer here (--gpus, --gpu-ids)"
+    if machine.gpus:
+        return "ask for fewer (--gpus, --gpu-ids), or run it on a machine that has them"
+    cpu = "on the CPU it runs with --device cpu in place of --gpus or --gpu-ids"
+    return f"{cpu}; else run it on a machine that has GPUs"
+
+
+def other_load(node: Node) -> str:
+    """How much other work takes of the CPUs now, `1.8 of 2 CPUs`; empty where that is little, or not known."""
+    busy, cpus = node.host_load(HOST_LOOK_S), node.machine.cpu_count
+    if busy is None or busy <= OTHER_LOAD_PCT:
+        return ""  # where it is not known, each row says that of its CPU use, and `gpubench doctor` why
+    return f"{busy / 100 * cpus:.1f} of {many(cpus, 'CPU')}"
+
+
+def check_lost_gpus(state: SweepState, planned: Sequence[Planned], say: Callable[[str], None]) -> None:
+    """Names the GPUs that were lost since the last look. `planned`: what is still to be done.
+
+    Raises UnusableError where no GPU is left and all that is left to run needs one.
+    """
+    lost_gpus = state.runner.lost_gpus
+    lost_gpus.look()
+    on_cpu = (item.state == "run" and not state.runner.uses_gpus(item.unit) for item in planned)
+    if not lost_gpus.is_any_left and not any(on_cpu):
+        raise lost_gpus.refuse()
+    lost_gpus.announce(say)
+
+
+def look_around(state: SweepState, planned: Sequence[Planned], view: View, *, allow_busy: bool) -> None:
+    """Names who else is on the GPUs that the plan will use, which were lost, and notes the idle power of the others.
+
+    Raises UnusableError where somebody keeps one of them busy and that is not allowed, or none is left.
+    """
+    runner = state.runner
+    units = [item.unit for item in planned if item.state == "run"]
+    if not any(map(runner.uses_gpus, units)):
+        return
+    for index, reason in runner.node.lost_before().items():
+        view.say(
+            f"the driver's GPU {index} is left out ({reason}), so the numbers of the GPUs after it are one lower; "
+            "to have it back, reset it or reboot"
+        )
+    check_lost_gpus(state, planned, view.say)
+    lost = {gpu.uuid for gpu in runner.lost_gpus.lost.values()}
+    used = {uuid for unit in units for resolved in runner.resolve(unit) for uuid in resolved.gpu_uuids} - lost
+    numbers = {gpu.uuid: gpu.index for gpu in runner.node.machine.gpus if gpu.uuid in used}
+    runner.lost_gpus.checked = set(numbers.values())
+    if (shared := sorted(numbers[uuid] for uuid in runner.node.hold(list(numbers)))) and not allow_busy:
+        which = (
+            f"GPU {shared[0]} is"
+            if len(shared) == 1
+            else f"GPUs {listed([str(number) for number in shared])} are"
+        )
+        raise UnusableError(
+            f"{which} being measured on by another gpubench sweep of this host; wait for its end, give each sweep GPUs "
+            "of its own (CUDA_VISIBLE_DEVICES, in SLURM --gpus-per-task), or add --allow-busy"
+        )
+    ruling = busy_gpus.rule(runner.node.look_around(list(numbers)), numbers)
+    for line in ruling.enforce(allow_busy=allow_busy):
+        view.say(line)
+    runner.idle_power_w, runner.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
+    runner.idle_readings = dict(ruling.idle_readings)
+
+
+# ---- what users wrote themselves ----
+
+LIMIT_S = 60
+"""For one try. A model may be right and take longer."""
+_DYNAMIC = frozenset({"*", "__getattr__", "exec", "globals", "setattr"})
+"""Names in a file that may define functions that its text does not show."""
+
+Try = Mapping[str, Any]
+"""What `gpubench.train.vetting` is to try."""
+
+
+def vet(
+    state: SweepState, planned: Sequence[Planned], say: Callable[[str], None], *, limit_s: int = LIMIT_S
+) -> None:
+    """Tries the users' own variants and models of the units that are to run, the models in a child process.
+
+    Raises UsageError for a transform or an argument that there is not, and for a model that can't be built, with file
+    and line; UnusableError where torch can't be imported. Says so where a model took too long to be tried.
+    """
+    for name, variant in state.plan.experiment.own_variants.items():
+        check_transforms(name, variant)
+    jobs = [
+        pair
+        for item in planned
+        if item.state == "run"
+        for pair in zip(item.unit.jobs, state.runner.resolve(item.unit), strict=True)
+    ]
+    for name in dict.fromkeys(job.trial.model for job, _ in jobs):
+        if catalog.is_user_model(name):
+            check_source(name)
+    tries = _tries(jobs)
+    if tries:
+        run_tries(state.runner.node, tries, limit_s, say)
+
+
+def check_source(name: str) -> None:
+    """Raises UsageError where the file of `path/to/file.py:function` is not Python, or has no such function."""
+    path, _, function = name.rpartition(":")
+    try:
+        text = Path(path).read_bytes()
+        if b"\0" in text:  # of which Python says no line
+            raise UsageError(
+                f"model {name!r}: {path} is no Python text: it has null bytes, as binary files and texts in UTF-16 do; "
+                "name a Python file, saved as UTF-8"
+            )
+        tree = ast.parse(text, path)
+    except OSError as error:
+        raise UsageError(f"model {name!r}: {path} can't be read: {error.strerror}") from None
+    except SyntaxError as error:
+        place = f"{path}, line {error.lineno}" if error.lineno else path
+        raise UsageError(f"model {name!r}: {place}: SyntaxError: {error.msg}") from None
+    defined = _names(tree)
+    if function not in defined and not _DYNAMIC & defined:
+        functions = [node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
+        if not functions:
+            raise UsageError(f"model {name!r}: {path} defines no function")
+        raise UsageError(f"model {name!r}: {unknown(f'function of {path}', function, functions)}")
+
+
+def _names(tree: ast.AST) -> set[str]:
+    """Every name that is defined, imported or used in the text."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            names.add(node.name)
+        elif isinstance(node, ast.alias):
+            names.add(node.asname or node.name)
+        elif isinstance(node, ast.Name):
+            names.add(node.id)
+    return names
+
+
+def _tries(jobs: Sequence[tuple[Job, Resolved]]) -> dict[str, Try]:
+    """What only torch can tell, by what it is called; of each model, the first sizes that are asked for."""
+    tries: dict[str, Try] = {}
+    for job, resolved in jobs:
+        t, variant = job.trial, job.variant
+        if (variant.cpu or variant.gpu) and catalog.VARIANTS.get(t.variant) != variant:
+            definition = variant.definition()
+            tries.setdefault(
+                f"variant {t.variant!r}",
+                {"cpu": definition["cpu"], "gpu": definition["gpu"], "input_size": resolved.input_size},
+            )
+        if catalog.is_user_model(t.model):
+            sizes = {"num_classes": resolved.num_classes, "input_size": resolved.input_size}
+            tries.setdefault(
+                f"model {t.model!r}", {"model": t.model, **sizes, "channels": CHANNELS, "width": t.width}
+            )
+    return tries
+
+
+def run_tries(node: Node, tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]) -> None:
+    """Has all of them tried on the node, each for `limit_s` seconds at most. Raises as `vet` does."""
+    ended = node.tried(list(tries.values()), limit_s)
+    for called, line in zip(tries, ended.told, strict=False):
+        if "failed" in line:
+            raise UnusableError(f"torch can't be imported: {line['failed']}")
+        if error := line["error"]:
+            raise UsageError(error if error.startswith(called) else f"{called}: {error}")
+    if len(ended.told) < len(tries):
+        called = list(tries)[len(ended.told)]
+        if ended.code != -signal.SIGALRM:
+            raise UsageError(f"{called}: its process died while it was tried ({ended.last_words})")
+        say(
+            f"{called}: not ready after {limit_s} s, so nobody knows yet whether it works; its trials will tell"
+        )

@@ -1,0 +1,107 @@
+"""What a sweep says when it has ended: its answer, and what there is left to do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from gpubench.basics.quiet_pipe import outliving_output
+from gpubench.basics.quoted import to_json
+from gpubench.basics.words import many
+from gpubench.plan.state import Planned
+from gpubench.plan.sweep_options import Mode
+from gpubench.render import terminal
+from gpubench.render.live import View
+from gpubench.results.rows import json_line
+from gpubench.run.limits import Limits
+from gpubench.run.summary import Summary
+from gpubench.run.sweep_state import SweepState
+from gpubench.schema.row import Row
+
+NAMED = 3
+"""How many of the workers are named."""
+
+
+def emit(row: Row, mode: Mode) -> None:
+    """With --json, a line for each trial as it ends; the jobs of a group each have one."""
+    if mode == "json":
+        with outliving_output():  # where nobody reads any more, measuring goes on; the records have it all
+            print(to_json(json_line(row)), flush=True)
+
+
+def finish(
+    state: SweepState, planned: Sequence[Planned], summary: Summary, limits: Limits, view: View, mode: Mode
+) -> None:
+    """Prints the answer on stdout and what else there is to say on stderr."""
+    for problem in state.problems:
+        view.say(problem)
+    folder = state.runner.results.folder
+    if mode == "quiet":
+        print(folder)
+    elif mode == "table":
+        terminal.show(state.report(), Console(highlight=False))
+    elif mode == "json":
+        for row in state.reused_rows(planned):
+            emit(row, mode)
+    workers = state.list_others() if summary.elsewhere else []
+    for line in closing_lines(summary, limits, folder, workers=workers, timeout_s=state.runner.timeout_s):
+        view.say(line)
+
+
+def closing_lines(
+    summary: Summary, limits: Limits, folder: Path, *, workers: Sequence[str], timeout_s: float
+) -> Iterator[str]:
+    """What has kept the sweep from measuring more, and what to do about each; pure.
+
+    `workers`: who else is at work in the folder. `timeout_s`: the limit of a trial.
+    """
+    reached = [line for limit in limits if (line := limit.closing_line()) is not None]
+    if limits.is_resumable:
+        yield reached.pop(0)  # it explains all else
+        reached = []
+    elif summary.ran == 0 and not (
+        summary.lost or summary.elsewhere or limits.batch_job.late.never or limits.certainty.is_over_budget
+    ):
+        timed_out = f", {summary.timed_out} timed out before" if summary.timed_out else ""
+        yield (
+            f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "
+            f"{summary.failed} failed before{timed_out}"
+        )
+    if summary.elsewhere:
+        who = f"{others_words(workers)} at work on" if workers else "other sweeps have taken"
+        yield (
+            f"{who} {summary.elsewhere} of its trials and groups, which the table lacks yet; "
+            f"gpubench status {folder} tells how far they are"
+        )
+    yield from reached
+    where = f"in {folder / 'trials.csv'}, the logs in {folder / 'logs'}"
+    if summary.failed:
+        again = "it" if summary.failed == 1 else "them"
+        yield f"{summary.failed} failed: the reasons are {where}; --retry failed runs {again} again"
+    if summary.timed_out:
+        they, again = ("it", "it") if summary.timed_out == 1 else ("they", "them")
+        yield (
+            f"{summary.timed_out} timed out: where {they} stood at the deadline is {where}; the limit is now "
+            f"{timeout_s:g} s a trial, and --retry timeout --timeout {twice(timeout_s)} runs {again} again with twice "
+            "that"
+        )
+    if summary.lost:
+        yield f"{summary.lost} skipped because a GPU was lost: once it is back, the same command runs them"
+    if summary.stale:
+        were, again = ("was", "it") if summary.stale == 1 else ("were", "them")
+        yield f"{summary.stale} {were} measured under other versions; --retry stale measures {again} again"
+
+
+def others_words(workers: Sequence[str]) -> str:
+    """`1 other (process 7 on host) is`, of who works through the same plan."""
+    names = ", ".join(workers[:NAMED]) + (f" and {len(workers) - NAMED} more" if len(workers) > NAMED else "")
+    return f"{many(len(workers), 'other')} ({names}) {'is' if len(workers) == 1 else 'are'}"
+
+
+def twice(limit_s: float) -> str:
+    """Twice a time limit, as --timeout takes it: in whole minutes where it is some."""
+    doubled = math.ceil(2 * limit_s)
+    return f"{doubled // 60}m" if doubled % 60 == 0 else f"{doubled}s"

@@ -1,0 +1,132 @@
+"""The images that the trials of a sweep read: where they lie, what is to be made of them first, which are left out.
+
+Made ready once; what can't be made is remembered with its reason.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from gpubench.basics.errors import GpubenchError
+from gpubench.basics.words import many
+from gpubench.datasets import built, left_out, locate
+from gpubench.datasets.facts import DataFacts
+from gpubench.datasets.locate import MakingStep
+from gpubench.datasets.pool import Progress
+from gpubench.plan.estimate import words
+from gpubench.plan.sources import Disk
+from gpubench.results.store import Results
+from gpubench.results.whole_file import write_whole
+from gpubench.schema.catalog import Files
+
+Wanted = tuple[str, Files, int, frozenset[str]]
+"""Data, which files of them, the side of resized ones in pixels, and the images that are left out."""
+
+
+class ImageFolders:
+    """The image folders of one sweep."""
+
+    def __init__(self) -> None:
+        self._folders: dict[Wanted, Path | GpubenchError] = {}
+
+    def ready(self, wanted: Wanted, progress: Progress | None = None) -> Path:
+        """The folder, made if need be. Raises the same GpubenchError each time for one that can't be made."""
+        if wanted not in self._folders:
+            try:
+                self._folders[wanted] = locate.ready(*wanted, progress=progress)
+            except GpubenchError as error:
+                self._folders[wanted] = error
+        folder = self._folders[wanted]
+        if isinstance(folder, GpubenchError):
+            raise folder
+        return folder
+
+
+def list_making_steps(wanted: Iterable[Wanted]) -> list[MakingStep]:
+    """What is to be made before these images can be read, each step once. It looks at the disk.
+
+    Images that can't be made are left out: whoever makes them says why, and so do the rows of their trials.
+    """
+    steps: dict[MakingStep, None] = {}
+    for images in wanted:
+        with contextlib.suppress(GpubenchError):
+            steps |= dict.fromkeys(locate.plan_of(*images))
+    return list(steps)
+
+
+def making_line(steps: Sequence[MakingStep], cpus: int) -> str:
+    """How much the images take that are to be made, where, how long on so many CPUs, and what else one may do."""
+    times = [step.cpu_s for step in steps]
+    known = [seconds for seconds in times if seconds is not None]
+    lasts = (
+        f" and about {words(sum(known) / cpus)} on {many(cpus, 'CPU')}" if len(known) == len(times) else ""
+    )
+    size = built.amount(sum(step.need_bytes for step in steps))
+    instead = (
+        "To make fewer, give --data procedural:640; to use your own, give --data FOLDER. " if known else ""
+    )
+    return (
+        f"Making these images takes about {size} in {steps[0].place.parent}{lasts}; it is done once. "
+        f"{instead}GPUBENCH_DATA names another place."
+    )
+
+
+MUCH_BYTES = 200_000_000
+"""Fewer are made without a question."""
+
+
+def is_much(steps: Sequence[MakingStep]) -> bool:
+    """Whether these images are many enough to ask first."""
+    return sum(step.need_bytes for step in steps) > MUCH_BYTES
+
+
+def can_ask() -> bool:
+    """Whether somebody sits there: the question and its answer are on a terminal."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_to_make(steps: Sequence[MakingStep], *, answers: TextIO | None = None) -> bool:
+    """Asks on stderr whether to make these images, until the answer is yes (or nothing) or no (or its end)."""
+    source = answers or sys.stdin
+    size = built.amount(sum(step.need_bytes for step in steps))
+    while True:
+        print(
+            f"Make about {size} of images in {steps[0].place.parent}? [Y/n] ",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+        line = source.readline()
+        word = line.strip().lower()
+        if not line or word in ("n", "no"):
+            return False
+        if word in ("", "y", "yes"):
+            return True
+
+
+def left_out_file(results: Results, facts: DataFacts) -> Path:
+    """Names the images that are left out of the data with this fingerprint, as it stands in the records."""
+    return results.folder / "left-out" / f"{facts.fingerprint}.txt"
+
+
+def left_out_lines(sources: Disk, results: Results | None) -> list[str]:
+    """What is said of images that are left out. `results`: where all their names will stand."""
+    lines = []
+    for name, bad in sources.bad_images.items():
+        facts = sources.data(name)
+        used = facts.train_images + facts.val_images
+        lines += left_out.lines(
+            bad, used, Path(str(facts.root)), left_out_file(results, facts) if results else None
+        )
+    return lines
+
+
+def store_left_out(sources: Disk, results: Results) -> None:
+    """Keeps the names of the images that are left out with the results."""
+    for name, bad in sources.bad_images.items():
+        if bad:
+            write_whole(left_out_file(results, sources.data(name)), left_out.as_text(bad))

@@ -1,0 +1,210 @@
+"""What may end a sweep before its plan is done, or keep a unit of it from beginning.
+
+Each limit is asked before a unit begins, remembers what it has kept from the sweep, and says so in the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gpubench.basics.errors import UnusableError
+from gpubench.basics.words import many
+from gpubench.plan.estimate import Estimate, asked_words, words
+from gpubench.plan.plan import Unit
+from gpubench.plan.rounds import MOST, Rounds
+from gpubench.plan.wall_time import Late, Verdict, WallTime, at_least
+from gpubench.run.sweep_state import SweepState
+
+
+class Limit(Protocol):
+    """What the end of a sweep asks of each limit."""
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether it has ended the sweep with something left, so that the same command goes on."""
+
+    def closing_line(self) -> str | None:
+        """What it has kept from the sweep, and what to do; None: nothing."""
+
+
+@dataclass(kw_only=True, slots=True)
+class StopRequest:
+    """Somebody stops the sweep: a signal."""
+
+    is_asked: Callable[[], bool] = lambda: False
+    fresh: bool = False
+    """Whether the same command would measure all anew."""
+    is_resumable: bool = False
+    """Whether the sweep was stopped by it."""
+
+    def ends(self) -> bool:
+        """Whether the sweep is to end now."""
+        self.is_resumable |= self.is_asked()
+        return self.is_resumable
+
+    def closing_line(self) -> str | None:
+        return f"stopped; {write_continuation(fresh=self.fresh)}" if self.is_resumable else None
+
+
+@dataclass(kw_only=True, slots=True)
+class BatchJob:
+    """The batch job that the sweep runs in ends at its time limit."""
+
+    wall_time: WallTime | None = None
+    """How long the job may still run; None: nobody ends it."""
+    fresh: bool = False
+    late: Late = field(default_factory=Late)
+    """What was not begun because the job ends before."""
+    _broken_off: dict[str, float] | None = None
+
+    @property
+    def is_resumable(self) -> bool:
+        return bool(self.late.waiting)
+
+    def ask(self, unit: Unit, forecast_s: float, state: SweepState, *, is_first: bool) -> Verdict:
+        """Whether a unit still ends within the job; notes it where it does not. `is_first`: none has run in it."""
+        wall_time = self.wall_time
+        if wall_time is None:
+            return "begin"
+        now = time.monotonic()
+        # Whether it is more than a guess is looked up only where it matters: that goes through all rows.
+        known = forecast_s <= wall_time.ends_s - now or state.estimates([unit])[0].known
+        broken_off_s = max(self._broken_off_s(state).get(job.trial_id, 0.0) for job in unit.jobs)
+        if broken_off_s and any(trial_id == unit.jobs[0].trial_id for trial_id, _ in state.measured):
+            broken_off_s = 0.0  # it has ended in this sweep
+        need = at_least(Estimate(forecast_s, known), broken_off_s)
+        verdict = wall_time.verdict(need, now, is_first=is_first)
+        self.late.note(unit.unit_id, verdict, need, wall_time, now)
+        return verdict
+
+    def _broken_off_s(self, state: SweepState) -> Mapping[str, float]:
+        """Trial id -> how long its longest attempt had taken when it was stopped. Worked out once: a stop ends all."""
+        if self._broken_off is None:
+            self._broken_off = {}
+            machines = {state.runner.machine_key(job) for job in state.plan.jobs}
+            # Of one that has ended since it is known how long it takes.
+            records = [record for record in state.records if record.machine_key in machines]
+            ended = {record.trial_id for record in records if record.status == "ok"}
+            for record in records:
+                if record.status == "interrupted" and record.trial_id not in ended:
+                    known_s = self._broken_off.get(record.trial_id, 0.0)
+                    self._broken_off[record.trial_id] = max(known_s, record.phases.get("wall", 0.0))
+        return self._broken_off
+
+    def closing_line(self) -> str | None:
+        return f"{self.late.line()}; {write_continuation(fresh=self.fresh)}" if self.late.waiting else None
+
+    def refuse(self) -> None:
+        """Raises UnusableError where a unit is too long for any job of this length: another would not measure it."""
+        if self.late.never:
+            raise UnusableError(f"{self.late.too_short()}; ask for a longer one (sbatch --time)")
+
+
+@dataclass(kw_only=True, slots=True)
+class Certainty:
+    """Further rounds end when each time is known well enough, every question is answered, or the budget is spent."""
+
+    rounds: Rounds
+    fresh: bool = False
+    began: float = field(default_factory=time.monotonic)
+    """When the first trial could begin; the budget counts from then."""
+    is_over_budget: bool = False
+    """Whether further rounds were left out because the sweep had taken its --budget."""
+    longest_s: float = 0.0
+    """Seconds of the process that was left out then, where it takes longer than all of the budget."""
+    unsure: int = 0
+    """How many are not known as well as --within asks for, though still more rounds would measure them."""
+    answered: int | None = None
+    """Rounds after which every question of the table is answered, where that ends the sweep."""
+    is_resumable: bool = False
+    """Never: what was asked for is measured."""
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long the sweep has run, in seconds."""
+        return time.monotonic() - self.began
+
+    def has_room(self, number: int, takes_s: float) -> bool:
+        """Whether the budget has room for a process of so many seconds in a round; the first round needs none."""
+        budget_s = self.rounds.budget_s
+        if number == 1 or budget_s is None or self.elapsed_s + takes_s <= budget_s:
+            return True
+        self.is_over_budget = True
+        self.longest_s = takes_s if takes_s > budget_s else self.longest_s
+        return False
+
+    def look(self, state: SweepState) -> None:
+        """Looks how sure the figures are that the folder holds now."""
+        plan_state = state.state()
+        self.unsure = plan_state.count_unsure(state.skips)
+        self.answered = plan_state.find_answered_round()
+
+    def closing_line(self) -> str | None:
+        if self.answered is not None:
+            rounds_run = many(self.answered, "round")
+            return (
+                f"every question of the table that further rounds can answer is answered, after {rounds_run}"
+            )
+        within_pct, budget_s = self.rounds.within_pct, self.rounds.budget_s
+        unsure = ""
+        if self.unsure:
+            what = "1 trial is" if self.unsure == 1 else f"{self.unsure} trials are"
+            unsure = f"{what} not known within {within_pct:g} % yet"
+        if self.is_over_budget and budget_s is not None:
+            return self._budget_line(budget_s, f", and {unsure}" if unsure else "")
+        if not unsure:
+            return None
+        if self.rounds.most == MOST:
+            return f"{unsure}, after {MOST} rounds, which is as many as there may be"
+        more = min(MOST, 2 * self.rounds.most)
+        return f"{unsure}, after {many(self.rounds.most, 'round')}; --rounds {more} goes on"
+
+    def _budget_line(self, budget_s: float, unsure: str) -> str:
+        budget = f"the budget of {asked_words(budget_s)}"
+        if self.longest_s:
+            return (
+                f"{budget} is too short for one more process, which takes about {words(self.longest_s)}{unsure}; "
+                "a longer --budget goes on with further rounds"
+            )
+        command = "the same command without --fresh" if self.fresh else "the same command"
+        return f"{budget} has no room for another process{unsure}; {command} goes on with further rounds"
+
+
+@dataclass(kw_only=True, slots=True)
+class Limits:
+    """All limits of one sweep. Lost GPUs are known to its runner (`lost_gpus.py`), for records name them, too."""
+
+    stop: StopRequest
+    batch_job: BatchJob
+    certainty: Certainty
+
+    @classmethod
+    def build(
+        cls, state: SweepState, is_stop_asked: Callable[[], bool], wall_time: WallTime | None = None
+    ) -> Limits:
+        """The limits of a sweep that begins now."""
+        fresh = state.settings.fresh
+        return cls(
+            stop=StopRequest(is_asked=is_stop_asked, fresh=fresh),
+            batch_job=BatchJob(wall_time=wall_time, fresh=fresh),
+            certainty=Certainty(rounds=state.plan.experiment.rounds, fresh=fresh),
+        )
+
+    def __iter__(self) -> Iterator[Limit]:
+        """In the order in which the end of a sweep names them; each explains it better than those after it."""
+        yield from (self.stop, self.batch_job, self.certainty)
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether the sweep was stopped, or out of time, with something left: the same command goes on."""
+        return any(limit.is_resumable for limit in self)
+
+
+def write_continuation(*, fresh: bool) -> str:
+    """How a sweep that was stopped is continued."""
+    if fresh:  # the same command would begin anew, and without --fresh the older rows count
+        return "rows that were not reached are older ones; the same command measures all of them anew"
+    return "to continue, run the same command again"

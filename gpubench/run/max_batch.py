@@ -1,0 +1,268 @@
+"""`gpubench sweep --find-max-batch`: tries batch sizes at the edge of GPU memory, after a sweep and from its rows.
+
+Each try is a trial of a few steps, stored like any other under an experiment of its own, `NAME-max-batch`. So what was
+tried once is not tried again, and a search that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpubench.basics.errors import UsageError
+from gpubench.plan.experiment import Axis, Experiment
+from gpubench.plan.max_batch import STEPS, TRY, Edge, edge, experiment_of, next_size
+from gpubench.plan.plan import Job, Plan, expand
+from gpubench.plan.rounds import Rounds
+from gpubench.plan.shares import device_of
+from gpubench.plan.skips import chain_key
+from gpubench.plan.state import chains_of
+from gpubench.results.counting import newest
+from gpubench.results.rows import row_of
+from gpubench.run.limits import Limits
+from gpubench.run.summary import Summary
+from gpubench.run.sweep_state import Settings, SweepState
+from gpubench.schema.cell import cell
+from gpubench.schema.row import Row
+from gpubench.stats.memory_line import FEWEST_SIZES, fit_largest
+
+MOST_TRIES = 16
+"""Of one configuration in one go."""
+MOST_IMAGES = 1 << 20
+"""Of an epoch without images: the length of one of which a few steps are run costs nothing."""
+WIDE = 2.0
+"""An interval that reaches so many times as far as its value, or so small a part of it, tells nothing."""
+BY_DRIVER = ("nvml-process", "nvml-device-delta", "published-log")
+"""Sources of memory that hold all that a card must have; the allocator's own count leaves CUDA's context out."""
+BADLY = {"failed": "failed", "timeout": "timed out"}
+NOT_ASKED = ("batch_size", "until_top1")
+"""Fields of a trial that a try does not take over."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Search:
+    """One configuration of a plan whose largest batch is looked for."""
+
+    name: str
+    """`strategy=ddp`; empty where the plan has one configuration."""
+    job: Job
+    """Its trial with the largest batch size."""
+    experiment: Experiment
+    """Of the tries, without a batch size yet."""
+    multiple: int
+    """Batch sizes are multiples of it."""
+    most: int
+    """Images of an epoch, which no batch can be larger than."""
+
+
+def searches(state: SweepState, whole: Plan | None = None) -> list[Search]:
+    """What is looked for: each configuration of the plan that trains alone on GPUs, whatever its batch sizes.
+
+    `whole`: the plan of which the sweep runs a part, where it does: configurations are named and numbered in it, so
+    that what was found of the parts can be put together.
+    Raises UsageError where there is none.
+    """
+    plan, largest = whole or state.plan, dict[Any, Job]()
+    for unit in plan.units:
+        job = unit.jobs[0]
+        if unit.is_group or unit.baseline or device_of(job.trial, plan.device) != "cuda":
+            continue
+        key = chain_key(job.trial, job.variant.definition())
+        if key not in largest or largest[key].trial.batch_size < job.trial.batch_size:
+            largest[key] = job
+    if not largest:
+        raise UsageError(
+            "--find-max-batch fills GPU memory: no trial of this plan trains by itself on a GPU; leave the option out"
+        )
+    mine = {unit.unit_id for unit in state.plan.units}
+    return [
+        _search(state, job, number, len(largest) > 1)
+        for number, job in enumerate(largest.values(), start=1)
+        if job.trial_id in mine
+    ]
+
+
+def _search(state: SweepState, job: Job, number: int, several: bool) -> Search:
+    experiment, t = state.plan.experiment, job.trial
+    given = {name: value for name, value in vars(t).items() if name not in NOT_ASKED} | TRY
+    fixed = {name: value for name, value in given.items() if value is not None}
+    images = t.train_images or state.runner.facts(job).train_images
+    if job.variant.files == "none":
+        fixed["train_images"] = images = MOST_IMAGES
+    fields = [
+        field for axis in experiment.varied for field in axis if field != "batch_size" and field in fixed
+    ]
+    name = " ".join(f"{field}={cell(fixed[field])}" for field in fields) if several else ""
+    return Search(
+        name=name,
+        job=job,
+        experiment=Experiment(
+            name=experiment_of(experiment.name, number if several else None),
+            question=f"What is the largest batch that fits{f' with {name}' if name else ''}?",
+            fixed=fixed,
+            variants=experiment.variants,
+            rounds=Rounds(number=1),
+            timeout_s=experiment.timeout_s,
+            bad_images=experiment.bad_images,
+        ),
+        multiple=t.devices * t.accumulate,
+        most=images,
+    )
+
+
+def known(state: SweepState, search: Search, tries: Plan | None) -> tuple[Edge, list[float]]:
+    """Where the edge is, as far as stored trials of this machine tell, and where the line through memory puts it."""
+    keys = {
+        chain_key(job.trial, job.variant.definition()) for job in (search.job, *(tries.jobs if tries else ()))
+    }
+    machine = state.runner.machine_key(search.job)
+    tried = [
+        (batch, record)
+        for (_, key), record in newest(state.records).items()
+        if key == machine and record.group is None
+        for chain, batch in chains_of([record])
+        if chain in keys
+    ]
+    sizes = {
+        status: [batch for batch, record in tried if record.status == status] for status in ("ok", "oom")
+    }
+    # Of each batch size that ran the last one stored.
+    ran = {batch: record for batch, record in tried if record.status == "ok"}
+    return edge(sizes["ok"], sizes["oom"]), guess_sizes(
+        [row_of(record) for record in ran.values()], search.multiple
+    )
+
+
+def guess_sizes(rows: Sequence[Row], multiple: int) -> list[float]:
+    """Batch sizes at which memory may end by the line through these rows, the best first; none where there is no line.
+
+    `rows`: of trials that ended ok, one a batch size. `multiple`: batch sizes are multiples of it.
+    """
+    known = [row for row in rows if row.batch_size and row.gpu_mem_mib]
+    rooms = {find_room(row) for row in known} - {None}
+    sources = {row.gpu_mem_source for row in known}
+    room = rooms.pop() if len(rooms) == 1 else None
+    if len(known) < FEWEST_SIZES or room is None or len(sources) > 1 or not sources & {*BY_DRIVER}:
+        return []
+    line = fit_largest([(row.batch_size or 0, row.gpu_mem_mib or 0.0) for row in known])
+    reached = line.reaches(room) if line else None
+    if reached is None:
+        return []
+    value, low, high = reached
+    is_narrow = high <= WIDE * value and low * WIDE >= value
+    return [math.floor(size / multiple) * multiple for size in reached] if is_narrow else []
+
+
+def find_room(row: Row) -> float | None:
+    """How much memory a trial may take of each GPU, in MiB: the cap where one was set, else what the driver leaves.
+
+    None where no record tells.
+    """
+    cap, total = row.gpu_mem_cap_mib, row.gpu_total_mib
+    free = None if total is None else total - (row.gpu_reserved_mib or 0)
+    return min((mib for mib in (cap, free) if mib is not None), default=None)
+
+
+def plan_of(state: SweepState, search: Search, sizes: Sequence[int]) -> Plan:
+    """The tries of these batch sizes."""
+    axis = Axis(fields=("batch_size",), values=tuple((size,) for size in sorted(sizes)))
+    experiment = replace(search.experiment, axes=(axis,))
+    return expand(
+        experiment,
+        device=state.plan.device,
+        sources=state.runner.sources,
+        cpus=state.runner.node.machine.cpu_count,
+    )
+
+
+def find(
+    state: SweepState,
+    search: Search,
+    run: Callable[[SweepState], tuple[Summary, Limits]],
+    say: Callable[[str], None],
+    keep: Callable[[SweepState], None],
+) -> Iterator[tuple[Summary, Limits]]:
+    """Tries one size after the other until the edge is found, and says where it is. What each try came to.
+
+    `run`: runs a sweep. `keep`: keeps the plan of what was tried.
+    """
+    sizes: list[int] = []
+    tries: SweepState | None = None
+    try:
+        for _ in range(MOST_TRIES):
+            edge_known, guesses = known(state, search, tries.plan if tries else _any(state, search))
+            size = next_size(edge_known, guesses, search.multiple, search.most)
+            if size is None:
+                break
+            sizes = sorted({*sizes, size})
+            tries = SweepState(
+                plan=plan_of(state, search, sizes),
+                runner=replace(state.runner, experiment=search.experiment.name),
+                settings=Settings(retry=state.settings.retry & BADLY.keys()),
+            )
+            tries.load(lambda _: None)
+            first_round = tries.list_round(1)
+            item = next(item for item in first_round if item.unit.jobs[0].trial.batch_size == size)
+            if item.state != "run":
+                before = f"{BADLY[item.ended]} before" if item.ended else f"is not tried ({item.why})"
+                again = f"; --retry {item.ended} tries it again" if item.ended else ""
+                say(f"{_begin(search)}a batch of {size:,} {before}, so the search ends there{again}")
+                return
+            summary, limits = run(tries)
+            yield summary, limits
+            state.records = tries.records
+            if summary.elsewhere:
+                say(
+                    f"{_begin(search)}another sweep tries a batch of {size:,} now; the same command goes on later"
+                )
+                return
+            if limits.is_resumable or limits.batch_job.late.never:
+                return
+            if summary.failed or summary.timed_out:
+                status = BADLY["failed" if summary.failed else "timeout"]
+                folder = state.runner.results.folder
+                say(
+                    f"{_begin(search)}a batch of {size:,} {status}, so the search ends there; gpubench table {folder} "
+                    "says why"
+                )
+                return
+        say(words(search, known(state, search, tries.plan if tries else _any(state, search))[0]))
+    finally:
+        if tries is not None:
+            keep(tries)
+            tries.write_tables()  # anew: what the tries ask stands in their plan, of which there is one for all
+
+
+def _any(state: SweepState, search: Search) -> Plan:
+    """Tries of some size: what all tries have in common."""
+    return plan_of(state, search, [search.job.trial.batch_size])
+
+
+def announcement(searched: Sequence[Search]) -> str:
+    """What a search will do."""
+    times = "" if len(searched) == 1 else f" for each of {len(searched)} configurations"
+    return (
+        f"then batch sizes are tried at the edge of GPU memory: at most {MOST_TRIES} trials of {STEPS} steps{times} "
+        "(--find-max-batch)"
+    )
+
+
+def words(search: Search, edge_known: Edge) -> str:
+    """What the search came to."""
+    begin = _begin(search)
+    if not edge_known.ran:
+        return f"{begin}no batch size has run"
+    ran = f"{begin}the largest batch that ran is {edge_known.ran:,}"
+    if edge_known.full is not None:
+        is_found = edge_known.is_found(search.multiple)
+        unfinished = "" if is_found else f"; {MOST_TRIES} tries were not enough, the same command goes on"
+        return f"{ran}, the smallest that ran out of memory {edge_known.full:,}{unfinished}"
+    if edge_known.ran >= search.most // search.multiple * search.multiple:
+        return f"{ran}, which is as many images as an epoch has"
+    return f"{ran}; none ran out of memory yet, the same command goes on"
+
+
+def _begin(search: Search) -> str:
+    return f"{search.name}: " if search.name else ""

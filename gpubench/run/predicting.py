@@ -1,0 +1,80 @@
+"""What the trials alone, as far as they were measured here, foretell of a group, before it runs.
+
+`analyze.predict` holds the model; whoever needs this imports it when it is called (`run/tables.py` says why).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpubench.analyze.frames import Runs, runs_of
+from gpubench.analyze.grid import list_rows
+from gpubench.analyze.predict import find_gradient_wait, make_demand
+from gpubench.core.prediction import PredictedGroup, PredictedJob
+from gpubench.plan.plan import Unit
+from gpubench.plan.resolve import Resolved
+from gpubench.plan.slowdowns import SLICING, predict_slowdowns
+from gpubench.record.together import GroupPrediction
+from gpubench.results.rows import row_of
+from gpubench.schema.record import Record
+
+NEEDS = {"cpu": "CPU seconds an epoch", "gpu": "GPU seconds an epoch"}
+
+
+def predict_group(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, Record]) -> GroupPrediction:
+    """What the rows of the same trials alone say of a group, on these GPUs and CPUs; or why they say nothing.
+
+    `alone`: trial id -> the attempt that counts. The rows of others may tell how long ranks wait for each other.
+    """
+    ok = {id_: record for id_, record in alone.items() if record.status == "ok"}
+    solos = tuple(ok.get(job.membership.solo.trial_id) if job.membership else None for job in unit.jobs)
+    lacking = [
+        job.membership.name for job, solo in zip(unit.jobs, solos, strict=True) if job.membership and not solo
+    ]
+    if lacking:
+        return GroupPrediction(solos=solos, why_not=f"no figures of job {' and '.join(lacking)} alone")
+    known = [record for record in solos if record]
+    neighbours = [record for record in ok.values() if not record.group]
+    runs = runs_of([row_of(record) for record in (*known, *neighbours)])
+    runs["variant_definition"] = [
+        repr(sorted((definition or {}).items())) for definition in runs["variant_definition"]
+    ]
+    rows = [row for _, row in list_rows(runs.iloc[: len(known)])]
+    others_runs = runs.iloc[len(known) :]
+    estimates = [make_demand(row, place, others_runs) for row, place in zip(rows, resolved, strict=True)]
+    demands = [demand for demand in estimates if demand is not None]
+    if len(demands) < len(estimates):
+        return GroupPrediction(solos=solos, why_not="an epoch time alone is not known")
+    predicted = predict_slowdowns(demands, SLICING if any(row["mps"] != "on" for row in rows) else 0.0)
+    if predicted.unknown:  # the rest of it would be taken for nothing
+        needs = ", ".join(NEEDS[name] for name in predicted.unknown)
+        return GroupPrediction(solos=solos, why_not=f"not known of the trials alone: {needs}")
+    names = [job.membership.name if job.membership else "" for job in unit.jobs]
+    return GroupPrediction(
+        solos=solos,
+        prediction=PredictedGroup(
+            name=unit.group,
+            jobs=tuple(
+                PredictedJob(name=name, alone_s=row["epoch_time_s"], slowdown=slowdown)
+                for name, row, slowdown in zip(names, rows, predicted.slowdowns, strict=True)
+            ),
+            waits_for=predicted.waits_for,
+            least_s=predicted.least_s,
+            is_upper_bound=predicted.is_upper_bound,
+        ),
+        waits=tuple(
+            _find_wait(row, place, resolved, others_runs) for row, place in zip(rows, resolved, strict=True)
+        ),
+    )
+
+
+def _find_wait(
+    row: dict[str, Any], place: Resolved, places: Sequence[Resolved], all_runs: Runs
+) -> dict[str, Any] | None:
+    """What of its busy time on GPUs that it shares a job only waits for gradients; None: nothing that is known."""
+    is_shared = sum(bool(set(place.gpu_ids) & set(other.gpu_ids)) for other in places) > 1
+    if not is_shared or len(place.gpu_ids) < 2:
+        return None
+    part, is_measured = find_gradient_wait(row, all_runs)
+    return {"part": part, "measured": is_measured} if part or is_measured else None

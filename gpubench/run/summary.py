@@ -1,0 +1,28 @@
+"""What a sweep has done, in units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(kw_only=True, slots=True)
+class Summary:
+    """Counts of units. What has kept others from being measured, the sweep's limits tell."""
+
+    ran: int = 0
+    reused: int = 0
+    skipped: int = 0
+    failed: int = 0
+    """Now or before."""
+    timed_out: int = 0
+    """Now or before; not among `failed`."""
+    stale: int = 0
+    lost: int = 0
+    """Skipped because a GPU that they need was lost while the sweep ran; among `skipped`."""
+    elsewhere: int = 0
+    """Left in the hands of other sweeps."""
+
+    def add(self, status: str) -> None:
+        """Counts a unit that ended badly."""
+        self.failed += status == "failed"
+        self.timed_out += status == "timeout"

@@ -1,0 +1,364 @@
+"""The story of a sweep: what its schedule says is next is measured, counted or left, until nothing is left to do."""
+
+from __future__ import annotations
+
+import importlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpubench.plan.estimate import Forecast
+from gpubench.plan.outlook import Left, Outlook
+from gpubench.plan.plan import Unit
+from gpubench.plan.skips import OutOfMemory, skip_reason
+from gpubench.plan.state import Planned, lacks_its_answer, unit_ending
+from gpubench.plan.unit_label import unit_label
+from gpubench.record.together import GroupPrediction
+from gpubench.render.live import View
+from gpubench.render.running import round_line
+from gpubench.run.announce import prediction_line
+from gpubench.run.checks import check_lost_gpus, look_around
+from gpubench.run.limits import Limits
+from gpubench.run.live_progress import make_progress
+from gpubench.run.preparing import await_start, make_images
+from gpubench.run.schedule import Outcome, PassEnd, Round, RoundEnd, Schedule, Turn
+from gpubench.run.summary import Summary
+from gpubench.run.sweep_state import SweepState
+from gpubench.run.work_queue import POLL_S, WorkQueue
+from gpubench.schema.attempt import JobProgress
+from gpubench.schema.record import Record, Status, ending
+from gpubench.schema.row import Row, replace
+
+TABLES_PERIOD_S = 5.0
+TABLES_PART = 20.0
+"""Times as long as the tables took to write last, they are not written again: of thousands of trials that is long."""
+
+
+def run_sweep(
+    state: SweepState,
+    planned: Sequence[Planned],
+    limits: Limits,
+    view: View,
+    emit: Callable[[Row], None],
+    *,
+    allow_busy: bool = False,
+) -> Summary:
+    """Looks around, makes the images, and measures what is to be run; the node makes ready for trials meanwhile.
+
+    `emit`: is given each row as its trial ends. A table that can't be written ends nothing: `state.unwritten` says so.
+    Raises UnusableError where others keep the GPUs busy, or no GPU is left that all that is left to run needs.
+    """
+    node = state.runner.node
+    node.clear()
+    node.start()
+    try:
+        with view:
+            look_around(state, planned, view, allow_busy=allow_busy)
+            state.runner.results.identify(state.records)
+            WorkQueue.build(state).claim_first(planned)  # so that others see it at work while it makes ready
+            load_tables()  # while torch starts
+            is_ready = make_images(state, planned, view, limits.stop.ends) and await_start(
+                state, planned, view, limits.stop.ends
+            )
+            return measure(state, limits, view, emit) if is_ready else Summary()
+    finally:
+        node.close()
+
+
+def measure(state: SweepState, limits: Limits, view: View, emit: Callable[[Row], None]) -> Summary:
+    """Measures what the schedule says, round after round. Every attempt is stored before the next one begins."""
+    load_tables()
+    state.runner.results.identify(state.records)
+    limits.certainty.began = time.monotonic()
+    sweep = RunningSweep(state=state, limits=limits, view=view, emit=emit, queue=WorkQueue.build(state))
+    try:
+        sweep.run()
+    finally:  # an error is raised after the tables have been written
+        state.leave()
+    return sweep.summary
+
+
+def load_tables() -> None:
+    """Imports what makes tables, so that nothing is imported while a trial is measured."""
+    importlib.import_module("gpubench.run.tables")
+    importlib.import_module("gpubench.run.predicting")
+
+
+@dataclass(kw_only=True, slots=True)
+class RunningSweep:
+    """A sweep that runs: who looks on, what may end it, and how far it is."""
+
+    state: SweepState
+    limits: Limits
+    view: View
+    emit: Callable[[Row], None]
+    queue: WorkQueue
+    summary: Summary = field(default_factory=Summary)
+    _tables_due: float = 0.0
+
+    def run(self) -> None:
+        """Asks the schedule for what is next and hands back what became of it, until it has nothing more."""
+        self.state.runner.claims.say = self.view.say
+        schedule = Schedule(self._list_round, self.state.plan.experiment.rounds.most)
+        running_round = None
+        for event in schedule:
+            match event:
+                case Round():
+                    running_round = RunningRound.begin(self, event)
+                case Turn(place=place) if running_round:
+                    schedule.hand_back(running_round.take(place))
+                case RoundEnd(has_run=True) if running_round:
+                    running_round.announce_end()
+                case PassEnd(has_waiting=has_waiting):
+                    self._await_others(has_waiting)
+                    if self.limits.stop.is_resumable:
+                        schedule.hand_back(Outcome.STOPPED)
+        if schedule.has_met_others:
+            self._count_with_others()
+        lost_gpus = self.state.runner.lost_gpus
+        if self.summary.lost and not lost_gpus.is_any_left:
+            raise lost_gpus.refuse()
+        lost_gpus.announce(self.view.say)
+        self.limits.certainty.look(self.state)
+
+    def _list_round(self, number: int) -> list[Planned]:
+        return self.queue.in_lots(self.state.list_round(number))
+
+    def _await_others(self, has_waiting: bool) -> None:
+        """Gives back what is claimed and reads what others have stored, before the plan is gone over once more."""
+        self.state.runner.claims.give_back()
+        if has_waiting:
+            time.sleep(POLL_S)
+        if not self.limits.stop.ends():
+            self.queue.read()
+
+    def _count_with_others(self) -> None:
+        """Counts what is stored in the end, whoever measured it: the same command again would count the same."""
+        state, summary, late = self.state, self.summary, self.limits.batch_job.late
+        state.runner.claims.give_back()
+        if late:  # others may have had the time
+            self.queue.read()
+        planned, first = state.pending(), state.chosen()
+        late.keep({item.unit.unit_id for item in planned if item.state == "run"})
+        # What --retry asks for counts as left; it was tried all the same.
+        endings = [item.ended or _find_bad_ending(item.unit, first) for item in planned]
+        summary.failed, summary.timed_out = endings.count("failed"), endings.count("timeout")
+        summary.reused = max(0, sum(item.state == "done" for item in planned) - summary.ran)
+        remaining = (item for item, bad_ending in zip(planned, endings, strict=True) if not bad_ending)
+        summary.elsewhere = sum(item.state == "run" for item in remaining)
+
+    def write_tables_sometimes(self) -> None:
+        """Writes the tables every few seconds, of what is known here."""
+        if time.monotonic() < self._tables_due:
+            return
+        before, began = self.state.unwritten, time.monotonic()
+        self.state.write_tables()
+        now = time.monotonic()
+        self._tables_due = now + max(TABLES_PERIOD_S, TABLES_PART * (now - began))
+        if self.state.unwritten and not before:
+            self.view.say(f"tables: {self.state.unwritten}; the sweep goes on, and what it measures is kept")
+
+
+@dataclass(kw_only=True, slots=True)
+class RunningRound:
+    """One round of a sweep, or what is left of it. A unit's place is its number in `planned`, from 0."""
+
+    sweep: RunningSweep
+    number: int
+    planned: Sequence[Planned]
+    counts: Summary
+    """Where units are counted that need not run: once, in the first pass over the plan."""
+    forecast: Forecast
+    outlook: Outlook
+    """What comes after this round."""
+    _oom: OutOfMemory = field(default_factory=OutOfMemory)
+    _has_begun: bool = False
+
+    @classmethod
+    def begin(cls, sweep: RunningSweep, event: Round) -> RunningRound:
+        """The round, with how long it should take."""
+        counts = sweep.summary if event.is_first_pass else Summary()
+        counts.stale += sum(item.stale for item in event.planned if item.state == "done")
+        return cls(
+            sweep=sweep,
+            number=event.number,
+            planned=event.planned,
+            counts=counts,
+            forecast=sweep.state.forecast(event.planned),
+            outlook=sweep.state.outlook(event.number, event.planned),
+        )
+
+    def take(self, place: int) -> Outcome:
+        """What becomes of a unit whose turn it is: it is measured, counted or left."""
+        sweep, item = self.sweep, self._look_again(place)
+        if item.state != "run":
+            self._count(place, item)
+            return Outcome.COUNTED
+        takes_s = self.forecast.of(place)
+        is_first = not sweep.summary.ran
+        time_for_it = sweep.limits.batch_job.ask(item.unit, takes_s, sweep.state, is_first=is_first)
+        if time_for_it != "begin":  # one that takes less may still have time
+            return Outcome.LATE if time_for_it == "late" else Outcome.LEFT
+        if sweep.limits.stop.ends():
+            return Outcome.STOPPED
+        turn, reason = sweep.queue.choose(item.unit, self.number)
+        if turn == "skip":
+            self._count(place, Planned(item.unit, "skip", reason))
+            return Outcome.COUNTED
+        if turn != "run":
+            return {"mine": Outcome.LEFT, "waits": Outcome.WAITS}.get(turn, Outcome.THEIRS)
+        if sweep.limits.stop.ends():  # claiming may have taken its time
+            return Outcome.STOPPED
+        if not sweep.limits.certainty.has_room(self.number, takes_s):
+            return Outcome.OVER_BUDGET
+        if not sweep.state.runner.hold_cpus(item.unit, sweep.limits.stop.ends):
+            return Outcome.STOPPED
+        return self._run(place)
+
+    def _look_again(self, place: int) -> Planned:
+        """The unit as things stand now: what was measured since the round began may change it, and so may lost GPUs."""
+        item, sweep, state = self.planned[place], self.sweep, self.sweep.state
+        unit = item.unit
+        if item.state == "done" and self.number == 1 and unit.is_group and sweep.summary.ran:
+            # A trial that its jobs are compared with may just have been measured.
+            item = Planned(unit, "run") if lacks_its_answer(unit, state.chosen()) else item
+        if item.state == "run" and self.number == 1 and "oom" not in state.settings.retry:
+            # A smaller batch may have run out of memory since.
+            reason = skip_reason(unit, self._oom, None, state.plan.device)
+            item = Planned(unit, "skip", reason) if reason else item
+        if item.state == "run" and state.runner.uses_gpus(unit):
+            check_lost_gpus(state, self.planned[place:], sweep.view.say)
+            if lost := state.runner.find_lost_gpus(unit):
+                sweep.summary.lost += not self._is_skipped(unit)
+                item = Planned(unit, "skip", "; ".join(gpu.words for gpu in lost))
+        return item
+
+    def _is_skipped(self, unit: Unit) -> bool:
+        """Whether this sweep has skipped it in an earlier pass."""
+        return self.sweep.state.skips.keys() >= {job.trial_id for job in unit.jobs}
+
+    def _count(self, place: int, item: Planned) -> None:
+        """Counts a unit that is not run; a skipped one is named, once."""
+        if item.state == "done":
+            self.counts.reused += self.number == 1
+        elif item.state == "failed":
+            self.counts.add(item.ended)
+        elif item.state == "skip":
+            self.counts.skipped += 1
+            if not self._is_skipped(item.unit):
+                self.sweep.state.skips |= {job.trial_id: item.why for job in item.unit.jobs}
+                self.sweep.view.say(f"{self._title(place)}  skipped: {item.why}")
+
+    # ---- a unit that is run ----
+
+    def _run(self, place: int) -> Outcome:
+        sweep = self.sweep
+        if not self._has_begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
+            self._has_begun = True
+            sweep.view.began_round(self.number, sweep.state.plan.experiment.rounds)
+            sweep.view.stands(sweep.state.stand, at_once=True)
+        status = self._measure(place)
+        if status == "oom":
+            self._oom.add(self.planned[place].unit)
+        sweep.summary.ran += 1
+        sweep.summary.add(status)
+        sweep.write_tables_sometimes()
+        if status == "interrupted":
+            sweep.limits.stop.is_resumable = True
+            return Outcome.STOPPED
+        return Outcome.RAN
+
+    def _measure(self, place: int) -> Status:
+        """Runs one unit, and announces it before and after; returns how it ended."""
+        sweep, state, view = self.sweep, self.sweep.state, self.sweep.view
+        unit, number, total = self.planned[place].unit, place + 1, len(self.planned)
+        prediction = state.predict(unit)
+        if unit.is_group:
+            view.say(f"{self._title(place)}  {prediction_line(prediction, self._rows_alone(prediction))}")
+        view.started(number, total, self._label(place), unit.jobs[0].trial_id)
+        began = time.monotonic()
+        is_stop_asked = sweep.limits.stop.is_asked
+        records = state.runner.run(unit, prediction, is_stop_asked, self._progress(place), self.number)
+        state.runner.cpu_hold.release()
+        took_s = time.monotonic() - began
+        status = ending([record.status for record in records])
+        state.keep(
+            records, took_s if status == "ok" else None
+        )  # one that broke off says nothing of the others
+        if status == "ok":
+            self.forecast.took(place, took_s)
+        rows = self._emit(records)
+        if unit.is_group:
+            view.finished_group(number, total, self._label(place), rows)
+        else:
+            view.finished(number, total, self._label(place), rows[0])
+        view.stands(state.stand)
+        return status
+
+    def _emit(self, records: Sequence[Record]) -> list[Row]:
+        """Hands the rows of a unit on; returns them as a terminal shows them."""
+        rows = self.sweep.state.complete_rows(records, self.sweep.state.records)
+        for row in rows:
+            self.sweep.emit(row)
+        # In tables the log's path is that in the folder; on a terminal it is for who stands outside.
+        folder = self.sweep.state.runner.results.folder
+        return [replace(row, log=str(folder / (row.log or ""))) for row in rows]
+
+    def _rows_alone(self, prediction: GroupPrediction) -> list[Row]:
+        """The rows of the trials alone that a group is compared with, with the warnings of their repeats."""
+        solos = [solo for solo in prediction.solos if solo]
+        distinct = list({solo.trial_id: solo for solo in solos}.values())
+        rows = self.sweep.state.complete_rows(distinct, self.sweep.state.records)
+        by_id = {row.trial_id: row for row in rows}
+        return [by_id[solo.trial_id] for solo in solos]
+
+    def _progress(self, place: int) -> Callable[[Sequence[JobProgress]], None]:
+        """What shows how far the unit is, a few times a second."""
+        began = time.monotonic()
+        estimated_s, after_s = self.forecast.of(place), self.forecast.after(place)
+
+        def show(progress: Sequence[JobProgress]) -> None:
+            self.sweep.view.update(
+                make_progress(
+                    self.planned[place].unit,
+                    progress,
+                    label=self._label(place),
+                    done=place,
+                    total=len(self.planned),
+                    spent_s=time.monotonic() - began,
+                    elapsed_s=self.sweep.limits.certainty.elapsed_s,
+                    estimated_s=estimated_s,
+                    after_s=after_s,
+                    ahead=self.outlook,
+                    pace=self.forecast.pace,
+                )
+            )
+
+        return show
+
+    def announce_end(self) -> None:
+        """Shows how sure the figures are after the round, and what is left; the table stands from now on."""
+        state, view = self.sweep.state, self.sweep.view
+        rounds = state.plan.experiment.rounds
+        if rounds.most == 1:
+            return
+        standing = state.stand()
+        view.stands(lambda: standing, at_once=True)
+        if state.state().find_answered_round() is not None:
+            time_left = Left(seconds=0)
+        else:
+            outlook = state.outlook(self.number, self.planned, over=True)
+            time_left = outlook.left(0.0, self.sweep.limits.certainty.elapsed_s)
+        view.ended_round(round_line(self.number, rounds, standing.report, time_left))
+
+    def _label(self, place: int) -> str:
+        return unit_label(self.sweep.state.plan, self.planned[place].unit)
+
+    def _title(self, place: int) -> str:
+        return f"[{place + 1}/{len(self.planned)}] {self._label(place)}"
+
+
+def _find_bad_ending(unit: Unit, chosen: Mapping[str, Record]) -> str:
+    """How a unit ended in the first round, if it was `failed` or `timeout`; empty else."""
+    status = unit_ending(unit, chosen)
+    return status if status in ("failed", "timeout") else ""

@@ -1,0 +1,342 @@
+"""What a sweep knows: its plan, the records of its folder, what it has measured itself, and how long things take."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpubench.basics.errors import UnusableError
+from gpubench.core.report import Report
+from gpubench.plan.estimate import Estimate, Forecast, estimates
+from gpubench.plan.outlook import Ahead, Outlook, outlook
+from gpubench.plan.plan import Job, Plan, Unit
+from gpubench.plan.skips import OutOfMemory, Room, skip_reason
+from gpubench.plan.state import Planned, PlanState, out_of_memory
+from gpubench.record.together import ALONE, GroupPrediction
+from gpubench.render.live import Standing
+from gpubench.results.allowance import Key, alike
+from gpubench.results.counting import counting, in_order, newest, newest_of_rounds
+from gpubench.results.rows import row_of
+from gpubench.results.store import Tell, refuse
+from gpubench.run.images import Wanted
+from gpubench.run.unit_runner import UnitRunner
+from gpubench.schema.record import FINAL, Record
+from gpubench.schema.row import Row
+from gpubench.store.work_claims import list_workers
+
+MOST_REWRITES = 10
+
+Configuration = tuple[str, str | None, str | None, str]
+"""Its id, group, job and machine: what the processes of a row have in common."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """How to run a plan."""
+
+    retry: frozenset[str] = frozenset()
+    fresh: bool = False
+
+
+@dataclass(kw_only=True, slots=True)
+class SweepState:
+    """One plan on one machine, and what became of it so far."""
+
+    plan: Plan
+    runner: UnitRunner
+    settings: Settings = field(default_factory=Settings)
+    records: list[Record] = field(default_factory=list)
+    measured: set[tuple[str, str]] = field(default_factory=set)
+    """Trial ids and names of the attempts that this sweep has stored."""
+    ended: int = 0
+    """How many trials have ended in this sweep otherwise than by its being stopped."""
+    skips: dict[str, str] = field(default_factory=dict)
+    """Trial id -> why this sweep skipped it."""
+    problems: list[str] = field(default_factory=list)
+    """Plans of the folder that could not be read when the tables were last written, one line each."""
+    unwritten: str = ""
+    """Why not all tables could be written when that was last tried."""
+    _took: dict[str, float] = field(default_factory=dict)
+    """Id of a unit -> seconds that it took in the last round."""
+    _questions: tuple[int, list[list[set[str]]] | None] | None = None
+    """How many records there were when open questions were last looked for, and these."""
+    _tell: Tell = refuse
+    _given: dict[Key, Mapping[str, Any]] | None = None
+    _has_left: bool = False
+
+    # ---- records ----
+
+    def load(self, tell: Tell = refuse) -> None:
+        """Reads what the results folder holds already. `tell`: of each record that is left out, now and later."""
+        self.records = self.runner.results.records(tell)
+        self._tell = tell
+
+    def reload(self, beside: Collection[str] | None = None) -> list[Record]:
+        """Reads what others, who work in the same folder, have stored since; returns it.
+
+        `beside`: ids of units; no more than what lies beside their records.
+        """
+        newer = self.runner.results.newer_records(self._tell, beside)
+        if newer:
+            self.records = sorted([*self.records, *newer], key=in_order)
+        return newer
+
+    def keep(self, records: Sequence[Record], took_s: float | None) -> None:
+        """Takes the records of a unit that has just ended. `took_s`: None where it broke off."""
+        self.records += records
+        self.measured |= {(record.trial_id, record.attempt_name) for record in records}
+        self.ended += sum(record.status != "interrupted" for record in records)
+        if took_s is not None:
+            self._took[records[0].group_id or records[0].trial_id] = took_s
+
+    def alike(self) -> list[Record]:
+        """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
+        return alike(self.records, self.gets())[0]
+
+    def gets(self) -> Mapping[Key, Mapping[str, Any]]:
+        """What this machine gives each trial of the plan that it has room for. Worked out once."""
+        if self._given is None:
+            self._given = {
+                (job.trial_id, self.runner.machine_key(job)): resolved.columns()
+                for unit in self.plan.units
+                if skip_reason(unit, OutOfMemory(), self._room(), self.plan.device) is None
+                for job, resolved in zip(unit.jobs, self.runner.resolve(unit), strict=True)
+            }
+        return self._given
+
+    def _room(self) -> Room:
+        machine = self.runner.node.machine
+        return Room(len(machine.gpus), machine.cpu_count, machine.shows, self.runner.nodes)
+
+    def chosen(self) -> dict[str, Record]:
+        """Trial id -> the attempt of the first round that counts on this machine, of this plan's trials."""
+        return self._of_plan(newest(self.alike()))
+
+    def _of_plan(self, chosen: Mapping[Key, Record]) -> dict[str, Record]:
+        keys = ((job.trial_id, self.runner.machine_key(job)) for job in self.plan.jobs)
+        return {key[0]: chosen[key] for key in keys if key in chosen}
+
+    # ---- what is left ----
+
+    def state(self) -> PlanState:
+        """The plan as it stands by what is stored now."""
+        kept, unlike = alike(self.records, self.gets())
+        rounds = {number: self._of_plan(chosen) for number, chosen in newest_of_rounds(kept).items()}
+        times = self._times(kept)
+        return PlanState(
+            plan=self.plan,
+            rounds=rounds,
+            environment=self.runner.environment,
+            oom=self.oom_here(),
+            room=self._room(),
+            unlike=unlike,
+            retry=self.settings.retry,
+            fresh=self.settings.fresh,
+            list_times=lambda job: times.get(self._configuration_of(job), ()),
+            find_open_questions=self._find_open_questions,
+        )
+
+    def pending(self) -> list[Planned]:
+        """What is to become of each unit in all rounds together."""
+        return self.state().list_all_rounds()
+
+    def list_round(self, number: int) -> list[Planned]:
+        """What is to become of the units of a round that is about to begin.
+
+        In a further one without those that this sweep has skipped: the GPU that a unit lacked is not back yet.
+        """
+        if number == 1:
+            return self.state().list_first_round()
+        planned = self.state().list_further_round(number)
+        return [item for item in planned if item.unit.jobs[0].trial_id not in self.skips]
+
+    def oom_here(self) -> OutOfMemory:
+        """What has run out of GPU memory on this kind of machine, by all that is known."""
+        keys = {self.runner.machine_key(job) for job in self.plan.jobs}
+        return out_of_memory(record for (_, key), record in newest(self.records).items() if key in keys)
+
+    def _find_open_questions(self) -> list[list[set[str]]] | None:
+        """For each question that what was measured here leaves open the ids of each row's trials.
+
+        A row has one for each repeat. None where nothing is asked.
+        """
+        from gpubench.run import tables
+
+        if self._questions is not None and self._questions[0] == len(self.records):
+            return self._questions[1]
+        machines = {self.runner.machine_key(job) for job in self.plan.jobs}
+        records = [record for record in self.alike() if record.machine_key in machines]
+        questions = tables.find_open_questions(self.runner.results.folder, self.plan, records)
+        self._questions = len(self.records), questions
+        return questions
+
+    def _times(self, records: Sequence[Record]) -> dict[Configuration, list[float]]:
+        """The epoch times of each configuration's processes."""
+        times: dict[Configuration, list[float]] = {}
+        for record in counting(records).values():
+            if record.status == "ok" and (time_s := record.result.epoch_time_s):
+                configuration = (record.config_id, record.group, record.job, record.machine_key)
+                times.setdefault(configuration, []).append(time_s)
+        return times
+
+    def _configuration_of(self, job: Job) -> Configuration:
+        membership = job.membership
+        names = (membership.group, membership.name) if membership else (None, None)
+        return job.config_id, *names, self.runner.machine_key(job)
+
+    def list_wanted_images(self, planned: Sequence[Planned]) -> list[Wanted]:
+        """The images that the units to run read, each once."""
+        units = [item.unit for item in planned if item.state == "run"]
+        return list(dict.fromkeys(images for unit in units for images in self.runner.wanted(unit)))
+
+    # ---- how long it takes ----
+
+    def estimates(self, units: Sequence[Unit]) -> list[Estimate]:
+        """How long each should take in a round. The jobs of a group count as if they ran one after the other."""
+        # Jobs of groups are no measure: their neighbours slowed them.
+        alone = [r for r in newest(self.records).values() if r.status == "ok" and r.group is None]
+        jobs = [
+            (job.trial, resolved)
+            for unit in units
+            for job, resolved in zip(unit.jobs, self.runner.resolve(unit), strict=True)
+        ]
+        guesses = iter(estimates(jobs, [row_of(record) for record in alone]))
+        return [self._estimate(unit, [next(guesses) for _ in unit.jobs]) for unit in units]
+
+    def _estimate(self, unit: Unit, guesses: Sequence[Estimate]) -> Estimate:
+        known_s = self._took.get(unit.unit_id)  # in the next round it takes as long
+        if known_s is not None:
+            return Estimate(known_s, True)
+        return Estimate(sum(guess.seconds for guess in guesses), all(guess.known for guess in guesses))
+
+    def forecast(self, planned: Sequence[Planned]) -> Forecast:
+        """What is left at each unit, estimated for all at once: rows are looked through, and CPUs dealt out, once."""
+        guesses = iter(self.estimates([item.unit for item in planned if item.state == "run"]))
+        return Forecast([next(guesses).seconds if item.state == "run" else 0.0 for item in planned])
+
+    def estimates_of_all(self, planned: Sequence[Planned]) -> list[Estimate]:
+        """How long each unit that is to run should take in all rounds that it has before it.
+
+        Where a certainty or a budget ends the rounds, nobody knows how many they will be: then in the next one alone.
+        """
+        rounds = self.plan.experiment.rounds
+        to_run = [item for item in planned if item.state == "run"]
+        counts = [1 if rounds.is_open else len(item.rounds) or rounds.most for item in to_run]
+        guesses = self.estimates([item.unit for item in to_run])
+        return [
+            Estimate(guess.seconds * count, guess.known) for guess, count in zip(guesses, counts, strict=True)
+        ]
+
+    def outlook(self, number: int, planned: Sequence[Planned], *, over: bool = False) -> Outlook:
+        """What is before the sweep after this round. `over`: nothing more of it is to come."""
+        rounds = self.plan.experiment.rounds
+        if number == rounds.most:
+            return Outlook(rounds=rounds, number=number)
+        kept = self.alike()
+        first, times = self._of_plan(newest(kept)), self._times(kept)
+        to_come = [item.unit for item in planned if item.state == "run" and not over]
+        known = [
+            item.unit
+            for item in planned
+            if all((record := first.get(job.trial_id)) and record.status == "ok" for job in item.unit.jobs)
+        ]
+        known_ids, to_come_ids = {unit.unit_id for unit in known}, {unit.unit_id for unit in to_come}
+        units = [*known, *(unit for unit in to_come if unit.unit_id not in known_ids)]
+        ahead = [
+            Ahead(
+                each_s=guess.seconds,
+                samples=tuple(tuple(times.get(self._configuration_of(job), ())) for job in unit.jobs),
+                turns=int(unit.unit_id in to_come_ids),
+            )
+            for unit, guess in zip(units, self.estimates(units), strict=True)
+        ]
+        return outlook(rounds, number, ahead)
+
+    def predict(self, unit: Unit) -> GroupPrediction:
+        """What the trials alone, as far as they were measured here, say of a group."""
+        if not unit.is_group:
+            return ALONE
+        from gpubench.run.predicting import predict_group
+
+        return predict_group(unit, self.runner.resolve(unit), self.chosen())
+
+    # ---- its tables ----
+
+    def report(self) -> list[Report]:
+        """The tables of this sweep's own trials as they are now."""
+        from gpubench.run import tables
+
+        return tables.report_plan(self.runner.results.folder, self.plan, self.alike(), self.skips)
+
+    def stand(self) -> Standing:
+        """The first of them, for whoever looks on."""
+        from gpubench.run import tables
+
+        return tables.stand(self.runner.results.folder, self.plan, self.alike(), self.skips)
+
+    def complete_rows(self, records: Sequence[Record], held: Sequence[Record]) -> list[Row]:
+        """The rows of these attempts, in their order, with what follows from others that are `held`."""
+        from gpubench.run import tables
+
+        rows = tables.complete_rows(records, held)
+        return [rows[record.trial_id] for record in records]
+
+    def reused_rows(self, planned: Sequence[Planned]) -> list[Row]:
+        """The rows of what was done already, as the tables have them: round by round, in the plan's order."""
+        done = [item for item in planned if item.state == "done" or item.rounds]
+        ids = [job.trial_id for item in done for job in item.unit.jobs]
+        kept, rows = self.alike(), []
+        for number, chosen in sorted(newest_of_rounds(kept).items()):
+            by_id = self._of_plan(chosen)
+            # A group may have been measured again all the same: its row was written then.
+            records = [
+                record
+                for trial_id in ids
+                if (record := by_id.get(trial_id)) and (trial_id, record.attempt_name) not in self.measured
+                if number == 1 or record.status in FINAL
+            ]
+            rows += self.complete_rows(records, kept)
+        return rows
+
+    def write_tables(self) -> None:
+        """All tables of the folder, from what is held here, as far as they can be written."""
+        from gpubench.run import tables
+
+        self.problems = []
+        try:
+            tables.write_folder(self.runner.results, self.records, self.skips, self.problems.append)
+        except UnusableError as error:
+            self.unwritten = str(error)
+        else:
+            self.unwritten = ""
+
+    # ---- beside others, and after ----
+
+    def list_others(self) -> list[str]:
+        """Who else is at work in the folder: `process 7 on host`."""
+        workers = list_workers(self.runner.results.folder)
+        return list(dict.fromkeys(worker.who for worker in workers if worker.is_alive))
+
+    def leave(self) -> None:
+        """Gives back what is claimed, and writes the tables of all that the folder holds by then. Once."""
+        if self._has_left:
+            return
+        self._has_left = True
+        self.give_back()
+        self.reload()
+        self.write_tables()
+        for _ in range(MOST_REWRITES):  # of two that end at once, one may write over what it has not read
+            if self.unwritten or not self.reload():
+                break
+            self.write_tables()
+
+    def give_back(self) -> None:
+        """What was claimed is free for others again."""
+        self.runner.cpu_hold.release()
+        self.runner.claims.give_back()
+
+    def abandon(self) -> None:
+        """What a process that is about to end at once still clears away."""
+        self.runner.node.abandon()
+        self.runner.claims.give_back()

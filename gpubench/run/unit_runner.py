@@ -1,0 +1,260 @@
+"""Where units are run: one attempt at a trial or a group, from the order to the stored records."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+from gpubench.basics.errors import GpubenchError
+from gpubench.datasets.facts import DataFacts
+from gpubench.node.cluster import Cluster
+from gpubench.node.cpu_hold import CpuHold
+from gpubench.node.environment import machine_key
+from gpubench.node.node import Node
+from gpubench.plan import resolve as resolving
+from gpubench.plan.plan import Job, Plan, Unit
+from gpubench.plan.resolve import Resolved
+from gpubench.plan.shares import device_of
+from gpubench.plan.sources import Disk
+from gpubench.record.recording import EndedAttempt, Known, records_of, samples
+from gpubench.record.together import GroupPrediction
+from gpubench.results.store import Results
+from gpubench.run.images import ImageFolders, Wanted
+from gpubench.run.lost_gpus import LostGpu, LostGpus
+from gpubench.schema.attempt import Attempt, JobProgress
+from gpubench.schema.attempt_ids import make_attempt_id
+from gpubench.schema.order import TrialOrder
+from gpubench.schema.record import Ended, Record, ending
+from gpubench.schema.samples import SAMPLE_HEADER
+from gpubench.store.work_claims import WorkClaims
+
+CPU_POLL_S = 0.1
+
+
+@dataclass(kw_only=True, slots=True)
+class UnitRunner:
+    """One machine, one results folder."""
+
+    node: Node
+    cluster: Cluster | None = None
+    """The nodes on which a trial may run together, `node` the first of them; None: there is but that."""
+    results: Results
+    sources: Disk
+    experiment: str
+    device: str
+    """What `auto` means here: cuda or cpu."""
+    timeout_s: float
+    lost_gpus: LostGpus
+    folders: ImageFolders = field(default_factory=ImageFolders)
+    environment: dict[str, Any] = field(init=False)
+    idle_power_w: dict[str, float] = field(default_factory=dict)
+    """GPU uuid -> watts before the sweep, where the GPU was idle and tells."""
+    no_idle_power: dict[str, str] = field(default_factory=dict)
+    """GPU uuid -> why it is not among them."""
+    idle_readings: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """GPU uuid -> readings behind its idle power, and those that failed."""
+    claims: WorkClaims = field(init=False)
+    """What this sweep has claimed of the folder's work."""
+    cpu_hold: CpuHold = field(init=False)
+    _has_waited: bool = False
+    _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.environment = self.node.facts()
+        self.claims = WorkClaims(self.results.folder)
+        self.cpu_hold = CpuHold()
+
+    @classmethod
+    def build(
+        cls, plan: Plan, node: Node, results: Results, sources: Disk, cluster: Cluster | None = None
+    ) -> Self:
+        """What runs the units of a plan."""
+        return cls(
+            node=node,
+            cluster=cluster,
+            results=results,
+            sources=sources,
+            experiment=plan.experiment.name,
+            device=plan.device,
+            timeout_s=plan.experiment.timeout_s,
+            lost_gpus=LostGpus(node=node),
+        )
+
+    # ---- what a unit gets here ----
+
+    def facts(self, job: Job) -> DataFacts:
+        return self.sources.data(job.trial.data)
+
+    def resolve(self, unit: Unit) -> list[Resolved]:
+        """One for each job."""
+        return resolving.resolve_unit(
+            unit, self.node.machine, self.facts, self.device, self.lost_gpus.list_unusable()
+        )
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes a trial may run on together."""
+        return self.cluster.size if self.cluster else 1
+
+    def uses_gpus(self, unit: Unit) -> bool:
+        return any(device_of(job.trial, self.device) == "cuda" for job in unit.jobs)
+
+    def find_lost_gpus(self, unit: Unit) -> list[LostGpu]:
+        """The lost GPUs without which a unit can't run."""
+        return self.lost_gpus.among(number for resolved in self.resolve(unit) for number in resolved.gpu_ids)
+
+    def wanted(self, unit: Unit) -> list[Wanted]:
+        """The images that its jobs read."""
+        return [
+            self._images(job, resolved) for job, resolved in zip(unit.jobs, self.resolve(unit), strict=True)
+        ]
+
+    def _images(self, job: Job, resolved: Resolved) -> Wanted:
+        name = job.trial.data
+        return name, job.variant.files, resolved.input_size, self.sources.without(name)
+
+    def machine_key(self, job: Job) -> str:
+        device = device_of(job.trial, self.device)
+        # Without a GPU no record of a GPU trial is this machine's; such trials are skipped.
+        return machine_key(self.node.machine, device) if device == "cpu" or self.node.machine.gpus else ""
+
+    # ---- running it ----
+
+    def run(
+        self,
+        unit: Unit,
+        group_prediction: GroupPrediction,
+        should_stop: Callable[[], bool],
+        look: Callable[[Sequence[JobProgress]], None],
+        round_: int = 1,
+    ) -> list[Record]:
+        """One attempt, stored. Returns a record for each job."""
+        number, attempt_id, logs = self._begin(unit)
+        started_at = datetime.datetime.now().strftime("%Y-%m-%d %H:%M:%S")
+        resolved = self.resolve(unit)
+        try:
+            orders = [self._order(*args) for args in zip(unit.jobs, resolved, logs, strict=True)]
+        except GpubenchError as error:  # its images can't be had; other trials may use others
+            now = time.monotonic()
+            failed: tuple[Ended, str] = ("failed", str(error))
+            done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]
+        else:
+            left_out = [self._left_out(*args) for args in zip(unit.jobs, orders, strict=True)]
+            beating = self.beating(should_stop)
+            if self.cluster and resolved[0].nodes > 1:
+                across = self.cluster.run(
+                    orders[0],
+                    left_out[0],
+                    nodes=resolved[0].nodes,
+                    timeout_s=self.timeout_s,
+                    should_stop=beating,
+                    look=look,
+                )
+                done, resolved = [across], [_on_all_nodes(resolved[0], across)]
+            else:
+                done = self.node.run(
+                    orders, left_out, timeout_s=self.timeout_s, should_stop=beating, look=look
+                )
+        if self.uses_gpus(unit):
+            self.lost_gpus.look()
+        tried = [
+            EndedAttempt(
+                job=job,
+                resolved=placement,
+                facts=self.facts(job),
+                machine_key=self.machine_key(job),
+                number=number,
+                attempt_id=attempt_id,
+                claim=self.claims.name,
+                round=round_,
+                started_at=started_at,
+                done=end,
+            )
+            for job, placement, end in zip(unit.jobs, resolved, done, strict=True)
+        ]
+        records = records_of(tried, self._known(), group_prediction)
+        for job, placement, record in zip(unit.jobs, resolved, records, strict=True):
+            if record.result.gmacs_per_image is not None:
+                self._gmacs[_model_key(job, placement)] = record.result.gmacs_per_image
+        self.results.save(records, [samples(attempt) for attempt in done], SAMPLE_HEADER)
+        if ending([record.status for record in records]) != "interrupted":
+            self.claims.note_stored()
+        return records
+
+    def _begin(self, unit: Unit) -> tuple[int, str, list[Path]]:
+        """The number and the id of the attempt that begins, and the empty log of each job."""
+        self.results.check()
+        number = self.results.next_attempt(unit.unit_id, *(job.trial_id for job in unit.jobs))
+        attempt_id = make_attempt_id(number, self.results.folder_id)
+        logs = [self.results.log(job.trial_id, attempt_id) for job in unit.jobs]
+        for log in logs:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            log.touch(exist_ok=False)
+        return number, attempt_id, logs
+
+    def hold_cpus(self, unit: Unit, should_stop: Callable[[], bool]) -> bool:
+        """Waits until no other sweep of this host measures a trial of the same folder on these CPUs.
+
+        Whether it may begin then: False where it is to stop. Sweeps on GPUs are kept apart by these.
+        """
+        if self.uses_gpus(unit):
+            return True
+        should_end = self.beating(should_stop)
+        while not self.cpu_hold.take(self.results.folder_id, os.sched_getaffinity(0)):
+            if should_end():
+                return False
+            if not self._has_waited:
+                self._has_waited = True
+                self.claims.say("another sweep measures on these CPUs: the two of them take turns")
+            time.sleep(CPU_POLL_S)
+        return True
+
+    def beating(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
+        """Asks `should_stop`, and shows on the way that this sweep is alive."""
+
+        def ask() -> bool:
+            self.claims.beat()
+            return should_stop()
+
+        return ask
+
+    def _order(self, job: Job, resolved: Resolved, log: Path) -> TrialOrder:
+        root = self.folders.ready(self._images(job, resolved))
+        return resolving.order(
+            job,
+            resolved,
+            data=resolving.data_spec(job, resolved, self.facts(job), root),
+            log=log.absolute(),
+            known_gmacs=self._gmacs.get(_model_key(job, resolved)),
+        )
+
+    def _left_out(self, job: Job, order: TrialOrder) -> frozenset[str]:
+        """The images that its ranks leave out, where they lie among those that they read: a copy lacks them anyway."""
+        is_original = order.data.root == self.facts(job).root
+        return self.sources.without(job.trial.data) if is_original else frozenset()
+
+    def _known(self) -> Known:
+        return Known(
+            experiment=self.experiment,
+            machine=self.node.machine,
+            environment=self.environment,
+            idle_power_w=self.idle_power_w,
+            no_idle_power=self.no_idle_power,
+            idle_readings=self.idle_readings,
+            lost={gpu.uuid: gpu.words for gpu in self.lost_gpus.lost.values()},
+        )
+
+
+def _on_all_nodes(resolved: Resolved, done: Attempt) -> Resolved:
+    """With the GPUs of all nodes that the trial ran on."""
+    uuids = tuple(uuid for node in done.nodes for uuid in node.gpu_uuids)
+    return replace(resolved, gpu_uuids=uuids or resolved.gpu_uuids)
+
+
+def _model_key(job: Job, resolved: Resolved) -> tuple[Any, ...]:
+    return job.trial.model, job.trial.width, resolved.input_size, resolved.num_classes

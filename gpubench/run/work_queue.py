@@ -1,0 +1,233 @@
+"""Which work of its plan a sweep takes next, among others that may work in the same folder.
+
+Each unit of a round is claimed before it is measured (`store/work_claims.py`); what must be compared on one machine (a
+group and its trials alone) is claimed as one. Nobody waits for a unit that somebody else measures, but for two: that of
+a process that has fallen silent, and a smaller batch that may run out of memory first.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from gpubench.basics import slurm_job
+from gpubench.plan.plan import Job, Unit
+from gpubench.plan.shards import list_lots
+from gpubench.plan.skips import Chain, chain_key, skip_reason
+from gpubench.plan.state import Planned
+from gpubench.run.sweep_state import SweepState
+from gpubench.schema.record import ALLOTTED, Record, given
+from gpubench.store.holder import Holder
+from gpubench.store.work_claims import WorkClaims, WorkItem, list_workers
+
+Turn = Literal["run", "theirs", "waits", "done", "mine", "skip"]
+"""What becomes of a unit now. `theirs`: somebody else is at it. `waits`: whether it is to run is not known yet. `done`:
+somebody else has measured it since; `mine`: this sweep has. `skip`: it can't fit, as somebody else has found."""
+READ_S = 10.0
+"""How often all of the folder is read anew while units are run, in seconds."""
+POLL_S = 1.0
+"""How often a sweep that has nothing else to do looks again."""
+FITS = 0.9
+"""Share of a GPU's memory that a batch may take by a smaller one's, and still be tried beside it."""
+
+
+Kind = tuple[str, str]
+"""Of a machine: its `machine_key`, and what it gave a trial of the CPUs and loaders that the trial left to it. Under
+another allowance a trial is another configuration, which each kind of machine measures for itself."""
+
+
+@dataclass(kw_only=True, slots=True)
+class WorkQueue:
+    """The work of one sweep."""
+
+    state: SweepState
+    claims: WorkClaims
+    lots: dict[str, str]
+    """Id of a unit -> that of the first of those that are claimed with it."""
+    place: float | None
+    """Where in the plan it begins, as a share of it; None where nobody else is there or expected."""
+    chains: dict[Chain, list[Unit]]
+    """Trials alone on GPUs that differ in nothing but the batch size and what takes no memory."""
+    ran: set[tuple[str, int]] = field(default_factory=set)
+    """Units that this sweep has run, and in which rounds: what has failed is not tried again in the next pass."""
+    _done: set[tuple[str, Kind, int]] = field(default_factory=set)
+    """Trial, kind of machine and round of what others have measured since this sweep began, whatever came of it."""
+    _read_at: float = -math.inf
+
+    @classmethod
+    def build(cls, state: SweepState) -> Self:
+        """The queue of a sweep that begins now."""
+        plan, claims = state.plan, state.runner.claims
+        lots = {
+            unit.unit_id: units[0].unit_id for units in list_lots(plan, by_memory=False) for unit in units
+        }
+        chains: dict[Chain, list[Unit]] = {}
+        for unit in plan.units:
+            if not unit.is_group and state.runner.uses_gpus(unit):
+                chains.setdefault(_chain(unit), []).append(unit)
+        workers = list_workers(state.runner.results.folder)
+        has_company = slurm_job.has_company() or any(worker.is_alive for worker in workers)
+        place = random.Random(repr(Holder.here())).random() if has_company else None
+        return cls(state=state, claims=claims, lots=lots, place=place, chains=chains)
+
+    def in_lots(self, planned: Sequence[Planned]) -> list[Planned]:
+        """The order in which it goes through these units: alone that of the plan.
+
+        Beside others units that are claimed as one, and batch sizes of one configuration, stand together, where the
+        first of them is: so what is compared is mostly measured on one node in a round. Each sweep begins at a place of
+        its own and goes around, so that few ask for the same unit. No chain of growing batches is cut: the smallest
+        comes first.
+        """
+        if self.place is None:
+            return list(planned)
+        lots: dict[str, list[Planned]] = {}
+        for item in planned:
+            lots.setdefault(self.lots[item.unit.unit_id], []).append(item)
+        series: dict[object, list[list[Planned]]] = {}
+        for name, lot in lots.items():
+            unit = lot[0].unit
+            series.setdefault(name if len(lot) > 1 or unit.is_group else _chain(unit), []).append(lot)
+        in_order = [lot for lots_of_series in series.values() for lot in lots_of_series]
+        cuts = list(self._cuts(in_order)) or [0]
+        cut = cuts[int(self.place * len(cuts))]
+        return [item for lot in in_order[cut:] + in_order[:cut] for item in lot]
+
+    def _cuts(self, lots: Sequence[Sequence[Planned]]) -> Iterator[int]:
+        """Where the plan can be cut without cutting a chain; at its beginning at least."""
+        to_come = Counter(chain for lot in lots for chain in self._chains_of(lot))
+        begun: Counter[Chain] = Counter()
+        for number, lot in enumerate(lots):
+            if not begun:
+                yield number
+            for chain in self._chains_of(lot):
+                begun[chain] += 1
+                if begun[chain] == to_come[chain]:
+                    del begun[chain]
+
+    def _chains_of(self, lot: Sequence[Planned]) -> Iterator[Chain]:
+        for item in lot:
+            if not item.unit.is_group and (chain := _chain(item.unit)) in self.chains:
+                yield chain
+
+    def choose(self, unit: Unit, number: int) -> tuple[Turn, str]:
+        """What becomes of a unit that this sweep would run now in a round, and why it is skipped."""
+        if (unit.unit_id, number) in self.ran:
+            return "mine", ""
+        if self._is_done(unit, number):
+            return "done", ""
+        if number == 1 and self._may_not_fit(unit):
+            return "waits", ""
+
+        def is_stored() -> bool:
+            self.read([unit])
+            return self._is_done(unit, number)
+
+        answer = self.claims.take(self.find_item(unit, number), is_stored)
+        if answer != "mine":
+            return ("waits" if answer == "silent" else answer), ""
+        # Only now: whoever had it before has stored it before it was given back.
+        if is_stored():
+            return "done", ""
+        if number == 1 and "oom" not in self.state.settings.retry:
+            self.read(self.chains.get(_chain(unit), [unit]))
+            plan = self.state.plan
+            if reason := skip_reason(unit, self.state.oom_here(), None, plan.device):
+                return "skip", reason
+        self.ran.add((unit.unit_id, number))
+        return "run", ""
+
+    def claim_first(self, planned: Sequence[Planned]) -> None:
+        """Claims what this sweep will begin with, so that others see it at work while it makes ready."""
+        for item in self.in_lots([item for item in planned if item.state == "run"]):
+            number = item.rounds[0] if item.rounds else 1
+            if self.claims.take(self.find_item(item.unit, number), lambda: False) == "mine":
+                return
+
+    def read(self, units: Sequence[Unit] = ()) -> None:
+        """What others have stored in the meantime; of these units always, of all others every few seconds."""
+        now = time.monotonic()
+        whole = not units or now - self._read_at >= READ_S
+        if whole:
+            self._read_at = now
+        newer = self.state.reload(None if whole else [unit.unit_id for unit in units])
+        self._done |= {
+            (record.trial_id, (record.machine_key, _write_values(given(record))), record.round)
+            for record in newer
+            if record.status != "interrupted"
+        }
+
+    def find_item(self, unit: Unit, number: int) -> WorkItem:
+        """What is claimed with a unit in a round, on this kind of machine."""
+        kinds = sorted({" ".join(self._kind(job)) for job in unit.jobs})
+        return WorkItem(self.lots[unit.unit_id], number, " + ".join(kinds))
+
+    def _kind(self, job: Job) -> Kind:
+        machine = self.state.runner.machine_key(job)
+        gets = self.state.gets().get((job.trial_id, machine), {})
+        trial = vars(job.trial)
+        return machine, _write_values({name: gets.get(name) for name in ALLOTTED if trial.get(name) is None})
+
+    def _is_done(self, unit: Unit, number: int) -> bool:
+        """Whether somebody else has measured it in this round since this sweep began, whatever came of it."""
+        return any((job.trial_id, self._kind(job), number) in self._done for job in unit.jobs)
+
+    def _may_not_fit(self, unit: Unit) -> bool:
+        """Whether a smaller batch is being tried that may run out of memory, so that this one need not be tried.
+
+        By the largest that ran: memory grows at most as the batch does, for what is fixed counts in both.
+        """
+        if unit.is_group:
+            return False
+        smaller = [other for other in self.chains.get(_chain(unit), ()) if _batch(other) < _batch(unit)]
+        if not self._is_any_held(self._without_ending(smaller)):
+            return False
+        self.read(smaller)  # what is held may have ended since
+        if not self._is_any_held(self._without_ending(smaller)):
+            return False
+        chosen = self.state.chosen()
+        memory = [
+            (_batch(other), record.result.gpu_mem_mib)
+            for other in smaller
+            if (record := chosen.get(other.jobs[0].trial_id)) is not None
+            and record.status == "ok"
+            and record.result.gpu_mem_mib is not None
+        ]
+        if not memory:
+            return True
+        batch, mib = max(memory)
+        least_mib = min((gpu.memory_mib for gpu in self.state.runner.node.machine.gpus), default=0)
+        return mib * _batch(unit) / batch > FITS * least_mib
+
+    def _without_ending(self, units: Sequence[Unit]) -> list[Unit]:
+        """Those of which no attempt that has ended is stored.
+
+        Whoever died after it had stored its record has left a claim that nobody asks after.
+        """
+        chosen = self.state.chosen() if units else {}
+        return [unit for unit in units if not _has_ended(chosen.get(unit.jobs[0].trial_id))]
+
+    def _is_any_held(self, units: Sequence[Unit]) -> bool:
+        """Whether somebody else is at one of these trials, in the first round."""
+        return any(self.claims.is_held(self.find_item(unit, 1)) for unit in units)
+
+
+def _write_values(values: Mapping[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
+
+
+def _has_ended(record: Record | None) -> bool:
+    return record is not None and record.status != "interrupted"
+
+
+def _chain(unit: Unit) -> Chain:
+    (job, *_) = unit.jobs
+    return chain_key(job.trial, job.variant.definition())
+
+
+def _batch(unit: Unit) -> int:
+    return unit.jobs[0].trial.batch_size

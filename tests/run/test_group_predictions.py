@@ -1,0 +1,94 @@
+"""What is told of groups before they run, by published logs' figures and by trials alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import scripted
+from benches import counts
+from group_desk import TWO, Desk, times
+from scripted import Scripted
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(folder=tmp_path / "results")
+
+
+LOG = {
+    # alone, together, overlap gain, GPUs (of one process each), batches
+    "four GPUs": ((19.6, 12.8, 11.3), (51.0, 28.0, 22.5), 0.17, ("0+1+2+3,strategy=dp",) * 3, (32, 64, 128)),
+    "own GPUs": ((16.2, 15.4, 11.3), (28.5, 28.5, 28.5), 0.25, ("0", "1", "2+3,strategy=dp"), (32, 64, 128)),
+    "one GPU": ((21.5, 13.6), (32.5, 23.1), 0.25, ("0", "0"), (16, 32)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LOG)
+def test_the_logs_figures_through_the_whole_path(desk: Desk, name: str) -> None:
+    alone, together, gain, gpus, batches = LOG[name]
+    desk.gpus = 4
+    by = times(dict(zip(batches, alone, strict=True)), dict(zip(batches, together, strict=True)))
+    jobs = [f"batch_size={batch},gpu_ids={ids}" for batch, ids in zip(batches, gpus, strict=True)]
+    desk.sweep(*jobs, by=by, epochs="4")
+    found = desk.table()
+    assert list(found["overlap_gain"].round(2)) == [gain] * len(jobs)
+    assert list(found["slowdown"]) == pytest.approx(
+        [t / a for t, a in zip(together, alone, strict=True)], rel=1e-5
+    )
+    assert set(found["sharing"]) == {"some"}
+    work = sum(a / t for t, a in zip(together, alone, strict=True))
+    assert f" {work:.2f} " in (desk.folder / "table.md").read_text(encoding="utf-8")
+
+
+def test_the_logs_own_group_is_predicted_from_its_rows_alone(desk: Desk) -> None:
+    """CPU share × epoch time adds up to 27.6 s; it took 28.5 s."""
+    alone, together, _, gpus, batches = LOG["own GPUs"]
+    desk.gpus, desk.cpus = 4, 1
+    by = times(dict(zip(batches, alone, strict=True)), dict(zip(batches, together, strict=True)))
+    jobs = [f"batch_size={batch},gpu_ids={ids}" for batch, ids in zip(batches, gpus, strict=True)]
+    for job in jobs:
+        fields: dict[str, Any] = dict(part.split("=") for part in job.split(","))
+        desk.sweep(by=by, **fields)
+    shares = (0.59, 0.61, 0.766)
+    desk.measured_alone(
+        {
+            batch: {"cpu_s_per_epoch": time * share, "data_wait_pct": None}
+            for batch, time, share in zip(batches, alone, shares, strict=True)
+        }
+    )
+    assert counts(desk.sweep(*jobs, by=by)) == {"ran": 1, "reused": 3}, "the baselines were there already"
+    found = desk.table()
+    predicted_s = list(found["predicted_slowdown"] * found["solo_epoch_time_s"])
+    assert predicted_s == pytest.approx([31.8, 30.3, 22.2], abs=0.05)
+    facts = desk.jobs()[0].together
+    assert facts["predicted"]["rounds"]["cpu"] == pytest.approx(27.6, abs=0.05)
+    assert facts["predicted"]["limits"] == ["cpu"]
+    (line,) = desk.said
+    assert "predicted 1.97, 1.97, 1.97 times as long as alone: some overlap (gain 0.26); " in line
+    assert line.endswith("; they would wait for the CPUs")
+
+
+def test_without_figures_of_the_cpus_nothing_is_predicted(desk: Desk) -> None:
+    desk.sweep(*TWO)
+    (line,) = desk.said
+    assert "not predicted: not known of the trials alone: " in line
+    for record in desk.jobs():
+        assert record.missing["predicted_slowdown"].startswith("not known of the trials alone: ")
+        assert record.together["no_prediction"] == record.missing["predicted_slowdown"]
+
+
+def test_what_is_predicted_weighs_how_far_repeats_alone_lie_apart(desk: Desk) -> None:
+    """As `gpubench predict` does: one process's epochs tell nothing of the next one's."""
+    desk.cpus = 1
+    by_seed = Scripted(lambda order: scripted.trains_for(0.5 * (1 + order.seed)))
+    desk.sweep(by=by_seed, batch_size="16,32", repeats=2, epochs="2")
+    alone = {"gpu_busy_s_per_epoch": 0.2, "cpu_s_per_epoch": 0.3, "data_wait_pct": None}
+    desk.measured_alone({16: alone, 32: alone})
+    desk.sweep(*TWO, epochs="2")
+    (line,) = desk.said
+    assert "times as long as alone" in line
+    doubts = line.partition("; alone with warnings (")[2].partition(")")[0].split(", ")
+    assert "spread" in doubts

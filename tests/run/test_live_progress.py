@@ -1,0 +1,182 @@
+"""How far a sweep is, and how long it should still take."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from fakes import Given
+
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import with_options
+from gpubench.plan.plan import Unit, expand
+from gpubench.plan.sweep_options import Options
+from gpubench.render import running as live_view
+from gpubench.run.live_progress import make_progress
+from gpubench.schema.attempt import JobProgress, Live
+
+BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nbatch_size = 32\n[run]\nepochs = 2\n'
+
+
+def a_unit(**fields: str) -> Unit:
+    (unit,) = expand(
+        with_options(parse(BASE, "test"), Options(fields=fields)), device="cpu", sources=Given()
+    ).units
+    return unit
+
+
+def left_s(progress: JobProgress, **seconds: float) -> float:
+    given: dict[str, Any] = {"spent_s": 30.0, "estimated_s": 100.0, "after_s": 7.0} | seconds
+    shown = make_progress(a_unit(), [progress], label="", done=0, total=1, elapsed_s=30.0, **given)
+    assert shown.left_s is not None
+    return shown.left_s
+
+
+def at_part(part: float) -> JobProgress:
+    """So far through the first of two epochs."""
+    return JobProgress(epoch=0, step=round(part * 2000), steps=1000, measured=True)
+
+
+@pytest.mark.parametrize("part", [0.001, 0.05, 0.1])
+def test_to_a_tenth_of_the_way_the_estimate_says_what_is_left(part: float) -> None:
+    assert left_s(at_part(part)) == pytest.approx(100 - 30 + 7)
+    assert left_s(at_part(part), spent_s=200.0) == pytest.approx(7.0), "never less than nothing"
+
+
+@pytest.mark.parametrize(("part", "own"), [(0.101, 30 * 0.899 / 0.101), (0.25, 90.0), (0.5, 30.0)])
+def test_from_then_on_the_trial_itself_does(part: float, own: float) -> None:
+    assert left_s(at_part(part)) == pytest.approx(own + 7)
+
+
+def test_before_its_first_step_and_while_it_fills() -> None:
+    assert left_s(JobProgress()) == pytest.approx(100 - 30 + 7)
+    assert left_s(JobProgress(epoch=1, step=5, steps=1000, filling=True)) == pytest.approx(7.0)
+
+
+def shown(unit: Unit, progress: list[JobProgress], **seconds: float) -> live_view.LiveProgress:
+    given: dict[str, Any] = {
+        "spent_s": 30.0,
+        "elapsed_s": 50.0,
+        "estimated_s": 100.0,
+        "after_s": 7.0,
+    } | seconds
+    return make_progress(unit, progress, label="lenet", done=3, total=9, **given)
+
+
+def readings(mem: float | None, gpu: float | None, cpu: float | None) -> Live:
+    return Live(gpu_mem_mib=mem, gpu_util_pct=gpu, cpu_util_pct=cpu)
+
+
+def test_a_trial_is_shown_as_it_stands() -> None:
+    unit = a_unit(until_top1="70", epochs="2")
+    found = shown(
+        unit,
+        [
+            JobProgress(
+                epoch=1,
+                step=250,
+                steps=1000,
+                measured=True,
+                evaluated=1,
+                top1_pct=42.0,
+                live=readings(1234.0, 98.0, 55.0),
+            )
+        ],
+    )
+    assert found == live_view.LiveProgress(
+        done=3,
+        total=9,
+        trial_label="lenet",
+        trial_id=unit.jobs[0].trial_id,
+        epoch=2,
+        epochs=2,
+        step=250,
+        steps=1000,
+        evaluated=1,
+        top1_pct=42.0,
+        top1_target=70.0,
+        gpu_mem_mib=1234.0,
+        gpu_util_pct=98.0,
+        cpu_util_pct=55.0,
+        elapsed_s=50.0,
+        left_s=pytest.approx(30 * 0.375 / 0.625 + 7),  # type: ignore[arg-type]
+        note="",
+    )
+
+
+def test_what_is_not_known_yet_is_not_shown() -> None:
+    found = shown(a_unit(), [JobProgress(live=readings(None, None, 5.0))])
+    assert (found.epoch, found.epochs, found.step, found.steps) == (None, 2, None, None)
+    assert (found.gpu_mem_mib, found.gpu_util_pct, found.cpu_util_pct) == (None, None, 5.0)
+    assert found.note == "starting"
+    first = shown(a_unit(), [JobProgress(epoch=0, step=0, steps=1)])
+    assert (first.epoch, first.step, first.steps, first.note) == (1, 0, 1, "warm-up")
+
+
+def test_a_window_has_no_epochs_and_lasts_as_long_as_was_planned() -> None:
+    """Which is more than it tells itself: a process takes seconds before it and after it."""
+    unit = a_unit(steps="40")
+    warming = shown(unit, [JobProgress(step=20, steps=40)])
+    assert (warming.epoch, warming.epochs, warming.step) == (None, None, 20)
+    assert (warming.left_s, warming.note) == (pytest.approx(100 - 30 + 7), "warm-up")
+    measuring = shown(unit, [JobProgress(epoch=1, step=30, steps=40, measured=True)])
+    assert (measuring.left_s, measuring.note) == (pytest.approx(100 - 30 + 7), "")
+
+
+def test_past_its_time_it_is_said_to_take_longer_than_planned() -> None:
+    unit, measuring = a_unit(window="9s"), [JobProgress(epoch=1, step=40, steps=40, measured=True)]
+
+    def told(spent_s: float, **seconds: float) -> str:
+        return live_view.write_progress(shown(unit, measuring, spent_s=spent_s, **seconds), 80).plain
+
+    assert "~0:01 left" in told(99.0, after_s=0.0)
+    assert "longer than planned" not in told(100.0, after_s=0.0)
+    assert "longer than planned" in told(100.1, after_s=0.0)
+    assert "longer than planned, ~0:07 left" in told(130.0), "for those after it"
+
+
+def test_between_two_epochs_it_evaluates_where_an_accuracy_is_asked_for() -> None:
+    between = [JobProgress(epoch=1, steps=1000, measured=True, between=True)]
+    assert shown(a_unit(until_top1="70"), between).note == "evaluating"
+    assert shown(a_unit(), between).note == ""
+
+
+def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
+    group = with_options(parse(BASE, "test"), Options(jobs=[f"batch_size={size}" for size in (16, 32, 64)]))
+    *_, unit = expand(group, device="cpu", sources=Given()).units
+    assert len(unit.jobs) == 3
+    far = JobProgress(epoch=1, step=500, steps=1000, measured=True)
+    near = JobProgress(epoch=0, step=500, steps=1000)
+    over = JobProgress(epoch=1, step=1, steps=1000, measured=True, filling=True)
+    waits = JobProgress(epoch=1, step=0, steps=1000, waiting=True)
+    live = [readings(100.0, None, 10.0), readings(300.0, 50.0, 30.0), readings(200.0, 60.0, 20.0)]
+    jobs = [replace(job, live=one) for job, one in zip([far, near, over], live, strict=True)]
+    found = shown(unit, jobs)
+    assert (found.step, found.epoch, found.left_s) == (500, 1, pytest.approx(30 * 0.75 / 0.25 + 7))
+    assert (found.gpu_mem_mib, found.gpu_util_pct, found.cpu_util_pct) == (300.0, 60.0, 30.0)
+    assert found.note == "job 2 of 3, warm-up, 1 waits for it"
+    assert shown(unit, [near, waits, over]).note == "job 1 of 3, warm-up, 2 wait for it"
+    assert shown(unit, [over, over, far]).note == "job 3 of 3, 2 wait for it"
+    assert shown(unit, [over, over, over]).note == "job 1 of 3, 3 wait for it"
+    assert shown(unit, [far, near, far]).note == "job 2 of 3, warm-up", "nobody waits"
+
+
+def test_of_streams_the_job_that_the_others_wait_for_is_shown() -> None:
+    pair = with_options(
+        parse(BASE, "test"), Options(fields={"steps": "40"}, jobs=["batch_size=16", "batch_size=32"])
+    )
+    *_, unit = expand(pair, device="cpu", sources=Given()).units
+    waits, warms = JobProgress(step=9, steps=10, waiting=True), JobProgress(step=1, steps=10)
+    early, late = (JobProgress(epoch=1, step=step, steps=40, measured=True) for step in (10, 11))
+    assert shown(unit, [waits, warms]).note == "job 2 of 2, warm-up, 1 waits for it"
+    assert shown(unit, [late, early]).note == "job 2 of 2"
+    assert shown(unit, [early, late]).step == 10
+
+
+def test_of_two_jobs_one_is_named_and_of_one_epoch_all_is_one_part() -> None:
+    pair = with_options(parse(BASE, "test"), Options(jobs=["batch_size=16", "batch_size=32"]))
+    *_, unit = expand(pair, device="cpu", sources=Given()).units
+    assert shown(unit, [JobProgress(), JobProgress()]).note == "job 1 of 2, starting"
+    half = [JobProgress(step=500, steps=1000, measured=True)]
+    assert shown(a_unit(epochs="1", warmup_epochs="0"), half).left_s == pytest.approx(30 + 7)

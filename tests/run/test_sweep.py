@@ -1,0 +1,470 @@
+"""The sweep, with scripted trials: every ending, what is skipped, what is run again, what is kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import scripted
+from benches import Heard, counts, run_with, sweep_of
+from scripted import Driver, Script, Scripted
+
+from gpubench.basics.errors import UnusableError
+from gpubench.node import environment
+from gpubench.node.watch.nvml import Nvml
+from gpubench.plan.estimate import estimates
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import with_options
+from gpubench.plan.plan import Unit, expand
+from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
+from gpubench.render.running import LiveProgress
+from gpubench.results.store import Results
+from gpubench.run.stored_plan import store_plan
+from gpubench.run.summary import Summary
+from gpubench.run.sweep_state import Settings, SweepState
+from gpubench.schema.columns import MEASURED
+from gpubench.schema.events import Evaluated
+from gpubench.schema.order import TrialOrder
+from gpubench.schema.record import Record
+
+BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
+BASE += "[run]\nrounds = 1\nepochs = 2\n"
+
+
+@dataclasses.dataclass(kw_only=True)
+class Desk:
+    """A results folder, and sweeps into it one after the other."""
+
+    folder: Path
+    gpus: int = 0
+    nvml: Nvml | None = None
+    name: str = "NVIDIA H200"
+    said: list[str] = dataclasses.field(default_factory=list)
+
+    def job(self, *, retry: str, fresh: bool, order: str, options: Options) -> SweepState:
+        experiment = with_options(parse(BASE, "test"), options)
+        plan = expand(experiment, device="cuda" if self.gpus else "cpu", sources=Disk(), order=order)
+        settings = Settings(retry=frozenset(retry.split(",") if retry else ()), fresh=fresh)
+        machine = scripted.computer(self.gpus, self.name)
+        work = sweep_of(plan, self.folder, machine, nvml=self.nvml, settings=settings)
+        work.load()
+        return work
+
+    def sweep(
+        self,
+        launcher: Scripted | None = None,
+        *,
+        retry: str = "",
+        fresh: bool = False,
+        order: str = "given",
+        stop: Callable[[], bool] = lambda: False,
+        repeats: int | None = None,
+        timeout: str | None = None,
+        **fields: str,
+    ) -> Summary:
+        """`gpubench sweep` with these options, as text."""
+        launcher = launcher or Scripted()
+        options = Options(fields=fields, repeats=repeats, timeout=timeout)
+        job = self.job(retry=retry, fresh=fresh, order=order, options=options)
+        job.runner.results.create()
+        store_plan(job)
+        view = Heard()
+        summary = run_with(launcher, job, view, stop, lambda _: None)
+        launcher.close()
+        self.said = view.lines
+        return summary
+
+    def records(self) -> list[Record]:
+        """Every attempt that is stored."""
+        return Results(self.folder).records()
+
+    def only(self) -> Record:
+        (record,) = self.records()
+        return record
+
+    def table(self) -> pd.DataFrame:
+        """trials.csv by batch size."""
+        return pd.read_csv(self.folder / "trials.csv").set_index("batch_size").sort_index()
+
+    def statuses(self) -> dict[int, str]:
+        return dict(self.table()["status"])
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(folder=tmp_path / "results")
+
+
+@pytest.fixture
+def gpu_desk(tmp_path: Path) -> Desk:
+    return Desk(folder=tmp_path / "results", gpus=2)
+
+
+def from_batch(batch: int, script: Script) -> Scripted:
+    """This script for batches of this size and above."""
+    return Scripted(lambda order: script if order.batch_size >= batch else scripted.trains)
+
+
+def always(script: Script) -> Scripted:
+    return Scripted(lambda _: script)
+
+
+class Watched(Heard):
+    """Keeps what is shown while a trial runs, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[LiveProgress] = []
+
+    def update(self, progress: LiveProgress) -> None:
+        self.shown.append(progress)
+
+
+# ---- ok ----
+
+
+def test_a_measured_trial(desk: Desk) -> None:
+    assert counts(desk.sweep(batch_size="64")) == {"ran": 1}
+    row = desk.table().loc[64]
+    assert row.status == "ok"
+    assert row.epoch_time_s == pytest.approx(scripted.EPOCH_S)
+    assert row.images_per_epoch == 10_240
+    assert row.images_per_s * row.epoch_time_s == pytest.approx(row.images_per_epoch, rel=1e-4)
+    assert (row.epochs_measured, row.workers, row.gpus) == (1, 0, 0)
+    epochs = pd.read_csv(desk.folder / "epochs.csv")
+    assert list(epochs["warmup"]) == [1, 0]
+
+
+def test_the_epoch_has_full_batches_only(desk: Desk) -> None:
+    desk.sweep(batch_size="100")
+    row = desk.table().loc[100]
+    assert row.images_per_epoch == 10_200
+    assert row.images_per_s == pytest.approx(10_200 / scripted.EPOCH_S)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", [scripted.trains, scripted.raises, scripted.runs_out_of_gpu_memory])
+def test_every_column_has_a_value_or_a_reason(desk: Desk, script: Script) -> None:
+    desk.sweep(always(script), batch_size="64")
+    record = desk.only()
+    for column in MEASURED:
+        if column.name != "doubts":
+            assert (vars(record.result).get(column.name) is None) == bool(record.missing.get(column.name)), (
+                column.name
+            )
+
+
+def test_several_ranks_are_one_trial(desk: Desk) -> None:
+    desk.sweep(batch_size="64", ranks="2")
+    record = desk.only()
+    assert record.status == "ok"
+    assert record.resolved["ranks"] == 2
+
+
+def test_a_training_that_diverges_is_kept(desk: Desk) -> None:
+    """Its loss is no number, and JSON has no word for that."""
+    assert counts(desk.sweep(always(scripted.diverges), batch_size="16,32")) == {"ran": 2}
+    assert desk.statuses() == {16: "ok", 32: "ok"}
+
+
+# ---- the other endings ----
+
+
+def test_on_the_way_to_an_accuracy_it_is_shown(desk: Desk) -> None:
+    look_s = 0.3  # longer than the view's period
+
+    def learns(order: TrialOrder) -> Iterator[Any]:
+        yield from scripted.hello(order)
+        for number, top1 in enumerate((12.0, 34.1)):
+            evaluated = Evaluated(rank=0, epoch=number, top1_pct=top1)
+            for event in (*scripted.epoch(order, number), evaluated):
+                time.sleep(look_s)  # so that the view looks after each
+                yield event
+        yield from scripted.result(order)
+
+    options = Options(fields={"batch_size": "8"})
+    job = desk.job(retry="", fresh=False, order="given", options=options)
+    (one,) = job.plan.jobs
+    aims = dataclasses.replace(one, trial=one.trial.model_copy(update={"until_top1": 60.0}))
+    job.plan = dataclasses.replace(job.plan, units=(Unit((aims,)),))
+    view = Watched()
+    run_with(always(learns), job, view)
+    assert view.shown[0].top1_target == 60
+    shown = [(p.evaluated, p.top1_pct, p.note) for p in view.shown]
+    for seen in ((0, None, "evaluating"), (1, 12.0, "warm-up"), (1, 12.0, "evaluating"), (2, 34.1, "")):
+        assert seen in shown, shown
+
+
+def test_out_of_memory_is_a_row_and_larger_batches_are_skipped(gpu_desk: Desk) -> None:
+    launcher = from_batch(32, scripted.runs_out_of_gpu_memory)
+    assert counts(gpu_desk.sweep(launcher, batch_size="16,32,64,128")) == {"ran": 2, "skipped": 2}
+    assert launcher.batches == [16, 32]
+    table = gpu_desk.table()
+    assert list(table["status"]) == ["ok", "oom", "skipped", "skipped"]
+    assert "out of memory" in str(table.loc[32, "reason"])
+    assert table.loc[128, "reason"] == "batch 32 of the same configuration was out of memory"
+    assert table.loc[32:, "epoch_time_s"].isna().all()
+    assert len(gpu_desk.records()) == 2, "skipped is never stored"
+    assert len(gpu_desk.said) == 2
+
+
+@pytest.mark.slow
+def test_out_of_memory_is_final(gpu_desk: Desk) -> None:
+    gpu_desk.sweep(from_batch(32, scripted.runs_out_of_gpu_memory), batch_size="16,32,64")
+    again = Scripted()
+    assert counts(gpu_desk.sweep(again, batch_size="16,32,64")) == {"reused": 2, "skipped": 1}
+    assert again.batches == []
+    gpu_desk.sweep(again, batch_size="16,32,64", retry="oom")
+    assert again.batches == [32, 64], "asked for: they run, larger ones too"
+    assert gpu_desk.statuses() == {16: "ok", 32: "ok", 64: "ok"}
+
+
+def test_other_configurations_are_not_skipped(gpu_desk: Desk) -> None:
+    launcher = Scripted(
+        lambda order: (
+            scripted.runs_out_of_gpu_memory
+            if order.precision == "fp32" and order.batch_size >= 32
+            else scripted.trains
+        )
+    )
+    gpu_desk.sweep(launcher, precision="fp32,bf16", batch_size="16,32,64")
+    ran = [(order.precision, order.batch_size) for order in launcher.launched]
+    assert ran == [("fp32", 16), ("fp32", 32), ("bf16", 16), ("bf16", 32), ("bf16", 64)]
+
+
+def test_a_chain_in_any_order(gpu_desk: Desk) -> None:
+    """Where the larger batch came first, it has its own row; only what is left is skipped."""
+    launcher = from_batch(32, scripted.runs_out_of_gpu_memory)
+    gpu_desk.sweep(launcher, batch_size="64,16,32,128")
+    assert launcher.batches == [64, 16, 32]
+    assert gpu_desk.statuses() == {16: "ok", 32: "oom", 64: "oom", 128: "skipped"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("script", "reason"), scripted.DEATHS)
+def test_a_trial_that_dies_leaves_a_row_and_the_sweep_goes_on(
+    desk: Desk, script: Script, reason: str
+) -> None:
+    launcher = Scripted(lambda order: script if order.batch_size == 16 else scripted.trains)
+    assert counts(desk.sweep(launcher, batch_size="16,32")) == {"ran": 2, "failed": 1}
+    table = desk.table()
+    assert list(table["status"]) == ["failed", "ok"]
+    assert table.loc[16, "reason"] == reason
+
+
+def test_a_deadline(desk: Desk) -> None:
+    launcher = Scripted(lambda order: scripted.hangs if order.batch_size == 16 else scripted.trains)
+    assert counts(desk.sweep(launcher, batch_size="16,32", timeout="0.2s")) == {"ran": 2, "timed_out": 1}
+    assert desk.statuses() == {16: "timeout", 32: "ok"}
+    assert desk.table().loc[16, "reason"] == "did not end within 0.2 s"
+    record = next(r for r in desk.records() if r.status == "timeout")
+    assert [e["epoch"] for e in record.epochs] == [0], "what it got done is kept"
+
+
+@pytest.mark.slow
+def test_an_interrupt_stops_the_sweep_and_nothing_is_lost(desk: Desk) -> None:
+    launcher = from_batch(32, scripted.hangs)
+    summary = desk.sweep(launcher, batch_size="16,32,64", stop=lambda: len(launcher.launched) == 2)
+    assert counts(summary) == {"ran": 2, "interrupted": True}
+    assert sorted(r.status for r in desk.records()) == ["interrupted", "ok"]
+    assert desk.statuses() == {16: "ok", 32: "interrupted"}
+    again = Scripted()
+    assert counts(desk.sweep(again, batch_size="16,32,64")) == {"ran": 2, "reused": 1}
+    assert again.batches == [32, 64], "what was interrupted runs again unasked"
+    assert desk.statuses() == {16: "ok", 32: "ok", 64: "ok"}
+    assert [r.attempt for r in desk.records() if r.trial.batch_size == 32] == [1, 2], "both attempts are kept"
+
+
+def test_an_interrupt_between_two_trials(desk: Desk) -> None:
+    launcher = Scripted()
+    assert counts(desk.sweep(launcher, batch_size="16,32", stop=lambda: True)) == {"interrupted": True}
+    assert launcher.launched == []
+    assert desk.records() == []
+
+
+def test_a_trial_that_cannot_be_launched_is_a_failed_row(desk: Desk) -> None:
+    class Broken(Scripted):
+        def launch(self, order: TrialOrder, *more: object) -> scripted.ScriptedTrial:  # noqa: ARG002
+            if order.batch_size == 32:
+                raise UnusableError("the fork server died")
+            return super().launch(order)
+
+    desk.sweep(Broken(), batch_size="16,32,64")
+    assert desk.statuses() == {16: "ok", 32: "failed", 64: "ok"}
+    assert desk.table().loc[32, "reason"] == "the fork server died"
+
+
+# ---- memory, as the driver sees it ----
+
+
+def test_over_the_cap_by_the_drivers_figure_is_out_of_memory(gpu_desk: Desk) -> None:
+    gpu_desk.nvml = Driver(mib={os.getpid(): 9000.0})
+    gpu_desk.sweep(batch_size="16,32", gpu_mem_cap_mib="8000")
+    assert gpu_desk.statuses() == {16: "oom", 32: "skipped"}
+    assert gpu_desk.table().loc[16, "reason"] == "9,000 MiB by the driver, over the cap of 8,000 MiB"
+    gpu_desk.sweep(batch_size="16", gpu_mem_cap_mib="9000")
+    assert sorted(r.status for r in gpu_desk.records()) == ["ok", "oom"]
+
+
+def test_the_drivers_figure_is_the_memory_of_the_row(gpu_desk: Desk) -> None:
+    gpu_desk.nvml = Driver(mib={os.getpid(): 9000.0})
+    gpu_desk.sweep(batch_size="16")
+    row = gpu_desk.table().loc[16]
+    assert (row.gpu_mem_mib, row.gpu_mem_source) == (9000, "nvml-process")
+
+
+def test_out_of_memory_beside_a_stranger_is_a_failure(gpu_desk: Desk) -> None:
+    """It may well fit once the other has gone: nothing final is said of the configuration."""
+    gpu_desk.nvml = Driver(mib={1: 120_000.0})
+    launcher = from_batch(32, scripted.runs_out_of_gpu_memory)
+    assert counts(gpu_desk.sweep(launcher, batch_size="32,64")) == {"ran": 2, "failed": 2}
+    table = gpu_desk.table()
+    assert list(table["status"]) == ["failed", "failed"]
+    assert str(table.loc[32, "reason"]).startswith("GPU memory ran out while others held some: process 1 (")
+
+
+def test_a_stranger_is_a_doubt(gpu_desk: Desk) -> None:
+    gpu_desk.nvml = Driver(mib={1: 500.0, os.getpid(): 700.0})
+    gpu_desk.sweep(batch_size="16")
+    assert "stranger" in gpu_desk.only().doubts
+
+
+def test_trials_for_more_gpus_than_there_are_are_skipped(gpu_desk: Desk) -> None:
+    launcher = Scripted()
+    assert counts(gpu_desk.sweep(launcher, batch_size="64", gpus="1,2,4")) == {"ran": 2, "skipped": 1}
+    assert [len(order.gpu_uuids) for order in launcher.launched] == [1, 2]
+    assert gpu_desk.said == ["[3/3] gpus=4  skipped: needs 4 GPUs, this machine shows 2"]
+
+
+# ---- resume ----
+
+
+@pytest.mark.slow
+def test_only_new_batches_run(desk: Desk) -> None:
+    desk.sweep(batch_size="16,32")
+    before = {path: path.read_bytes() for path in (desk.folder / "records").rglob("*.json")}
+    launcher = Scripted()
+    assert counts(desk.sweep(launcher, batch_size="8,16,32,64")) == {"ran": 2, "reused": 2}
+    assert launcher.batches == [8, 64]
+    assert {path: path.read_bytes() for path in before} == before
+    assert set(desk.statuses()) == {8, 16, 32, 64}
+
+
+@pytest.mark.slow
+def test_another_question_reuses_the_same_trials(desk: Desk) -> None:
+    desk.sweep(batch_size="16,32")
+    launcher = Scripted()
+    desk.sweep(launcher, batch_size="32", optimizer="sgd,adam")
+    assert [order.optimizer for order in launcher.launched] == ["adam"]
+
+
+@pytest.mark.slow
+def test_failures_run_again_when_asked(desk: Desk) -> None:
+    desk.sweep(
+        Scripted(lambda order: scripted.raises if order.batch_size == 16 else scripted.trains),
+        batch_size="16,32",
+    )
+    launcher = Scripted()
+    assert counts(desk.sweep(launcher, batch_size="16,32")) == {"reused": 1, "failed": 1}
+    assert counts(desk.sweep(launcher, batch_size="16,32", retry="timeout,stale")) == {
+        "reused": 1,
+        "failed": 1,
+    }
+    assert launcher.launched == []
+    assert counts(desk.sweep(launcher, batch_size="16,32", retry="failed")) == {"ran": 1, "reused": 1}
+    assert launcher.batches == [16]
+    assert desk.statuses() == {16: "ok", 32: "ok"}
+    assert len(desk.records()) == 3
+
+
+@pytest.mark.slow
+def test_fresh_runs_everything_and_keeps_everything(gpu_desk: Desk) -> None:
+    gpu_desk.sweep(from_batch(32, scripted.runs_out_of_gpu_memory), batch_size="16,32,64")
+    launcher = from_batch(64, scripted.runs_out_of_gpu_memory)
+    assert counts(gpu_desk.sweep(launcher, batch_size="16,32,64", fresh=True)) == {"ran": 3}
+    assert launcher.batches == [16, 32, 64]
+    assert len(gpu_desk.records()) == 5
+    assert gpu_desk.statuses() == {16: "ok", 32: "ok", 64: "oom"}
+
+
+def test_fresh_does_not_lose_a_result_to_a_failure(desk: Desk) -> None:
+    desk.sweep(batch_size="16")
+    desk.sweep(always(scripted.raises), batch_size="16", fresh=True)
+    assert desk.statuses() == {16: "ok"}
+    assert [r.status for r in desk.records()] == ["ok", "failed"]
+
+
+@pytest.mark.slow
+def test_other_versions_are_stale_and_run_again_only_when_asked(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.sweep(batch_size="16,32")
+    monkeypatch.setattr(environment, "_version", lambda package: f"{package} of tomorrow")
+    launcher = Scripted()
+    assert counts(desk.sweep(launcher, batch_size="16,32")) == {"reused": 2, "stale": 2}
+    assert launcher.launched == []
+    assert counts(desk.sweep(launcher, batch_size="16", retry="stale")) == {"ran": 1}
+    assert counts(desk.sweep(launcher, batch_size="16,32")) == {"reused": 2, "stale": 1}
+
+
+def test_another_machine_measures_for_itself(gpu_desk: Desk) -> None:
+    gpu_desk.sweep(batch_size="16")
+    gpu_desk.name = "NVIDIA A100"
+    assert counts(gpu_desk.sweep(batch_size="16")) == {"ran": 1}
+    gpu_desk.name = "NVIDIA H200"
+    assert counts(gpu_desk.sweep(batch_size="16")) == {"reused": 1}
+    assert len(gpu_desk.table()) == 2
+
+
+# ---- repeats ----
+
+
+@pytest.mark.slow
+def test_repeats_run_in_a_random_order_drawn_from_the_seed(desk: Desk, tmp_path: Path) -> None:
+    one, same, other = Scripted(), Scripted(), Scripted()
+    batches = "8,16,32,64"
+    desk.sweep(one, repeats=3, order="random", batch_size=batches)
+    Desk(folder=tmp_path / "same").sweep(same, repeats=3, order="random", batch_size=batches)
+    Desk(folder=tmp_path / "other").sweep(other, repeats=3, order="random", seed="1", batch_size=batches)
+    runs = [
+        [(order.batch_size, order.seed) for order in launcher.launched] for launcher in (one, same, other)
+    ]
+    assert len(set(runs[0])) == 12
+    assert {seed for _, seed in runs[0]} == {0, 1, 2}, "each repeat has a seed of its own"
+    assert runs[0] == runs[1]
+    assert [batch for batch, _ in runs[0]] != [batch for batch, _ in runs[2]]
+    assert [batch for batch, _ in runs[0]] != [8, 16, 32, 64] * 3
+
+
+@pytest.mark.slow
+def test_more_repeats_add_to_those_there_are(desk: Desk) -> None:
+    desk.sweep(batch_size="16,32")
+    launcher = Scripted()
+    assert counts(desk.sweep(launcher, batch_size="16,32", repeats=2)) == {"ran": 2, "reused": 2}
+    assert [order.seed for order in launcher.launched] == [1, 1]
+
+
+def test_the_time_left_is_estimated_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not anew before each trial: of 2,000 trials that took as long as a short trial."""
+    calls: list[int] = []
+
+    def counted(jobs: Any, rows: Any) -> Any:
+        calls.append(len(jobs))
+        return estimates(jobs, rows)
+
+    monkeypatch.setattr("gpubench.run.sweep_state.estimates", counted)
+    view = Watched()
+    options = Options(fields={"batch_size": "8,16,32,64"})
+    job = desk.job(retry="", fresh=False, order="given", options=options)
+    job.runner.results.create()
+    run_with(Scripted(), job, view)
+    assert calls == [4]
+    left = [next(p.left_s for p in view.shown if p.done == done) for done in range(4)]
+    assert 0 < left[1] < left[0], "at the pace of the first trial, which took far less than was estimated"
