@@ -420,7 +420,7 @@ def in_real_time(order: TrialOrder) -> Iterator[scripted.Event]:
 @pytest.mark.parametrize("when", ["at once", "from the seventh call on", "every third call"])
 def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) -> None:
     """One trial for each call, and one for all of them together."""
-    # No words of a loss: such a GPU is given to no further trial (tests/sweep/test_lost_gpus.py).
+    # No words of a loss: such a GPU is given to no further trial (tests/run/test_lost_gpus.py).
     nvml = Faulty(busy(), frozenset(), "Timeout", WHEN[when])
     nvml.inner.answers["processes"] = {G0: [(os.getpid(), 5000)]}
     turns = [*([call] for call in CALLS), CALLS] if when == "at once" else [CALLS]
