@@ -12,7 +12,7 @@ from rich.console import Console
 from gpubench.basics import slurm_job
 from gpubench.basics.errors import ResumableError, UnusableError, UsageError, unknown
 from gpubench.basics.quiet_pipe import outliving_output
-from gpubench.basics.stopping import Stop, hear_no_more, say_at_once, stop_on_signals
+from gpubench.basics.stopping import Stop, ignore_signals, say_at_once, stop_on_signals
 from gpubench.basics.words import many
 from gpubench.node.cluster import cluster
 from gpubench.node.node import this_machine
@@ -170,7 +170,7 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
     never = [late for late in (summary.late, tried.late) if late.never]
     summary.include(tried)
     if summary.is_resumable:
-        hear_no_more()
+        ignore_signals()
     if work.unwritten:
         raise UnusableError(
             f"{work.unwritten}; what was measured is kept, and the same command writes the tables"

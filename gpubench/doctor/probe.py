@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from gpubench.doctor.context import Told
+from gpubench.doctor.context import TorchReport
 from gpubench.node.launch.fork_server import child_environment
 
 IMPORT_LIMIT_S = 300.0
@@ -24,7 +24,7 @@ END_LIMIT_S = 5.0
 
 
 class Probe:
-    """One child. Use it as a context; it is started by the first call of `told`."""
+    """One child. Use it as a context; it is started by the first call of `report`."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Probe:
         self._limits = (import_limit_s, line_limit_s)
         self._process: subprocess.Popen[bytes] | None = None
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the child
-        self._told: Told | None = None
+        self._report: TorchReport | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -47,14 +47,16 @@ class Probe:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def told(self) -> Told:
+    def report(self) -> TorchReport:
         """All that the child said; it goes on holding its GPUs until `close`."""
-        if self._told is None:
+        if self._report is None:
             try:
-                self._told = self._listen(self._start())
+                self._report = self._listen(self._start())
             except OSError as error:
-                self._told = Told(pid=0, trouble=f"no process can be started: {error.strerror or error}")
-        return self._told
+                self._report = TorchReport(
+                    pid=0, trouble=f"no process can be started: {error.strerror or error}"
+                )
+        return self._report
 
     def close(self) -> None:
         """Ends the child, and with it whatever it forked."""
@@ -63,7 +65,7 @@ class Probe:
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.close()
-            if self._told is None or not self._told.holding:
+            if self._report is None or not self._report.holding:
                 process.kill()  # it listens to nobody; its children die with it
             try:
                 process.wait(END_LIMIT_S)
@@ -87,28 +89,28 @@ class Probe:
         )
         return self._process
 
-    def _listen(self, process: subprocess.Popen[bytes]) -> Told:
-        found: dict[str, Any] = {"ranks": {}, "gpus": {}}
+    def _listen(self, process: subprocess.Popen[bytes]) -> TorchReport:
+        fields: dict[str, Any] = {"ranks": {}, "gpus": {}}
         trouble = ""
         try:
             for line in self._lines(process):
                 if "failed" in line:
                     trouble = line["failed"]
                 elif "ranks" in line:
-                    found["ranks"][line["ranks"]] = line
+                    fields["ranks"][line["ranks"]] = line
                 elif "gpu" in line:
-                    found["gpus"][line["gpu"]] = line
+                    fields["gpus"][line["gpu"]] = line
                 elif "holding" in line:
-                    found["holding"] = True
+                    fields["holding"] = True
                     break
                 else:
-                    found |= line
+                    fields |= line
             else:
                 code = process.wait(END_LIMIT_S)
                 trouble = trouble or (f"it died ({self._last_words(code)})" if code else "")
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             trouble = str(error)
-        return Told(pid=process.pid, trouble=trouble, **found)
+        return TorchReport(pid=process.pid, trouble=trouble, **fields)
 
     def _lines(self, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
         """The child's lines until it closes its output. Raises TimeoutError where one keeps it waiting."""

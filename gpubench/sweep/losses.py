@@ -30,7 +30,7 @@ class Loss:
 
 def look(node: Node, gpus: Sequence[Gpu], since: str) -> list[Loss]:
     """Those of these GPUs that the driver has lost."""
-    said = node.losses([gpu.uuid for gpu in gpus])
+    said = node.lost_gpus([gpu.uuid for gpu in gpus])
     return [Loss(gpu=gpu, since=since, said=said[gpu.uuid]) for gpu in gpus if gpu.uuid in said]
 
 

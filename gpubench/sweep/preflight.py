@@ -107,7 +107,7 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     units = [item.unit for item in planned if item.state == "run"]
     if not any(map(bench.uses_gpus, units)):
         return
-    for index, why in bench.node.lost_before().items():
+    for index, why in bench.node.lost_at_start().items():
         view.say(
             f"the driver's GPU {index} is left out ({why}), so the numbers of the GPUs after it are one lower; "
             "to have it back, reset it or reboot"
@@ -117,7 +117,7 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
     used = {uuid for unit in units for one in bench.resolve(unit) for uuid in one.gpu_uuids} - gone
     numbers = {gpu.uuid: gpu.index for gpu in bench.node.machine.gpus if gpu.uuid in used}
     bench.looked_at = set(numbers.values())
-    if (shared := sorted(numbers[uuid] for uuid in bench.node.hold(list(numbers)))) and not allow_busy:
+    if (shared := sorted(numbers[uuid] for uuid in bench.node.lock_gpus(list(numbers)))) and not allow_busy:
         which = (
             f"GPU {shared[0]} is"
             if len(shared) == 1
@@ -127,7 +127,7 @@ def look_around(work: Sweep, planned: Sequence[Planned], view: live.View, *, all
             f"{which} being measured on by another gpubench sweep of this host; wait for its end, give each sweep GPUs "
             "of its own (CUDA_VISIBLE_DEVICES, in SLURM --gpus-per-task), or add --allow-busy"
         )
-    ruling = guard.rule(bench.node.look_around(list(numbers)), numbers)
+    ruling = guard.rule(bench.node.look_at_gpus(list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)
     bench.idle_power_w, bench.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)

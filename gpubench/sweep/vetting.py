@@ -108,14 +108,14 @@ def _tries(jobs: Sequence[tuple[Job, Resolved]]) -> dict[str, Try]:
 
 def run_tries(node: Node, tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]) -> None:
     """Has all of them tried on the node, each for `limit_s` seconds at most. Raises as `vet` does."""
-    found = node.tried(list(tries.values()), limit_s)
-    for called, line in zip(tries, found.told, strict=False):
+    found = node.probe_user_code(list(tries.values()), limit_s)
+    for called, line in zip(tries, found.verdicts, strict=False):
         if "failed" in line:
             raise UnusableError(f"torch can't be imported: {line['failed']}")
         if error := line["error"]:
             raise UsageError(error if error.startswith(called) else f"{called}: {error}")
-    if len(found.told) < len(tries):
-        called = list(tries)[len(found.told)]
+    if len(found.verdicts) < len(tries):
+        called = list(tries)[len(found.verdicts)]
         if found.code != -signal.SIGALRM:
             raise UsageError(f"{called}: its process died while it was tried ({found.last_words})")
         say(

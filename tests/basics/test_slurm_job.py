@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.basics import slurm_job
-from gpubench.basics.slurm_job import LivingJobs, has_company, has_ended, own_job
+from gpubench.basics.slurm_job import LiveJobs, current_job, has_company, has_ended
 
 LISTED = "7\\n8\\n9\\n9"
 
@@ -23,7 +23,7 @@ class Ticking:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Ticking:
     made = Ticking()
-    monkeypatch.setattr(slurm_job, "_living", LivingJobs(made))
+    monkeypatch.setattr(slurm_job, "_live_jobs", LiveJobs(made))
     return made
 
 
@@ -40,9 +40,11 @@ def says(program: Path, text: str, *, fails: bool = False) -> None:
 
 
 def test_a_job_s_name_tells_each_of_its_runs_apart() -> None:
-    assert own_job({}) == ""
-    assert own_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c"}) == "c/7.0"
-    assert own_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c", "SLURM_RESTART_COUNT": "2"}) == "c/7.2"
+    assert current_job({}) == ""
+    assert current_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c"}) == "c/7.0"
+    assert (
+        current_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c", "SLURM_RESTART_COUNT": "2"}) == "c/7.2"
+    )
 
 
 @pytest.mark.parametrize(

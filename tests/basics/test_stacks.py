@@ -15,7 +15,7 @@ import pytest
 
 import gpubench
 from gpubench.basics import stacks
-from gpubench.basics.stacks import Stack, ask, innermost, told
+from gpubench.basics.stacks import Stack, ask, describe, innermost
 
 HANGS = """
 import re, sys, time
@@ -93,7 +93,7 @@ def test_a_file_of_any_name_is_where_somebody_was_in() -> None:
     (one,) = [
         stacks.Stack(name="rank 0", state="S", text=f'{HEAD}  File "/x/inception.py", line 12 in forward\n')
     ]
-    assert stacks.told([one]) == "rank 0 was in inception.py:12 forward"
+    assert stacks.describe([one]) == "rank 0 was in inception.py:12 forward"
 
 
 HEAD = "Current thread 0x1 (most recent call first):\n"
@@ -152,4 +152,4 @@ def at(name: str, place: str) -> Stack:
     ],
 )
 def test_in_words(found: list[Stack], words: str) -> None:
-    assert told(found) == words
+    assert describe(found) == words

@@ -14,10 +14,10 @@ import scripted
 from fake_nvml import FakeNvml, calls_of_the_seam, gpu, running
 
 from gpubench.doctor import answer, gpus, neighbours, readings, remedies
-from gpubench.doctor.context import CheckContext, Told, named
+from gpubench.doctor.context import CheckContext, TorchReport, name_gpus
 from gpubench.doctor.finding import CheckResult
 from gpubench.node import environment
-from gpubench.node.launch.faults import explained
+from gpubench.node.launch.faults import explain_fault
 from gpubench.node.watch.nvml import Device, NoNvml, Nvml
 from gpubench.plan.command_line import read_experiment
 from gpubench.plan.sweep_options import Options
@@ -53,7 +53,7 @@ def _in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readings, "COUNTER_PAUSE_S", 0.01)
 
 
-def context(nvml: Nvml, spec: str | None = None, told: Told | None = None) -> CheckContext:
+def context(nvml: Nvml, spec: str | None = None, told: TorchReport | None = None) -> CheckContext:
     environ: Mapping[str, str] = {} if spec is None else {"CUDA_VISIBLE_DEVICES": spec}
     machine = dataclasses.replace(
         scripted.computer(), gpus=environment.visible_gpus(nvml.devices, spec), driver=nvml.driver
@@ -63,7 +63,7 @@ def context(nvml: Nvml, spec: str | None = None, told: Told | None = None) -> Ch
         machine=machine,
         environ=environ,
         experiment=read_experiment(None, Options(), has_gpu=bool(machine.gpus)),
-        ask_torch=lambda: told or Told(pid=1),
+        ask_torch=lambda: told or TorchReport(pid=1),
     )
 
 
@@ -102,7 +102,7 @@ def test_each_failing_call_is_named_with_its_cost_and_a_remedy(call: str, error:
     assert wrong, "nobody noticed"
     for finding in wrong.values():
         assert error in finding.found
-        own = explained(error) or remedies.remedy(error, remedies.NVML, "")
+        own = explain_fault(error) or remedies.remedy(error, remedies.NVML, "")
         assert finding.remedy == own != "", "an error that NVML knows has a remedy of its own"
         assert not finding.forbids, "a figure that is lost stops no sweep"
 
@@ -260,7 +260,7 @@ def test_gpus_of_two_kinds_are_a_doubt() -> None:
 
 def test_names_of_gpus() -> None:
     four = context(Healthy(devices=[gpu(k) for k in range(4)])).machine.gpus
-    assert named(four, [g.uuid for g in four]) == "all GPUs"
-    assert named(four, ["GPU-22"]) == "GPU 2"
-    assert named(four, ["GPU-00", "GPU-22"]) == "GPUs 0, 2"
-    assert named(four[:1], ["GPU-00"]) == "GPU 0"
+    assert name_gpus(four, [g.uuid for g in four]) == "all GPUs"
+    assert name_gpus(four, ["GPU-22"]) == "GPU 2"
+    assert name_gpus(four, ["GPU-00", "GPU-22"]) == "GPUs 0, 2"
+    assert name_gpus(four[:1], ["GPU-00"]) == "GPU 0"

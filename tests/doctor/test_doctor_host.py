@@ -17,7 +17,7 @@ import scripted
 from fake_nvml import FakeNvml
 
 from gpubench.doctor import cpu, folders, limits, slurm
-from gpubench.doctor.context import CheckContext, Told
+from gpubench.doctor.context import CheckContext, TorchReport
 from gpubench.doctor.finding import CheckResult
 from gpubench.node.environment import Machine, visible_gpus
 from gpubench.node.watch import host
@@ -40,7 +40,7 @@ def context(
         machine=machine,
         environ=environ,
         experiment=read_experiment(None, Options(), has_gpu=has_gpu),
-        ask_torch=lambda: Told(pid=1),
+        ask_torch=lambda: TorchReport(pid=1),
     )
 
 
@@ -131,7 +131,7 @@ def test_a_kernel_without_smaps_rollup(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_: Any) -> Any:
         raise host.HostError("this kernel has no smaps_rollup: proportional memory is not told")
 
-    monkeypatch.setattr(host.Tree, "pss_mib", nothing)
+    monkeypatch.setattr(host.ProcessTree, "pss_mib", nothing)
     found = by_name(cpu.process_tree(context()))["host memory"]
     assert found.verdict == "no"
     assert "host_mem_mib" in found.found

@@ -18,10 +18,10 @@ from telling_model import DIES, weights, write
 
 from gpubench.node import environment
 from gpubench.node.cluster import Cluster
-from gpubench.node.gpu_hold import SHARED, GpuHold
+from gpubench.node.gpu_locks import SHARED, GpuLocks
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.node import Node
-from gpubench.node.parts.files import Open, RunPart, parts_folder
+from gpubench.node.parts.files import PreparePart, RunPart, parts_folder
 from gpubench.node.parts.process import PartCommand, PartProcess, close_all
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.plan import resolve as resolving
@@ -258,7 +258,7 @@ def test_what_a_login_prints_before_the_part_begins_is_passed_over(two: Two, tmp
 
 @pytest.mark.slow
 def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(two: Two, tmp_path: Path) -> None:
-    gpu, hold = f"GPU-{secrets.token_hex(8)}", GpuHold()
+    gpu, hold = f"GPU-{secrets.token_hex(8)}", GpuLocks()
     order = replace(two.order(tmp_path)[0], gpu_uuids=(gpu,))
     assert hold.take([gpu]) == []
     try:
@@ -276,7 +276,7 @@ def why_ended(order: TrialOrder) -> str:
     with parts_folder(order.log) as (folder, mark):
         process = PartProcess(PartCommand(name="second", before=()), folder, 1)
         try:
-            process.send(Open(first="127.0.0.1", folder=folder.path, mark=mark, number=1))
+            process.send(PreparePart(first="127.0.0.1", folder=folder.path, mark=mark, number=1))
             process.await_node_info(lambda: False)
             process.send(RunPart(order=order, left_out=(), timeout_s=1, may_share=False))
             until(lambda: process.has_ended, "the part's end")

@@ -15,22 +15,22 @@ from pathlib import Path
 import gpubench
 from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.stopping import SIGNALS, held_back
-from gpubench.node.launch.channel import Channel, TooLargeError, pair
+from gpubench.basics.stopping import SIGNALS, signals_blocked
+from gpubench.node.launch.channel import Channel, TooLargeError, channel_pair
 from gpubench.node.launch.control import (
-    CantImport,
     Exited,
+    ImportFailed,
     Reap,
     Refused,
     Run,
     ServerReady,
     Started,
-    read_news,
+    read_server_message,
 )
-from gpubench.node.launch.conversation import Conversation
+from gpubench.node.launch.event_checker import EventChecker
 from gpubench.node.launch.forked_trial import ForkedTrial
-from gpubench.node.launch.launcher import StoppedError, never
-from gpubench.node.launch.scratch import with_compiled
+from gpubench.node.launch.launcher import StoppedError, never_stop
+from gpubench.node.launch.scratch import with_compile_cache
 from gpubench.schema.events import LeaderExit, ServerExit
 from gpubench.schema.order import TrialOrder
 
@@ -46,15 +46,15 @@ LOOK_S = 0.25
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of a process that imports torch for us. Start it with `python -P`."""
-    made = dict(environ)
+    environment = dict(environ)
     # The fork server must stay single-threaded; a rank sets its own thread count from its CPUs.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        made[name] = "1"
-    made.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+        environment[name] = "1"
+    environment.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     # gloo looks the host's own name up, which many machines can't resolve; all ranks are on this host.
-    made.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    made["PYTHONUNBUFFERED"] = "1"
-    return with_this_gpubench(made)
+    environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    environment["PYTHONUNBUFFERED"] = "1"
+    return with_this_gpubench(environment)
 
 
 def with_this_gpubench(environ: Mapping[str, str]) -> dict[str, str]:
@@ -80,26 +80,26 @@ class ForkServer:
 
     def _start(self) -> None:
         self._number += 1
-        ours, theirs = pair()
+        parent_end, server_end = channel_pair()
         # Until it can say that they are not its own affair, they wait: a batch system signals all processes of a job.
-        with theirs, held_back(SIGNALS):
+        with server_end, signals_blocked(SIGNALS):
             self._process = subprocess.Popen(
                 [
                     sys.executable,
                     "-P",
                     "-m",
                     "gpubench.node.launch.server",
-                    str(theirs.fileno()),
+                    str(server_end.fileno()),
                     str(os.getpid()),
                 ],
-                pass_fds=[theirs.fileno()],
-                env=child_environment(with_compiled(os.environ, self._compiled)),
+                pass_fds=[server_end.fileno()],
+                env=child_environment(with_compile_cache(os.environ, self._compiled)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
-        self._control = Channel(ours)
+        self._control = Channel(parent_end)
         self._ready = False
         self._lost = False
         self._exited: dict[int, Exited] = {}
@@ -109,7 +109,7 @@ class ForkServer:
     def pid(self) -> int:
         return self._process.pid
 
-    def _pump(self, timeout: float) -> None:
+    def _receive_message(self, timeout: float) -> None:
         try:
             received = self._control.receive(timeout)
         except OSError as error:
@@ -121,11 +121,11 @@ class ForkServer:
         if received is None:
             return
         try:
-            news = read_news(received)
+            news = read_server_message(received)
         except MismatchError as error:
             news = Refused(reason=f"its answer: {error}")
         match news:
-            case CantImport(reason=reason):
+            case ImportFailed(reason=reason):
                 raise UnusableError(f"torch can't be imported: {reason}")
             case ServerReady():
                 self._ready = True
@@ -145,24 +145,24 @@ class ForkServer:
         lines = err.decode(errors="replace").strip().splitlines() if err else []
         return lines[-1] if lines else "it said nothing"
 
-    def wait_ready(self, should_stop: Callable[[], bool] = never) -> None:
+    def wait_ready(self, should_stop: Callable[[], bool] = never_stop) -> None:
         """Waits until torch is imported. Raises UnusableError where it can't be, StoppedError where it was stopped."""
         deadline = time.monotonic() + START_LIMIT_S
         while not self._ready:
             if time.monotonic() > deadline:
-                self._give_up()
+                self._kill_server()
                 raise UnusableError(f"importing torch took more than {START_LIMIT_S:g} s")
             if should_stop():
-                self._give_up()
+                self._kill_server()
                 raise StoppedError
-            self._pump(LOOK_S)
+            self._receive_message(LOOK_S)
 
-    def _give_up(self) -> None:
+    def _kill_server(self) -> None:
         """Kills a server that does not answer, and with it whatever it started; the next launch starts another."""
         self._process.kill()
         self._lost = True
 
-    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never) -> ForkedTrial:
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> ForkedTrial:
         """Starts one trial. Its log and scratch folder must exist.
 
         A server that does not start it within LAUNCH_LIMIT_S is killed. Raises UnusableError where none can start,
@@ -170,26 +170,26 @@ class ForkServer:
         """
         if not self._lost:
             self.wait_ready(should_stop)
-            self._pump(0)
+            self._receive_message(0)
         if self._lost:
             self.close()
             self._ends[self._number] = self._process.returncode
             self._start()
             self.wait_ready(should_stop)
-        conversation = Conversation(order, time.monotonic)
+        checker = EventChecker(order, time.monotonic)
         # A channel for each rank, so that an answer reaches the one that asked.
         pairs = _pairs(order.ranks)
         try:
-            self._hand_over(order, [theirs.fileno() for _, theirs in pairs])
-            for _, theirs in pairs:
-                theirs.close()
+            self._hand_over(order, [rank_end.fileno() for _, rank_end in pairs])
+            for _, rank_end in pairs:
+                rank_end.close()
             self._await_start(should_stop)
         except BaseException:
             for end in itertools.chain.from_iterable(pairs):
                 end.close()
             raise
-        channels = [Channel(ours) for ours, _ in pairs]
-        return ForkedTrial(self, self._number, self._started.pop(), channels, conversation, order.scratch)
+        channels = [Channel(parent_end) for parent_end, _ in pairs]
+        return ForkedTrial(self, self._number, self._started.pop(), channels, checker, order.scratch)
 
     def _hand_over(self, order: TrialOrder, files: Sequence[int]) -> None:
         """Hands an order over. Raises UnusableError where it is too large; the server hears nothing of it then."""
@@ -209,29 +209,29 @@ class ForkServer:
         deadline = time.monotonic() + LAUNCH_LIMIT_S
         while not self._started:
             if not self._lost:
-                self._pump(LOOK_S)
+                self._receive_message(LOOK_S)
             if self._lost:
                 raise UnusableError(
                     "the fork server died while it started a trial: does the host have memory left?"
                 )
             if time.monotonic() > deadline and not self._started:
-                self._give_up()
+                self._kill_server()
                 raise UnusableError(
                     f"the fork server did not start the trial within {LAUNCH_LIMIT_S:g} s, as if it had been "
                     "stopped by a signal; it was killed, and the next trial gets a new one"
                 )
             if should_stop():
-                self._give_up()
+                self._kill_server()
                 raise StoppedError
 
-    def ending(self, pid: int, number: int) -> LeaderExit | ServerExit:
+    def exit_event(self, pid: int, number: int) -> LeaderExit | ServerExit:
         """Who ended and how, once `has_exited`."""
-        if self.lost(number):
-            return ServerExit(self._ends.get(number, 0) if number != self._number else self._died())
+        if self.is_lost(number):
+            return ServerExit(self._ends.get(number, 0) if number != self._number else self._exit_code())
         ended = self._exited[pid]
         return LeaderExit(ended.status if ended.code == os.CLD_EXITED else -ended.status)
 
-    def _died(self) -> int:
+    def _exit_code(self) -> int:
         """How the present server ended; 0 where it has not yet."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(TELL_LIMIT_S)
@@ -240,10 +240,10 @@ class ForkServer:
     def has_exited(self, pid: int, number: int) -> bool:
         """Whether the leader `pid` of server `number` is a zombie by now, or went with that server."""
         if not self._lost:
-            self._pump(0)
-        return self.lost(number) or pid in self._exited
+            self._receive_message(0)
+        return self.is_lost(number) or pid in self._exited
 
-    def lost(self, number: int) -> bool:
+    def is_lost(self, number: int) -> bool:
         """Whether server `number` was killed, by the host when its memory ran out, for example.
 
         Another may have taken its place since, to launch the next job of a group.
@@ -255,15 +255,15 @@ class ForkServer:
         deadline = time.monotonic() + TELL_LIMIT_S
         while not self.has_exited(pid, self._number):
             if time.monotonic() > deadline:
-                self._give_up()
+                self._kill_server()
                 return
-            self._pump(0.05)
+            self._receive_message(0.05)
 
     def reap(self, pid: int, limit: float = 10.0) -> None:
         """Waits for a killed leader of the present server and lets that one reap it."""
         deadline = time.monotonic() + limit
         while not self.has_exited(pid, self._number) and time.monotonic() < deadline:
-            self._pump(0.05)
+            self._receive_message(0.05)
         if not self._lost and self._exited.pop(pid, None) is not None:
             with contextlib.suppress(OSError):  # a server that has just died leaves nothing to reap
                 self._control.send(Reap(pid=pid))
@@ -283,14 +283,14 @@ class ForkServer:
 
 def _pairs(count: int) -> list[tuple[socket.socket, socket.socket]]:
     """So many pairs of ends. Raises UnusableError where the process may not open as many files."""
-    made: list[tuple[socket.socket, socket.socket]] = []
+    pairs: list[tuple[socket.socket, socket.socket]] = []
     try:
-        made.extend(pair() for _ in range(count))
+        pairs.extend(channel_pair() for _ in range(count))
     except OSError as error:
-        for end in itertools.chain.from_iterable(made):
+        for end in itertools.chain.from_iterable(pairs):
             end.close()
         raise UnusableError(
             f"no connection to {count} ranks can be opened: {error.strerror} "
             "(ulimit -n says how many files may be open)"
         ) from None
-    return made
+    return pairs

@@ -11,9 +11,8 @@ from typing import Protocol
 
 from gpubench.basics import stacks
 from gpubench.node.launch.channel import Channel
-from gpubench.node.launch.conversation import Conversation
 from gpubench.node.launch.descendants import descendants, kill, kill_group, process
-from gpubench.node.launch.incoming import UnreadableError
+from gpubench.node.launch.event_checker import EventChecker, InvalidEventError
 from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
 
 END_LIMIT_S = 10.0
@@ -25,11 +24,11 @@ MOST_EVENTS = 1000
 class Server(Protocol):
     """What a trial asks of the fork server that has started it."""
 
-    def ending(self, pid: int, number: int) -> LeaderExit | ServerExit: ...
+    def exit_event(self, pid: int, number: int) -> LeaderExit | ServerExit: ...
 
     def has_exited(self, pid: int, number: int) -> bool: ...
 
-    def lost(self, number: int) -> bool: ...
+    def is_lost(self, number: int) -> bool: ...
 
     def await_exit(self, pid: int) -> None: ...
 
@@ -45,11 +44,11 @@ class ForkedTrial:
         number: int,
         pid: int,
         channels: list[Channel],
-        conversation: Conversation,
+        checker: EventChecker,
         scratch: Path,
     ) -> None:
         self.pid = pid
-        self._conversation = conversation
+        self._checker = checker
         self._scratch = scratch
         self._is_end_told = False
         self._is_garbled = False
@@ -65,25 +64,25 @@ class ForkedTrial:
         return [channel.fileno() for channel in self._open]
 
     def events(self, timeout: float) -> list[Event]:
-        found: list[Event] = []
+        events: list[Event] = []
         # Asked first: what was said before the end is then read below.
         over = self.ended
         if not self._open:
             time.sleep(min(max(timeout, 0), 0.005))
         heard = 0
         while self._open and heard < MOST_EVENTS:
-            readable = _readable(self._open, 0 if found else max(timeout, 0))
+            readable = _readable(self._open, 0 if events else max(timeout, 0))
             if not readable:
                 break
             heard += len(readable)
             for channel in readable:
-                found += self._heard(channel)
+                events += self._receive_event(channel)
         if over and not self._is_end_told:
             self._is_end_told = True
-            found.append(self._server.ending(self.pid, self._number))
-        return found
+            events.append(self._server.exit_event(self.pid, self._number))
+        return events
 
-    def _heard(self, channel: Channel) -> list[Event]:
+    def _receive_event(self, channel: Channel) -> list[Event]:
         """The event that waits in a channel, if it is one. After the first that is none no more are taken."""
         rank = self._channels.index(channel)
         try:
@@ -94,8 +93,8 @@ class ForkedTrial:
         if self._is_garbled:
             return []
         try:
-            return [self._conversation.take(rank, data)]
-        except UnreadableError as error:
+            return [self._checker.check(rank, data)]
+        except InvalidEventError as error:
             self._is_garbled = True
             return [Garbled(rank, str(error))]
 
@@ -133,7 +132,7 @@ class ForkedTrial:
             # The leader was stopped, or the server does not tell of its end: killing the leader tells which.
             kill_group(self._leader)
             self._server.await_exit(self.pid)
-        if self._server.lost(self._number):
+        if self._server.is_lost(self._number):
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
             # channels close with the last process that holds them.
             while self._open and time.monotonic() < deadline:

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Open:
+class PreparePart:
     """The first line: make ready, and write what this node is."""
 
     request: Literal["open"] = "open"
@@ -60,15 +60,15 @@ class RunPart:
     """Whether it runs on GPUs that another sweep of that node has, too."""
 
 
-Request = Open | RunPart
-read_request: Callable[[Any], Request] = reader(Open, RunPart)
+Request = PreparePart | RunPart
+read_request: Callable[[Any], Request] = reader(PreparePart, RunPart)
 
 
 # ---------------------------------------------------------------- what a part writes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GpuThere:
+class NodeGpu:
     """A GPU that the part may use."""
 
     uuid: str
@@ -85,7 +85,7 @@ class NodeInfo:
     """Of gpubench."""
     host: str
     pid: int
-    gpus: Sequence[GpuThere]
+    gpus: Sequence[NodeGpu]
     cpu_name: str
     cpu_ids: Sequence[Count]
     address: str
@@ -217,34 +217,34 @@ class StoredAttempt:
         )
 
 
-_WRITTEN: TypeAdapter[NodeInfo | StoredAttempt] = TypeAdapter(
+_PART_FILE: TypeAdapter[NodeInfo | StoredAttempt] = TypeAdapter(
     Annotated[NodeInfo | StoredAttempt, Field(discriminator="file")],
     config=ConfigDict(extra="forbid", strict=True),
 )
 
 
-class ForeignFileError(Exception):
+class InvalidFileError(Exception):
     """A file that no part of this version writes. The text says what is wrong with it."""
 
 
 def read_node_info(data: bytes) -> NodeInfo:
-    """Raises ForeignFileError."""
+    """Raises InvalidFileError."""
     return _read(NodeInfo, data)
 
 
 def read_attempt(data: bytes) -> Attempt:
-    """What happened on a further node. Raises ForeignFileError."""
+    """What happened on a further node. Raises InvalidFileError."""
     return _read(StoredAttempt, data).attempt()
 
 
 def _read(kind: type[T], data: bytes) -> T:
     try:
-        written = _WRITTEN.validate_json(data)
+        written = _PART_FILE.validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise ForeignFileError(clean(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)) from None
+        raise InvalidFileError(clean(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)) from None
     if not isinstance(written, kind):
-        raise ForeignFileError(f"file: another one than {kind.__name__}")
+        raise InvalidFileError(f"file: another one than {kind.__name__}")
     return written
 
 

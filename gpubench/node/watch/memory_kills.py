@@ -21,7 +21,7 @@ class MemoryKills:
 
     def count(self) -> int:
         """So many by now; 0 where the file has gone."""
-        return _counted(self.file) or 0
+        return _oom_kills(self.file) or 0
 
 
 def memory_kills(
@@ -31,13 +31,13 @@ def memory_kills(
 
     A process that is killed counts in the cgroup that it belongs to, also where a limit further up was met.
     """
-    for file in _of_cgroup(membership, mount):
-        if _counted(file) is not None:
+    for file in _cgroup_files(membership, mount):
+        if _oom_kills(file) is not None:
             return MemoryKills(file=file, where="this cgroup")
-    return MemoryKills(file=vmstat, where="this host") if _counted(vmstat) is not None else None
+    return MemoryKills(file=vmstat, where="this host") if _oom_kills(vmstat) is not None else None
 
 
-def _of_cgroup(membership: Path, mount: Path) -> Iterator[Path]:
+def _cgroup_files(membership: Path, mount: Path) -> Iterator[Path]:
     """The files that may tell it, nearest first. Inside a container the own cgroup is usually mounted as the root."""
     try:
         lines = membership.read_text().splitlines()
@@ -53,7 +53,7 @@ def _of_cgroup(membership: Path, mount: Path) -> Iterator[Path]:
             yield from (mount / controllers / f / "memory.oom_control" for f in relative)
 
 
-def _counted(file: Path) -> int | None:
+def _oom_kills(file: Path) -> int | None:
     try:
         words = [line.split() for line in file.read_text().splitlines()]
     except OSError:

@@ -8,7 +8,7 @@ import pytest
 
 from gpubench.doctor import remedies
 from gpubench.node.launch import attempt
-from gpubench.node.launch.faults import FAULTS, advised
+from gpubench.node.launch.faults import FAULTS, with_advice
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.record.outcome import ending
 from gpubench.schema.events import Error, RankExit, Result
@@ -74,7 +74,7 @@ TOLD = [
 
 @pytest.mark.parametrize(("text", "means"), TOLD, ids=lambda words: words[-30:])
 def test_an_error_is_told_with_its_meaning_and_a_remedy(text: str, means: str) -> None:
-    told = advised(text)
+    told = with_advice(text)
     assert told.startswith(f"{text}; {means}")
     assert told.count("; " + means) == 1
     assert ": " in told.removeprefix(f"{text}; {means}"), "and what to do"
@@ -86,7 +86,7 @@ def test_an_error_is_told_with_its_meaning_and_a_remedy(text: str, means: str) -
     "RuntimeError: unknown error", "rank 0 ended with exit code 3", "KeyError: 'mps'",
 ])  # fmt: skip
 def test_other_errors_are_left_as_they_are(text: str) -> None:
-    assert advised(text) == text
+    assert with_advice(text) == text
 
 
 @pytest.mark.parametrize(("text", "means"), TOLD, ids=lambda words: words[-30:])
@@ -94,11 +94,11 @@ def test_the_doctor_says_of_an_error_what_a_sweep_says(text: str, means: str) ->
     for known in (remedies.TORCH, remedies.NVML):
         remedy = remedies.remedy(text, known, "")
         assert remedy.startswith(means)
-        assert advised(text) == f"{text}; {remedy}"
+        assert with_advice(text) == f"{text}; {remedy}"
 
 
 def test_no_class_of_errors_hides_another() -> None:
-    assert {next(f for f in FAULTS if f.means in advised(text)) for text, _ in TOLD} == set(FAULTS)
+    assert {next(f for f in FAULTS if f.means in with_advice(text)) for text, _ in TOLD} == set(FAULTS)
 
 
 def error(rank: int, reason: str, at: float) -> Error:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scripted import RESULT
 
 from gpubench.node.parts.files import StoredAttempt, read_attempt, write_answer
-from gpubench.node.parts.uniting import NodePart, TimeLine, unite
+from gpubench.node.parts.merging import ClockMap, NodePart, merge_parts
 from gpubench.node.watch import metrics
 from gpubench.record.figures import figures
 from gpubench.record.outcome import ending
@@ -102,7 +102,7 @@ def attempt(begin: float, events: list[Event], **fields: Any) -> Attempt:
 
 
 def whole(*parts: NodePart, is_stopped: bool = False) -> Attempt:
-    return unite(parts, is_stopped=is_stopped, launched=T0 - 1, finished=T1 + 2)
+    return merge_parts(parts, is_stopped=is_stopped, launched=T0 - 1, finished=T1 + 2)
 
 
 def both(first: list[Event], second: list[Event]) -> Attempt:
@@ -290,13 +290,13 @@ MOMENTS = st.lists(st.tuples(st.floats(0.001, 100), st.floats(0.001, 100)), min_
 @given(steps=MOMENTS, times=st.lists(st.floats(-200, 800), min_size=2, max_size=9))
 def test_readings_stay_in_their_order(steps: list[tuple[float, float]], times: list[float]) -> None:
     """Series are searched by halves; and a window's own begin is the first node's."""
-    line = TimeLine(
+    line = ClockMap(
         [sum(a for a, _ in steps[: k + 1]) for k in range(len(steps))],
         [sum(b for _, b in steps[: k + 1]) for k in range(len(steps))],
     )
-    placed = [line.place(t) for t in sorted(times)]
+    placed = [line.to_first(t) for t in sorted(times)]
     assert all(after - before > -1e-9 for before, after in pairwise(placed))
-    assert [line.place(t) for t in line.there] == pytest.approx(list(line.first), abs=1e-9)
+    assert [line.to_first(t) for t in line.further] == pytest.approx(list(line.first), abs=1e-9)
 
 
 # ---- as a file ----

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.node.watch import host
-from gpubench.node.watch.host import HostError, Tree
+from gpubench.node.watch.host import HostError, ProcessTree
 
 BURN = """
 def burn(seconds):
@@ -111,7 +111,7 @@ def test_the_tree_holds_grandchildren_and_those_forked_by_threads() -> None:
     with python(code) as child:
         line(child)
         time.sleep(0.1)
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         pids = tree.pids()
         by_scan = host._children_by_scan()
         grandchild = by_scan(by_scan(child.pid)[0])
@@ -132,7 +132,7 @@ def test_a_child_of_a_later_thread_is_found_within_a_few_walks() -> None:
         "threading.Thread(target=fork).start()\ntime.sleep(60)"
     )
     with python(code) as child:
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         tree.pids()
         tell(child)
         grandchild = int(line(child))
@@ -151,7 +151,7 @@ def test_an_ended_child_is_counted_once() -> None:
         "os.waitpid(pid, 0); print('reaped', flush=True); sys.stdin.readline()"
     )
     with python(code) as child:
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         line(child)
         zombie = tree.cpu_s()
         tell(child)
@@ -173,7 +173,7 @@ def test_the_total_never_falls_while_children_come_and_go() -> None:
     )
     with python(code) as child:
         line(child)
-        tree, totals = Tree(child.pid), []
+        tree, totals = ProcessTree(child.pid), []
         end = time.monotonic() + 2.1
         while time.monotonic() < end:
             totals.append(tree.cpu_s())
@@ -195,7 +195,7 @@ def test_a_child_reaped_in_the_middle_of_a_walk_is_not_missed(monkeypatch: pytes
     real = host._children_of
     with python(code) as child:
         line(child)
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         tree.pids()
 
         def reaped_meanwhile(pid: int, thread: int) -> list[int]:
@@ -220,7 +220,7 @@ def test_time_that_the_kernel_forgets_is_kept() -> None:
         "print('gone', flush=True); burn(0.2); print('more', flush=True); time.sleep(60)"
     )
     with python(code) as child:
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         line(child)
         full = tree.cpu_s()
         tell(child)
@@ -232,7 +232,7 @@ def test_time_that_the_kernel_forgets_is_kept() -> None:
 
 def test_a_tree_without_its_root_has_a_reason() -> None:
     with python("time.sleep(60)") as child:
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         tree.cpu_s()
     for read in (tree.cpu_s, tree.pids, tree.pss_mib):
         with pytest.raises(HostError, match="is gone"):
@@ -242,7 +242,7 @@ def test_a_tree_without_its_root_has_a_reason() -> None:
 def test_processes_that_vanish_mid_walk_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     real: Callable[[int, int], list[int]] = host._children_of
     monkeypatch.setattr(host, "_children_of", lambda pid, thread: [*real(pid, thread), 2**22 + 1])
-    tree = Tree(os.getpid())
+    tree = ProcessTree(os.getpid())
     assert tree.cpu_s() > 0
     assert tree.pss_mib() > 0
 
@@ -266,7 +266,7 @@ def test_pages_shared_in_the_tree_count_once() -> None:
     with python(code) as child:
         for _ in range(3):
             line(child)
-        pss = Tree(child.pid).pss_mib()
+        pss = ProcessTree(child.pid).pss_mib()
         tell(child)
         line(child)
     assert mib < pss < mib + 60, "resident memory would say four times as much"
@@ -283,4 +283,4 @@ def test_a_kernel_without_rollups_has_a_reason(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(host, "_bytes", denied)
     with pytest.raises(HostError, match="Permission denied"):
-        Tree(os.getpid()).pss_mib()
+        ProcessTree(os.getpid()).pss_mib()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fake_nvml import FakeNvml, gpu
 
-from gpubench.node.watch.idle import LIMIT_S, look_around
+from gpubench.node.watch.idle import LIMIT_S, look_at_gpus
 from gpubench.node.watch.nvml import History, NvmlError
 from gpubench.node.watch.nvml_calls import Utilisation
 from gpubench.schema.gpu_look import PERIOD_S, Look
@@ -46,7 +46,7 @@ def look(nvml: Moving, seconds: float = 1.0) -> Look:
     def sleep(s: float) -> None:
         nvml.now += s
 
-    found = look_around(
+    found = look_at_gpus(
         nvml, [UUID], seconds, clock=lambda: nvml.now, wall=lambda: WALL_AHEAD + nvml.now, sleep=sleep
     )
     return found[UUID]
@@ -188,4 +188,4 @@ def test_no_gpus_take_no_time() -> None:
     def sleep(_: float) -> None:
         raise AssertionError("nothing to wait for")
 
-    assert look_around(FakeNvml(), [], sleep=sleep) == {}
+    assert look_at_gpus(FakeNvml(), [], sleep=sleep) == {}
