@@ -61,4 +61,4 @@ def test_images_that_another_user_makes_are_waited_for(room: Path) -> None:
     lock.chmod(0o600)
     told = as_user(OTHER, lambda: built._opened_lock(lock))
     assert told.startswith(f"UnusableError: can't lock {lock}: Permission denied")
-    assert told.endswith("set GPUBENCH_DATA to a folder of your own")
+    assert "GPUBENCH_DATA" in told

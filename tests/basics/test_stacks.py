@@ -55,7 +55,8 @@ def test_a_call_into_c_that_never_returns_is_found(hanging: subprocess.Popen[str
         (one,) = ask(tmp_path, [psutil.Process(hanging.pid)])
         assert (one.name, one.place) == ("rank 0", "nets.py:7 stuck")
         assert one.text.count("most recent call first") == 1
-    assert hanging.poll() is None, "it goes on as if nothing had been"
+    # It goes on as if nothing had been.
+    assert hanging.poll() is None
 
 
 @pytest.mark.parametrize("hanging", ["time.sleep(60)"], indirect=True)
@@ -64,7 +65,8 @@ def test_a_stopped_process_is_told_by_its_state(hanging: subprocess.Popen[str], 
     os.waitid(os.P_PID, hanging.pid, os.WSTOPPED)
     began = time.monotonic()
     (one,) = ask(tmp_path, [psutil.Process(hanging.pid)])
-    assert time.monotonic() - began < stacks.ANSWER_S, "it can't answer, and is not waited for"
+    # It can't answer, and is not waited for.
+    assert time.monotonic() - began < stacks.ANSWER_S
     assert (one.place, one.text) == ("stopped (SIGSTOP)", "")
 
 
@@ -122,7 +124,8 @@ def test_the_innermost_frame_of_the_main_thread_that_is_no_library_s() -> None:
 
 def test_a_loader_s_worker_that_waits_for_work_is_not_blamed() -> None:
     assert innermost(WORKER % "") == ""
-    assert innermost(WORKER % '  File "/home/user/nets.py", line 9 in crop\n') == "nets.py:9 crop"
+    crop = '  File "/home/user/nets.py", line 9 in crop\n'
+    assert innermost(WORKER % crop) == "nets.py:9 crop"
 
 
 def at(name: str, place: str) -> Stack:

@@ -80,12 +80,11 @@ def test_of_cpus_that_are_none_in_particular_it_says_what_is_told(
     found = by_name(cpu.cpu_time(context(BY_NUMBER)))
     time_of, load = found["CPU time"], found["other load"]
     assert time_of.verdict == "doubt"
-    assert (
-        "cpu_util_pct is the trial's own use over 8 CPUs, and other load is judged by all 64" in time_of.found
-    )
+    assert "8 of 64 CPUs" in time_of.found
+    assert "judged by all 64" in time_of.found
     assert "--cpu-bind" in time_of.remedy
     assert load.verdict == verdict
-    assert "% of 8 CPUs taken by work that the others have no room for" in load.found
+    assert "% of 8 CPUs taken" in load.found
     assert "counts in cpu_util_pct" not in load.found
 
 
@@ -178,7 +177,7 @@ def test_open_files(monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, verdi
 
 
 def test_outside_a_job() -> None:
-    assert by_name(slurm.job(context(PATH="/nowhere")))["job"].found == "not inside one (srun is not here)"
+    assert "srun is not here" in by_name(slurm.job(context(PATH="/nowhere")))["job"].found
 
 
 JOB = {"SLURM_JOB_ID": "77", "SLURMD_NODENAME": "n1"}
@@ -228,7 +227,7 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_images_that_are_to_be_made(images: Path) -> None:
     found = by_name(folders.images(context()))["images"]
     assert found.verdict == "ok"
-    assert "512 + 64 images to make" in found.found
+    assert "512 + 64 images" in found.found
     assert str(images) in found.found
     assert not images.exists()
 
@@ -248,10 +247,8 @@ def test_a_resident_batch_needs_no_room_for_images(monkeypatch: pytest.MonkeyPat
     """The built-in sweep on a GPU has one."""
     monkeypatch.setattr(folders.shutil, "disk_usage", lambda _: Usage(0, 0, 0))
     found = by_name(folders.images(context(has_gpu=True)))["images"]
-    assert (found.verdict, found.found) == (
-        "ok",
-        "the built-in sweep reads none: a resident batch (synthetic)",
-    )
+    assert found.verdict == "ok"
+    assert "(synthetic)" in found.found
 
 
 def test_a_file_where_the_images_should_go(images: Path) -> None:

@@ -72,7 +72,8 @@ def test_all_is_well() -> None:
     assert {finding.verdict for finding in found.values()} == {"ok"}
     assert found["CUDA"].found.startswith("all GPUs:")
     assert "614, 612 MiB" in found["process memory"].found
-    assert "2.30.7, an all-reduce over 2 GPUs in 2.5 s" in found["NCCL"].found
+    assert found["NCCL"].found.startswith("2.30.7, ")
+    assert "2 GPUs in 2.5 s" in found["NCCL"].found
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,8 @@ def test_gpus_that_are_not_there_have_their_reason_and_hold_nothing_back() -> No
         assert told.imported is not None
         assert told.trouble == ""
         assert told.ranks["gloo"]["error"] is None
-        assert told.ranks["nccl"]["error"], "there is nothing to run on"
+        # There is nothing to run on.
+        assert told.ranks["nccl"]["error"]
         assert all(answer["error"] for answer in told.gpus.values())
         assert told.holding
         assert psutil.pid_exists(told.pid)

@@ -56,7 +56,8 @@ def test_else_squeue_is_asked_once() -> None:
     assert time_limit({}, "7", ask=answer) == TimeLimit(left_s=3000.0, whole_s=3600.0)
     assert asked == ["7"]
     assert time_limit({"SLURM_JOB_END_TIME": "4600"}, "7", ask=answer) is not None
-    assert asked == ["7", "7"], "an end without a beginning does not tell how long the job is"
+    # An end without a beginning does not tell how long the job is.
+    assert asked == ["7", "7"]
 
 
 def test_a_job_without_a_limit_never_ends() -> None:

@@ -14,8 +14,10 @@ def test_one_sweep_of_a_folder_has_a_cpu_at_a_time() -> None:
     first, second = CpuLocks(), CpuLocks()
     assert first.take(FOLDER, {0, 1})
     assert not second.take(FOLDER, {1, 2})
-    assert second.take(FOLDER, {2, 3}), "not even a part of the refused ones is held"
-    assert CpuLocks().take("another", {0, 1}), "sweeps into other folders are not asked after"
+    # Not even a part of the refused ones is held.
+    assert second.take(FOLDER, {2, 3})
+    # Sweeps into other folders are not asked after.
+    assert CpuLocks().take("another", {0, 1})
     assert first.take(FOLDER, {0, 1}), "again, for its next trial"
     first.release()
     assert CpuLocks().take(FOLDER, {0, 1})

@@ -302,7 +302,8 @@ def test_memory_is_the_least_of_machine_cgroup_and_slurm(tmp_path: Path) -> None
     (above / "memory.max").write_text(f"{1000 << 20}\n")
     assert found(4000) == 1000
     membership.write_text("4:memory:/slurm/job_7\n3:cpu:/slurm\n")
-    assert found(None) == 8192, "a limit of the other kind of cgroup is none"
+    # A limit of the other kind of cgroup is none.
+    assert found(None) == 8192
     old = mount / "memory" / "slurm" / "job_7"
     old.mkdir(parents=True)
     (old / "memory.limit_in_bytes").write_text(f"{700 << 20}\n")
@@ -324,7 +325,7 @@ def test_a_number_of_cpus_that_binds_to_none_is_noticed() -> None:
     assert not machine(None, some | {"SLURM_CPUS_PER_TASK": str(len(cpus))}).is_unbound
     os.sched_setaffinity(0, {min(cpus)})
     try:
-        assert not machine(None, some).is_unbound, "it is held to that one"
+        assert not machine(None, some).is_unbound
     finally:
         os.sched_setaffinity(0, cpus)
 

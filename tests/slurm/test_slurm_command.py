@@ -73,7 +73,8 @@ def test_exit_75_becomes_a_requeue_that_goes_on(work: Workplace) -> None:
     hold.unlink()
     assert set(work.cluster.await_end(job).split(",")) == {"COMPLETED"}, told(work)
     facts = work.cluster.run("scontrol", "-o", "show", "job", job)
-    assert sorted(re.findall(r"Restarts=(\d+)", facts)) == ["0", "1"], "the task that had ended stays so"
+    # The task that had ended stays so.
+    assert sorted(re.findall(r"Restarts=(\d+)", facts)) == ["0", "1"]
     assert work.cluster.await_end(table) == "COMPLETED", told(work)
     assert list(work.trials()["status"]) == ["ok"]
 

@@ -115,7 +115,8 @@ def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypat
     left = {path.name for path in usual.iterdir()} - {f"torchinductor_{getpass.getuser()}"}
     shutil.rmtree(usual)
     assert seen == {"own"}
-    assert left == {"own"}, "but for torch's own cache, which is meant to stay"
+    # But for torch's own cache, which is meant to stay.
+    assert left == {"own"}
 
 
 def test_a_sweep_leaves_nothing_among_temporary_files(tmp_path: Path) -> None:

@@ -137,7 +137,8 @@ def test_a_child_of_a_later_thread_is_found_within_a_few_walks() -> None:
         tell(child)
         grandchild = int(line(child))
         seen = [grandchild in tree.pids() for _ in range(host.THREADS_EVERY)]
-        assert seen[-1], "the walk that looks at every thread finds it"
+        # The walk that looks at every thread finds it.
+        assert seen[-1]
         assert all(grandchild in tree.pids() for _ in range(2 * host.THREADS_EVERY)), "and it stays found"
         os.kill(grandchild, signal.SIGKILL)
 
@@ -157,7 +158,8 @@ def test_an_ended_child_is_counted_once() -> None:
         tell(child)
         line(child)
         reaped = tree.cpu_s()
-    assert zombie == pytest.approx(0.42, abs=0.08), "0.4 s burnt, and the interpreter's own start"
+    # 0.4 s burnt, and the interpreter's own start.
+    assert zombie == pytest.approx(0.42, abs=0.08)
     assert reaped == pytest.approx(zombie, abs=0.03)
 
 
@@ -182,7 +184,8 @@ def test_the_total_never_falls_while_children_come_and_go() -> None:
         last = tree.cpu_s()
     assert totals == sorted(totals)
     assert len(totals) > 200
-    assert last == pytest.approx(truth, abs=0.03), "the kernel's own count, not a walk's double"
+    # The kernel's own count, not a walk's double.
+    assert last == pytest.approx(truth, abs=0.03)
 
 
 def test_a_child_reaped_in_the_middle_of_a_walk_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,7 +272,8 @@ def test_pages_shared_in_the_tree_count_once() -> None:
         pss = ProcessTree(child.pid).pss_mib()
         tell(child)
         line(child)
-    assert mib < pss < mib + 60, "resident memory would say four times as much"
+    # Resident memory would say four times as much.
+    assert mib < pss < mib + 60
 
 
 def test_a_kernel_without_rollups_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -292,9 +292,7 @@ def faults(got: Figures, healthy: set[str]) -> list[str]:
 
 def test_a_new_call_is_not_forgotten() -> None:
     named = {call for ways in STANDS_ON.values() for way in ways for call in way}
-    assert set(CALLS) - named == {"compute_mode", "desktop", "max_sm_clock_mhz"}, (
-        "what is made of a new call?"
-    )
+    assert set(CALLS) - named == {"compute_mode", "desktop", "max_sm_clock_mhz"}
 
 
 def test_the_healthy_machine_is_read_right() -> None:
@@ -383,7 +381,8 @@ def test_a_reason_is_the_driver_s(error: str) -> None:
     for column in (*TRUE, *SOURCES):
         assert error in got.missing[column], column
     for column in ("cpu_util_pct", "cpu_util_trial_pct", "cpu_s_per_epoch", "host_mem_mib"):
-        assert got.result[column] is not None, "the host's figures are none of NVML's"
+        # The host's figures are none of NVML's.
+        assert got.result[column] is not None
 
 
 # ---------------------------------------------------------------- a whole sweep
@@ -447,5 +446,5 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
             value, why = vars(record.result).get(column), record.missing.get(column)
             assert (value is None) == bool(why), column
             if column in TRUE:
-                assert value != 0, f"{column}: a 0 that nobody measured"
+                assert value != 0, f"{column}: 0 for unknown"
     assert (tmp_path / "results" / "trials.csv").exists()
