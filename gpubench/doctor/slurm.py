@@ -43,7 +43,7 @@ def _cpus(context: CheckContext) -> Iterable[CheckResult]:
             found=f"{task_cpus} asked for, but affinity leaves {len(context.machine.cpu_ids)}: the loaders will starve",
             remedy=f"srun --cpus-per-task={task_cpus}: since 22.05 srun does not take it over from sbatch",
         )
-    elif "SLURM_STEP_ID" in environ:
+    elif "SLURM_STEP_ID" in environ and "SLURM_CPUS_PER_GPU" not in environ:
         yield CheckResult(
             group=GROUP,
             name="CPUs of the task",

@@ -191,6 +191,8 @@ JOB = {"SLURM_JOB_ID": "77", "SLURMD_NODENAME": "n1"}
         ({"SLURM_CPUS_PER_TASK": "4096"}, "doubt"),
         ({"SLURM_STEP_ID": "0"}, "doubt"),
         ({"SLURM_STEP_ID": "0", "SLURM_CPUS_PER_TASK": "1"}, "ok"),
+        # Such a step has its CPUs, and SLURM would refuse the remedy.
+        ({"SLURM_STEP_ID": "0", "SLURM_CPUS_PER_GPU": "2"}, "ok"),
     ],
 )
 def test_cpus_of_a_task(more: dict[str, str], verdict: str) -> None:
