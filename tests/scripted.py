@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from gpubench.basics.stacks import Stack
+from gpubench.node.cgroup import memory_kills
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.launch.launcher import never_stop
-from gpubench.node.watch.memory_kills import memory_kills
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import PROCESSES, Call
 from gpubench.schema.events import (

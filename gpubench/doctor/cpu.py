@@ -9,7 +9,8 @@ from pathlib import Path
 from gpubench.basics.words import many
 from gpubench.doctor.context import CheckContext
 from gpubench.doctor.finding import CheckResult
-from gpubench.node.environment import Machine, cgroup_quota
+from gpubench.node.cgroup import cgroup_quota
+from gpubench.node.environment import Machine
 from gpubench.node.watch import host
 from gpubench.node.watch.host_load import busy_pct, has_spare_cpus
 from gpubench.schema.doubts import OTHER_LOAD_PCT

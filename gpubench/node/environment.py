@@ -10,12 +10,13 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Protocol
 
 from gpubench import __version__
 from gpubench.basics.errors import UnusableError
 from gpubench.node.allocation import Allocation, allocation
+from gpubench.node.cgroup import MEMBERSHIP, MOUNT, cgroup_quota, memory_limits_mib, read_words
 
 
 class ListedDevice(Protocol):
@@ -161,98 +162,18 @@ def _find_device(
     return matching[0] if len(matching) == 1 else None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Quota:
-    """How much CPU time a cgroup gives its processes."""
-
-    cpus: float
-    usage_file: str
-    """Counts the CPU time of all that shares the quota: `cpu.stat` (v2) or `cpuacct.usage` (v1)."""
-
-
-def cgroup_quota(
-    membership: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")
-) -> Quota | None:
-    """The tightest CPU quota over this process, its cgroup's parents included; None: none, or none seen.
-
-    Inside a container the own cgroup is usually mounted as the root, and its path does not exist there:
-    walking up finds it all the same.
-    """
-    try:
-        lines = membership.read_text().splitlines()
-    except OSError:
-        return None  # a kernel without cgroups
-    quotas: list[Quota] = []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        folders = [PurePosixPath(path), *PurePosixPath(path).parents]
-        relative = [folder.relative_to("/") for folder in folders if ".." not in folder.parts]
-        if controllers == "":
-            quotas += [
-                q for f in relative for base in (mount, mount / "unified") if (q := _quota_v2(base / f))
-            ]
-        elif "cpu" in controllers.split(","):
-            quotas += [q for f in relative if (q := _quota_v1(mount, controllers, f))]
-    return min(quotas, key=lambda quota: quota.cpus, default=None)
-
-
-def _quota_v2(folder: Path) -> Quota | None:
-    match _words(folder / "cpu.max"):
-        case [quota, period] if quota.isdigit():
-            return Quota(cpus=int(quota) / int(period), usage_file=str(folder / "cpu.stat"))
-    return None
-
-
-def _quota_v1(mount: Path, controllers: str, folder: PurePosixPath) -> Quota | None:
-    base = mount / controllers if (mount / controllers).is_dir() else mount / "cpu"
-    match _words(base / folder / "cpu.cfs_quota_us"), _words(base / folder / "cpu.cfs_period_us"):
-        case [quota], [period] if quota.isdigit():  # -1: no limit
-            beside = base / folder / "cpuacct.usage"
-            usage = beside if beside.exists() else mount / "cpuacct" / folder / "cpuacct.usage"
-            return Quota(cpus=int(quota) / int(period), usage_file=str(usage))
-    return None
-
-
 def memory_mib(
     granted: int | None,
-    membership: Path = Path("/proc/self/cgroup"),
-    mount: Path = Path("/sys/fs/cgroup"),
+    membership: Path = MEMBERSHIP,
+    mount: Path = MOUNT,
     meminfo: Path = Path("/proc/meminfo"),
 ) -> int | None:
     """Host memory that this process may use; None: not known. `granted`: what SLURM gave."""
-    limits = [granted] if granted else []
-    totals = (line for line in (_text(meminfo) or "").splitlines() if line.startswith("MemTotal:"))
-    limits += [int(line.split()[1]) >> 10 for line in totals]
-    for line in (_text(membership) or "").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        folders = [PurePosixPath(path), *PurePosixPath(path).parents]
-        for folder in (folder.relative_to("/") for folder in folders if ".." not in folder.parts):
-            files = (
-                [mount / "memory" / folder / "memory.limit_in_bytes"]
-                if controllers
-                else [base / folder / "memory.max" for base in (mount, mount / "unified")]
-            )
-            # Without a limit it reads `max`, or a number larger than any memory.
-            limits += [
-                int(words[0]) >> 20 for file in files if (words := _words(file)) and words[0].isdigit()
-            ]
+    limits = [*([granted] if granted else []), *memory_limits_mib(membership, mount)]
+    words = read_words(meminfo)
+    if "MemTotal:" in words:
+        limits.append(int(words[words.index("MemTotal:") + 1]) >> 10)
     return min(limits, default=None)
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text()
-    except OSError:
-        return None  # a kernel that has none
-
-
-def _words(path: Path) -> list[str]:
-    try:
-        return path.read_text().split()
-    except OSError:
-        return []  # this folder sets no quota, or is not mounted here
 
 
 # ---------------------------------------------------------------- what goes beside a result
@@ -321,8 +242,8 @@ def mps(environ: Mapping[str, str], proc: Path = Path("/proc")) -> str:
     pid_file = folder / "nvidia-cuda-mps-control.pid"
     if pid_file.exists() and not os.access(pid_file, os.R_OK):
         return "perhaps"  # another user's
-    match _words(pid_file):
-        case [pid] if _words(proc / pid / "comm") == [_MPS_NAME]:
+    match read_words(pid_file):
+        case [pid] if read_words(proc / pid / "comm") == [_MPS_NAME]:
             return "on"
         case []:
             return "off"
@@ -335,7 +256,7 @@ def _sees_all_processes(proc: Path) -> bool:
         namespace = str((proc / "self/ns/pid").readlink())
     except OSError:
         return False
-    return namespace == _FIRST_PID_NAMESPACE and bool(_words(proc / "1/comm"))
+    return namespace == _FIRST_PID_NAMESPACE and bool(read_words(proc / "1/comm"))
 
 
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

@@ -39,7 +39,7 @@ def in_pieces(
 
 def _spare_cpus() -> int:
     """How many other CPUs this process may use."""
-    from gpubench.node.environment import cgroup_quota  # 7 ms, which only large folders are worth
+    from gpubench.node.cgroup import cgroup_quota  # 7 ms, which only large folders are worth
 
     quota = cgroup_quota()
     limits = [len(os.sched_getaffinity(0)), *([math.ceil(quota.cpus)] if quota else [])]

@@ -10,10 +10,10 @@ import pytest
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
+from gpubench.node.cgroup import Quota, cgroup_quota
 from gpubench.node.environment import (
     Gpu,
     Machine,
-    cgroup_quota,
     environment_facts,
     machine,
     machine_key,
@@ -139,7 +139,7 @@ def test_no_cgroups_at_all(tmp_path: Path) -> None:
 
 
 def _limits(monkeypatch: pytest.MonkeyPatch, quota: float | None, slurm: str | None) -> Machine:
-    found = None if quota is None else environment.Quota(cpus=quota, usage_file="/usage")
+    found = None if quota is None else Quota(cpus=quota, usage_file="/usage")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     monkeypatch.setattr(environment, "cgroup_quota", lambda: found)
     return machine(None, {} if slurm is None else {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": slurm})

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS
+from gpubench.node.cgroup import memory_kills
 from gpubench.node.launch.launcher import Launcher, StoppedError, events
 from gpubench.node.launch.running_job import RunningJob, Task, call_all
-from gpubench.node.watch.memory_kills import memory_kills
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import (
     GoOn,

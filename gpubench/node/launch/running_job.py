@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from gpubench.basics.stacks import describe
+from gpubench.node.cgroup import MemoryKills
 from gpubench.node.launch import shared_memory
 from gpubench.node.launch.event_checker import garbled_reason
 from gpubench.node.launch.launcher import Launcher, Running
 from gpubench.node.launch.trial_log import TrialLog
-from gpubench.node.watch.memory_kills import MemoryKills
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import (

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import secrets
 import shutil
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -110,10 +111,10 @@ class StoredSeries:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredWatched:
-    """What was seen of this node's part of a trial: `Watched`, before it is cut to windows."""
+    """What was seen of this node's part of a trial: `Watched`, before it is cut to windows, with its fields' names."""
 
     series: list[StoredSeries]
-    gpus: list[str]
+    gpus: tuple[str, ...]
     uuids: dict[str, str]
     baseline_mib: dict[str, Finite]
     cpus: Finite
@@ -123,9 +124,9 @@ class StoredWatched:
     trained_until: Finite | None
     """None: it never had ended."""
     power_source: str
-    skipped: list[tuple[Finite, list[Finite]]]
-    strangers: list[str]
-    desktops: list[str]
+    skipped: list[tuple[Finite, tuple[Finite, ...]]]
+    strangers: tuple[str, ...]
+    desktops: tuple[str, ...]
     max_sm_clock_mhz: Finite | None
 
     @classmethod
@@ -142,19 +143,9 @@ class StoredWatched:
                 )
                 for (metric, device), series in seen.samples.each()
             ],
-            gpus=list(seen.gpus),
-            uuids=dict(seen.uuids),
-            baseline_mib=dict(seen.baseline_mib),
-            cpus=seen.cpus,
-            cpu_metric=seen.cpu_metric,
-            cpu_source=seen.cpu_source,
-            spare_cpus=seen.spare_cpus,
-            trained_until=None if seen.trained_until == float("inf") else seen.trained_until,
-            power_source=seen.power_source,
-            skipped=[(period, list(times)) for period, times in seen.skipped.items()],
-            strangers=list(seen.strangers),
-            desktops=list(seen.desktops),
-            max_sm_clock_mhz=seen.max_sm_clock_mhz,
+            trained_until=None if math.isinf(seen.trained_until) else seen.trained_until,
+            skipped=[(period, tuple(times)) for period, times in seen.skipped.items()],
+            **{name: getattr(seen, name) for name in _AS_IS},
         )
 
     def watched(self) -> Watched:
@@ -164,25 +155,21 @@ class StoredWatched:
             samples.put(stored.metric, stored.device, series)
         return Watched(
             samples=samples,
-            gpus=tuple(self.gpus),
-            uuids=self.uuids,
-            baseline_mib=self.baseline_mib,
-            cpus=self.cpus,
-            cpu_metric=self.cpu_metric,
-            cpu_source=self.cpu_source,
-            spare_cpus=self.spare_cpus,
-            trained_until=float("inf") if self.trained_until is None else self.trained_until,
-            power_source=self.power_source,
-            skipped={period: tuple(times) for period, times in self.skipped},
-            strangers=tuple(self.strangers),
-            desktops=tuple(self.desktops),
-            max_sm_clock_mhz=self.max_sm_clock_mhz,
+            trained_until=math.inf if self.trained_until is None else self.trained_until,
+            skipped=dict(self.skipped),
+            **{name: getattr(self, name) for name in _AS_IS},
         )
+
+
+_AS_IS = [
+    field.name for field in fields(StoredWatched) if field.name not in ("series", "trained_until", "skipped")
+]
+"""Fields that are stored as they are."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredAttempt:
-    """What happened on this node: `Attempt`, of this node's ranks and clock."""
+    """What happened on this node: `Attempt`, of this node's ranks and clock, with its fields' names."""
 
     file: Literal["attempt"] = "attempt"
     events: list[Annotated[Event, Field(discriminator="event")]]
@@ -195,26 +182,14 @@ class StoredAttempt:
 
     @classmethod
     def store(cls, done: Attempt) -> Self:
-        return cls(
-            events=list(done.events),
-            forced=done.forced,
-            launched=done.launched,
-            started=done.started,
-            finished=done.finished,
-            last_words=done.last_words,
-            watched=StoredWatched.store(done.watched),
-        )
+        same = {name: getattr(done, name) for name in _OF_ATTEMPT}
+        return cls(watched=StoredWatched.store(done.watched), **same)
 
     def attempt(self) -> Attempt:
-        return Attempt(
-            events=self.events,
-            forced=self.forced,
-            launched=self.launched,
-            started=self.started,
-            finished=self.finished,
-            last_words=self.last_words,
-            watched=self.watched.watched(),
-        )
+        return Attempt(watched=self.watched.watched(), **{name: getattr(self, name) for name in _OF_ATTEMPT})
+
+
+_OF_ATTEMPT = [field.name for field in fields(StoredAttempt) if field.name not in ("file", "watched")]
 
 
 _PART_FILE: TypeAdapter[NodeInfo | StoredAttempt] = TypeAdapter(

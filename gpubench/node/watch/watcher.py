@@ -17,9 +17,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import ParamSpec, Protocol
+from collections.abc import Callable, Collection, Sequence
+from statistics import fmean
+from typing import ParamSpec
 
+from gpubench.node.environment import Machine
 from gpubench.node.watch import host, metrics
 from gpubench.node.watch.buffers import DriverBuffers
 from gpubench.node.watch.cached_nvml import uncached
@@ -38,46 +40,19 @@ _NOT_OURS = "none of the trial's processes is among those that the driver lists 
 _NOT_TOLD = "the driver does not tell the memory of a process"
 
 
-class NumberedGpu(Protocol):
-    """A GPU and its number; `environment.Gpu` is one."""
-
-    @property
-    def index(self) -> int: ...
-    @property
-    def uuid(self) -> str: ...
-
-
-class MachineLimits(Protocol):
-    """What is asked of the machine here; `environment.Machine` is one."""
-
-    @property
-    def gpus(self) -> Sequence[NumberedGpu]: ...
-    @property
-    def cpu_count(self) -> int: ...
-    @property
-    def cpu_quota(self) -> float | None: ...
-    @property
-    def cpu_usage_file(self) -> str | None: ...
-
-
-def no_pids() -> Collection[int]:
-    """The friends of a trial that runs alone."""
-    return ()
-
-
 class Watcher:
     """Samples of one trial. Nothing here raises for a figure that can't be had: it becomes a gap."""
 
     def __init__(
         self,
         nvml: Nvml | None,
-        machine: MachineLimits,
+        machine: Machine,
         gpu_uuids: Sequence[str],
         cpu_ids: Sequence[int],
         clock: Clock = time.monotonic,
         wall: Clock = time.time,
         *,
-        other_jobs_pids: Callable[[], Collection[int]] = no_pids,
+        other_jobs_pids: Callable[[], Collection[int]] = frozenset,
         shared_gpus: Collection[str] = (),
     ) -> None:
         """`gpu_uuids`: the trial's GPUs, none for a CPU trial; `cpu_ids`: the CPUs that it may run on.
@@ -139,7 +114,7 @@ class Watcher:
             return
         due = self._schedule.due(self._clock())
         if "rates" in due:
-            self._rates()
+            self._sample_gpus(metrics.RATES)
         if "totals" in due:
             self._totals()
             self._sample_gpus(metrics.TOTALS)
@@ -175,7 +150,7 @@ class Watcher:
             self._read(metrics.DEVICE_MEMORY.name, gpu, metrics.DEVICE_MEMORY.read, exact, uuid)
         self._trained_until = self._clock()
         self.after()  # the teardown may last longer than a buffer is deep
-        self._read(metrics.TREE_MEMORY, HOST, self._tree_memory)
+        self._read(metrics.TREE_MEMORY, HOST, lambda: self._started_tree().pss_mib())
 
     def after(self) -> None:
         """Fetches what the driver has sampled since the last time: its last samples come late."""
@@ -193,9 +168,10 @@ class Watcher:
 
     def now(self) -> Live:
         """The latest readings. Reads nothing itself."""
+        utilisation = self._latest("gpu_util_pct")
         return Live(
             gpu_mem_mib=self._gpu_memory_now(),
-            gpu_util_pct=_mean(self._latest("gpu_util_pct")),
+            gpu_util_pct=fmean(utilisation) if utilisation else None,
             cpu_util_pct=self._cpu_now(),
         )
 
@@ -236,9 +212,6 @@ class Watcher:
         except Unmeasured as reason:
             self._samples.gap(metric, str(reason), device)
 
-    def _rates(self) -> None:
-        self._sample_gpus(metrics.RATES)
-
     def _sample_gpus(self, wanted: Sequence[metrics.GpuMetric]) -> None:
         for uuid, gpu in self._gpus.items():
             for metric in wanted:
@@ -275,7 +248,7 @@ class Watcher:
             self._samples.gap(metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, str(reason))
         if not self._bound and self._usage_file is not None:
             self._read(metrics.CPU_BUSY, HOST, host.cgroup_cpu_s, self._usage_file)
-        self._read(metrics.CPU_TREE, HOST, self._tree_cpu_s)
+        self._read(metrics.CPU_TREE, HOST, lambda: self._started_tree().cpu_s())
         self._totals_budget.spend(t, self._clock())
 
     def _process_memory(self, nvml: Nvml) -> None:
@@ -307,12 +280,6 @@ class Watcher:
         for gpu in self._gpus.values():
             note(metrics.PROCESS_MEMORY, reason, gpu)
 
-    def _tree_cpu_s(self) -> float:
-        return self._started_tree().cpu_s()
-
-    def _tree_memory(self) -> float:
-        return self._started_tree().pss_mib()
-
     def _started_tree(self) -> host.ProcessTree:
         if self._tree is None:
             raise Unmeasured("watching has not started")
@@ -342,8 +309,3 @@ class Watcher:
             if (wall := busy.times[-1] - t) >= metrics.TOTALS_S / 2:
                 return min(100 * (busy.values[-1] - value) / (wall * self._cpus), 100.0)
         return None
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    figures = list(values)
-    return sum(figures) / len(figures) if figures else None
