@@ -15,6 +15,7 @@ from typing import Any, Self
 
 from gpubench.doctor.context import TorchReport
 from gpubench.node.launch.fork_server import child_environment
+from gpubench.node.launch.probe import last_words
 
 IMPORT_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
@@ -107,7 +108,7 @@ class Probe:
                     fields |= line
             else:
                 code = process.wait(END_LIMIT_S)
-                trouble = trouble or (f"it died ({self._last_words(code)})" if code else "")
+                trouble = trouble or (f"it died ({last_words(self._errors, code)})" if code else "")
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             trouble = str(error)
         return TorchReport(pid=process.pid, trouble=trouble, **fields)
@@ -130,8 +131,3 @@ class Probe:
             limit = self._limits[1]
             deadline = time.monotonic() + limit
         raise TimeoutError(f"nothing was heard of it for {limit:g} s")
-
-    def _last_words(self, code: int) -> str:
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        return lines[-1][:300] if lines else f"signal {-code}" if code < 0 else f"exit code {code}"

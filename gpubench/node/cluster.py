@@ -100,7 +100,7 @@ class Cluster:
                 done=done,
                 was_stopped=trial.has_stopped_first,
             )
-            parts = [first, *trial.parts()]
+            parts = [first, *trial.parts]
             _add_logs(order.log, hosts.told_apart([part.host for part in parts]), folder)
         return merge_parts(
             parts, is_stopped=trial.is_stopped, launched=done.launched, finished=time.monotonic()
@@ -150,39 +150,8 @@ def cluster(first: Node, agents: Sequence[str], address: str | None, *, may_shar
     )
 
 
-class _RunningPart:
-    """A part of the trial under way."""
-
-    def __init__(self, process: PartProcess, order: TrialOrder) -> None:
-        self.process = process
-        self.order = order
-        self.done: Attempt | None = None
-        self.lost = ""
-        self.was_stopped = False
-
-    @property
-    def is_over(self) -> bool:
-        return self.done is not None or bool(self.lost)
-
-    def poll(self) -> None:
-        """Reads what happened there, once it has ended."""
-        if not self.is_over and self.process.has_ended:
-            try:
-                self.done = self.process.read_attempt()
-            except LostError as why:
-                self.lost = str(why)
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether it is over, and not all of its ranks have done their work."""
-        if self.done is None:
-            return bool(self.lost)
-        last_word = WORKLOADS[self.order.workload].last_word
-        return sum(isinstance(event, last_word) for event in self.done.events) < self.order.ranks
-
-
 class _RunningParts:
-    """A trial under way on several nodes, as the first node sees the others."""
+    """The parts on further nodes of a trial under way, as the first node sees them."""
 
     def __init__(
         self,
@@ -190,7 +159,12 @@ class _RunningParts:
         orders: Sequence[TrialOrder],
         should_stop: Callable[[], bool],
     ) -> None:
-        self._parts = [_RunningPart(*pair) for pair in zip(processes, orders, strict=True)]
+        self._processes = processes
+        self.parts = [
+            NodePart(host=process.name, ranks=order.ranks, gpu_uuids=order.gpu_uuids)
+            for process, order in zip(processes, orders, strict=True)
+        ]
+        self._last_word = WORKLOADS[orders[0].workload].last_word
         self._is_sweep_stopped = should_stop
         self.is_stopped = False
         """Whether the sweep was stopped."""
@@ -198,17 +172,31 @@ class _RunningParts:
         """Whether the first node's part was ended because of another's."""
         self._broken_at: float | None = None
 
+    def _poll(self) -> None:
+        """Reads what happened on each node whose part has ended."""
+        for process, part in zip(self._processes, self.parts, strict=True):
+            if not part.is_over and process.has_ended:
+                try:
+                    part.done = process.read_attempt()
+                except LostError as why:
+                    part.lost = str(why)
+
+    def _is_broken(self, part: NodePart) -> bool:
+        """Whether it is over, and not all of its ranks have done their work."""
+        if part.done is None:
+            return bool(part.lost)
+        return sum(isinstance(event, self._last_word) for event in part.done.events) < part.ranks
+
     def should_stop(self) -> bool:
         """Whether the first node's part is to end now."""
         self.is_stopped = self.is_stopped or self._is_sweep_stopped()
         if self.is_stopped:
             return True
-        for part in self._parts:
-            part.poll()
-        if any(part.is_broken for part in self._parts):
+        self._poll()
+        if any(map(self._is_broken, self.parts)):
             # What has failed there is soon felt here: the ranks' own errors tell more than their being ended.
             self._broken_at = self._broken_at or time.monotonic()
-            lost = any(part.lost for part in self._parts)
+            lost = any(part.lost for part in self.parts)
             self.has_stopped_first = lost or time.monotonic() > self._broken_at + GRACE_S
         return self.has_stopped_first
 
@@ -216,33 +204,18 @@ class _RunningParts:
         """Until every part has ended, or is lost. The first node's has ended."""
         now = time.monotonic()
         grace = now if self.is_stopped else now + GRACE_S
-        while any(not part.is_over for part in self._parts) and now < grace + END_LIMIT_S:
+        while any(not part.is_over for part in self.parts) and now < grace + END_LIMIT_S:
             if now >= grace:
-                for part in self._parts:
+                for process, part in zip(self._processes, self.parts, strict=True):
                     if not part.is_over and not part.was_stopped:
                         part.was_stopped = True
-                        part.process.stop()
-            for part in self._parts:
-                part.poll()
+                        process.stop()
+            self._poll()
             time.sleep(0.02)
             now = time.monotonic()
-        for part in self._parts:
+        for part in self.parts:
             if not part.is_over:
                 part.lost = f"its part did not end within {END_LIMIT_S:g} s"
-
-    def parts(self) -> list[NodePart]:
-        """What became of them."""
-        return [
-            NodePart(
-                host=part.process.name,
-                ranks=part.order.ranks,
-                gpu_uuids=part.order.gpu_uuids,
-                done=part.done,
-                lost=part.lost,
-                was_stopped=part.was_stopped,
-            )
-            for part in self._parts
-        ]
 
 
 def _send_order(

@@ -18,6 +18,7 @@ from dataclasses import replace
 from gpubench import __version__
 from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import GpubenchError, UnusableError
+from gpubench.basics.stopping import SIGNALS
 from gpubench.node.node import Node, this_machine
 from gpubench.node.parts import network
 from gpubench.node.parts.files import (
@@ -148,7 +149,7 @@ def _run_trial(node: Node, request: RunPart, lines: Input) -> Attempt:
 def main() -> int:
     """Entry of the part's process."""
     # Whoever ends a job tells all of its processes: the first node hears it, and ends this one in order.
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     try:
         run(Input(0))

@@ -1,10 +1,11 @@
-"""The parent's side of the fork server: starts it, has it fork the leaders of trials, hears of their ends."""
+"""The parent's side of the fork server: starts it, has it fork the leaders of trials, hears, answers and ends these."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import gpubench
+from gpubench.basics import stacks
 from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS, signals_blocked
@@ -27,11 +29,11 @@ from gpubench.node.launch.control import (
     Started,
     read_server_message,
 )
-from gpubench.node.launch.event_checker import EventChecker
-from gpubench.node.launch.forked_trial import ForkedTrial
+from gpubench.node.launch.descendants import descendants, kill, kill_group, process
+from gpubench.node.launch.event_checker import EventChecker, InvalidEventError
 from gpubench.node.launch.launcher import StoppedError, never_stop
 from gpubench.node.launch.scratch import with_compile_cache
-from gpubench.schema.events import LeaderExit, ServerExit
+from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
 from gpubench.schema.order import TrialOrder
 
 START_LIMIT_S = 300.0
@@ -42,6 +44,10 @@ TELL_LIMIT_S = 5.0
 """How long the server may take to tell of a leader's end, which takes it a millisecond."""
 LOOK_S = 0.25
 """How often somebody who waits for the server is asked whether to go on waiting."""
+END_LIMIT_S = 10.0
+"""How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
+MOST_EVENTS = 1000
+"""Messages that are read at once at most: who never stops telling keeps nobody from looking at the clock."""
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -279,6 +285,126 @@ class ForkServer:
             self._process.wait()
         if self._process.stderr:
             self._process.stderr.close()
+
+
+class ForkedTrial:
+    """A `Running` trial of the fork server."""
+
+    def __init__(
+        self,
+        server: ForkServer,
+        number: int,
+        pid: int,
+        channels: list[Channel],
+        checker: EventChecker,
+        scratch: Path,
+    ) -> None:
+        self.pid = pid
+        self._checker = checker
+        self._scratch = scratch
+        self._is_end_told = False
+        self._is_garbled = False
+        self._leader = process(pid)
+        self._server = server
+        self._number = number
+        self._channels = channels
+        self._open = list(channels)
+        self._over = False
+
+    @property
+    def open_files(self) -> Sequence[int]:
+        return [channel.fileno() for channel in self._open]
+
+    def events(self, timeout: float) -> list[Event]:
+        events: list[Event] = []
+        # Asked first: what was said before the end is then read below.
+        over = self.ended
+        if not self._open:
+            time.sleep(min(max(timeout, 0), 0.005))
+        heard = 0
+        while self._open and heard < MOST_EVENTS:
+            readable = _readable(self._open, 0 if events else max(timeout, 0))
+            if not readable:
+                break
+            heard += len(readable)
+            for channel in readable:
+                events += self._receive_event(channel)
+        if over and not self._is_end_told:
+            self._is_end_told = True
+            events.append(self._server.exit_event(self.pid, self._number))
+        return events
+
+    def _receive_event(self, channel: Channel) -> list[Event]:
+        """The event that waits in a channel, if it is one. After the first that is none no more are taken."""
+        rank = self._channels.index(channel)
+        try:
+            data = channel.receive_bytes()
+        except ConnectionError:
+            self._open.remove(channel)  # every process of the trial has closed its end
+            return []
+        if self._is_garbled:
+            return []
+        try:
+            return [self._checker.check(rank, data)]
+        except InvalidEventError as error:
+            self._is_garbled = True
+            return [Garbled(rank, str(error))]
+
+    def _discard(self, timeout: float) -> None:
+        """Reads what waits in the channels, up to `timeout` seconds for the first, and forgets it."""
+        if not self._open:
+            time.sleep(timeout)
+        for channel in _readable(self._open, timeout):
+            try:
+                channel.receive_bytes()
+            except ConnectionError:
+                self._open.remove(channel)
+
+    def reply(self, rank: int, answer: Answer) -> None:
+        with contextlib.suppress(OSError):  # a rank that died in the meantime needs no answer
+            self._channels[rank].send(answer, wait=False)  # nor one that asks and does not listen
+
+    @property
+    def ended(self) -> bool:
+        return self._over or self._server.has_exited(self.pid, self._number)
+
+    def stacks(self) -> list[stacks.Stack]:
+        return stacks.ask(self._scratch, descendants(self._leader))
+
+    def end(self) -> None:
+        if self._over:
+            return
+        self._over = True
+        # The leader reaps what is killed below it and then ends by itself; its unreaped id keeps the group ours.
+        deadline = time.monotonic() + END_LIMIT_S
+        while not self._server.has_exited(self.pid, self._number) and time.monotonic() < deadline:
+            kill(descendants(self._leader))
+            self._discard(0.005)  # so that the leader is not held up by a channel that a rank has filled
+        if not self._server.has_exited(self.pid, self._number) and not descendants(self._leader):
+            # The leader was stopped, or the server does not tell of its end: killing the leader tells which.
+            kill_group(self._leader)
+            self._server.await_exit(self.pid)
+        if self._server.is_lost(self._number):
+            # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
+            # channels close with the last process that holds them.
+            while self._open and time.monotonic() < deadline:
+                self._discard(0.05)
+        else:
+            strays = descendants(self._leader)
+            kill_group(self._leader)
+            kill(strays)
+            self._server.reap(self.pid)
+        for channel in self._channels:
+            channel.close()
+
+
+def _readable(channels: Sequence[Channel], timeout: float) -> list[Channel]:
+    """Those of the channels that something can be read from, waiting so many seconds for the first."""
+    by_file = {channel.fileno(): channel for channel in channels}
+    looked = select.poll()  # select() knows no descriptor from 1024 on
+    for file in by_file:
+        looked.register(file, select.POLLIN)
+    return [by_file[file] for file, _ in looked.poll(1e3 * timeout)]
 
 
 def _pairs(count: int) -> list[tuple[socket.socket, socket.socket]]:

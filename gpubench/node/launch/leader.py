@@ -17,6 +17,7 @@ from pathlib import Path
 import psutil
 
 from gpubench.basics import linux
+from gpubench.basics.stopping import SIGNALS
 from gpubench.node.launch import shared_memory
 from gpubench.node.launch.channel import EXIT_UNHEARD, Channel
 from gpubench.node.launch.descendants import descendants, kill
@@ -35,7 +36,7 @@ def main(order: TrialOrder, channels: list[Channel], server: int) -> None:
     os.setsid()
     linux.die_with_parent(server)
     linux.become_subreaper()
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     redirect_output(order.log)
     keep_temporary_files(order.scratch)

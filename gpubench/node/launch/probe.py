@@ -60,9 +60,10 @@ def probe_user_code(tries: Sequence[Mapping[str, Any]], limit_s: int) -> ProbeRe
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        last = _lines(errors)[-1:] or [f"signal {-code}" if code < 0 else f"exit code {code}"]
         return ProbeResult(
-            verdicts=[json.loads(line) for line in _lines(out)], code=code, last_words=last[0][:300]
+            verdicts=[json.loads(line) for line in _lines(out)],
+            code=code,
+            last_words=last_words(errors, code),
         )
 
 
@@ -71,6 +72,12 @@ def _in_memory(name: str) -> IO[bytes]:
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create(name), "w+b")
     return tempfile.TemporaryFile(dir="/dev/shm")
+
+
+def last_words(errors: IO[bytes], code: int) -> str:
+    """The last line that a child has printed there; where it printed none, how it ended."""
+    lines = _lines(errors)
+    return lines[-1][:300] if lines else f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def _lines(file: IO[bytes]) -> list[str]:

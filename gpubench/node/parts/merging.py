@@ -40,19 +40,23 @@ _FIRST_NODE_ONLY = (Evaluated, Settle, Filling)
 """What the first rank of each node tells, and once is enough."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class NodePart:
     """One node's part of a trial."""
 
     host: str
     ranks: int
     gpu_uuids: tuple[str, ...]
-    done: Attempt | None
-    """What happened there, on its own clock; None: it was lost."""
+    done: Attempt | None = None
+    """What happened there, on its own clock; None: it is not over, or was lost."""
     lost: str = ""
     """How, in words."""
     was_stopped: bool = False
     """Whether it was ended because of another node, or because the sweep was stopped."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.done is not None or bool(self.lost)
 
 
 @dataclass(frozen=True, slots=True)

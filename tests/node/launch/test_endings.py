@@ -17,7 +17,7 @@ import pytest
 from family import Spy, blamed, family, left, line_of
 from scripted import SIGKILLED
 
-from gpubench.node.launch import fork_server, forked_trial
+from gpubench.node.launch import fork_server
 from gpubench.schema.events import Error, LeaderExit
 
 MODELS = "tests/train/user_models.py:"
@@ -214,7 +214,7 @@ def test_a_killed_server_fails_its_trial_and_is_replaced(train, own_server):
 def test_a_server_that_a_model_has_stopped_is_replaced(train, own_server, monkeypatch):
     monkeypatch.setattr(fork_server, "LAUNCH_LIMIT_S", 1.0)
     monkeypatch.setattr(fork_server, "TELL_LIMIT_S", 1.0)
-    monkeypatch.setattr(forked_trial, "END_LIMIT_S", 1.0)
+    monkeypatch.setattr(fork_server, "END_LIMIT_S", 1.0)
     first = own_server.pid
     ran = train(model=MODELS + "stops_the_server", launcher=own_server)
     assert ran.status == "ok", "it reported its result"
