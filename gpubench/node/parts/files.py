@@ -145,7 +145,7 @@ class StoredWatched:
             ],
             trained_until=None if math.isinf(seen.trained_until) else seen.trained_until,
             skipped=[(period, tuple(times)) for period, times in seen.skipped.items()],
-            **{name: getattr(seen, name) for name in _AS_IS},
+            **{name: getattr(seen, name) for name in _WATCHED_FIELDS},
         )
 
     def watched(self) -> Watched:
@@ -157,11 +157,11 @@ class StoredWatched:
             samples=samples,
             trained_until=math.inf if self.trained_until is None else self.trained_until,
             skipped=dict(self.skipped),
-            **{name: getattr(self, name) for name in _AS_IS},
+            **{name: getattr(self, name) for name in _WATCHED_FIELDS},
         )
 
 
-_AS_IS = [
+_WATCHED_FIELDS = [
     field.name for field in fields(StoredWatched) if field.name not in ("series", "trained_until", "skipped")
 ]
 """Fields that are stored as they are."""
@@ -182,14 +182,16 @@ class StoredAttempt:
 
     @classmethod
     def store(cls, done: Attempt) -> Self:
-        same = {name: getattr(done, name) for name in _OF_ATTEMPT}
-        return cls(watched=StoredWatched.store(done.watched), **same)
+        values = {name: getattr(done, name) for name in _ATTEMPT_FIELDS}
+        return cls(watched=StoredWatched.store(done.watched), **values)
 
     def attempt(self) -> Attempt:
-        return Attempt(watched=self.watched.watched(), **{name: getattr(self, name) for name in _OF_ATTEMPT})
+        return Attempt(
+            watched=self.watched.watched(), **{name: getattr(self, name) for name in _ATTEMPT_FIELDS}
+        )
 
 
-_OF_ATTEMPT = [field.name for field in fields(StoredAttempt) if field.name not in ("file", "watched")]
+_ATTEMPT_FIELDS = [field.name for field in fields(StoredAttempt) if field.name not in ("file", "watched")]
 
 
 _PART_FILE: TypeAdapter[NodeInfo | StoredAttempt] = TypeAdapter(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from gpubench.node.watch.nvml import Device, History, Nvml, NvmlError
+from gpubench.node.watch.nvml import History, Nvml, NvmlError
 from gpubench.node.watch.nvml_calls import Call
 from gpubench.node.watch.pacing import Clock
 
@@ -21,20 +20,21 @@ class CachedNvml:
 
     def __init__(self, nvml: Nvml, clock: Clock, cache_s: float = CACHE_S) -> None:
         """`nvml`: the driver's own; `clock`: the watchers'."""
-        self.own = nvml
+        self.direct = nvml
+        self.devices, self.driver, self.unreadable = nvml.devices, nvml.driver, nvml.unreadable
         self._clock = clock
-        self._moment_s = cache_s
-        self._told: dict[tuple[str, str], tuple[float, Any]] = {}
+        self._cache_s = cache_s
+        self._answers: dict[tuple[str, str], tuple[float, Any]] = {}
         """Call and uuid -> when it was asked, and the answer or NvmlError."""
 
     def ask(self, call: Call[T], uuid: str) -> T:
         if not call.is_cacheable:
-            return self.own.ask(call, uuid)
+            return self.direct.ask(call, uuid)
         now = self._clock()
-        remembered = self._told.get((call.name, uuid))
-        if remembered is None or now - remembered[0] >= self._moment_s:
-            remembered = now, _answer(self.own, call, uuid)
-            self._told[call.name, uuid] = remembered
+        remembered = self._answers.get((call.name, uuid))
+        if remembered is None or now - remembered[0] >= self._cache_s:
+            remembered = now, _answer(self.direct, call, uuid)
+            self._answers[call.name, uuid] = remembered
         answer = remembered[1]
         if isinstance(answer, NvmlError):
             # A new one: raised again and again, the same would gather its tracebacks.
@@ -43,25 +43,13 @@ class CachedNvml:
         return cast("T", list(answer) if isinstance(answer, list) else answer)
 
     @property
-    def devices(self) -> Sequence[Device]:
-        return self.own.devices
-
-    @property
-    def driver(self) -> str | None:
-        return self.own.driver
-
-    @property
-    def unreadable(self) -> Mapping[int, str]:
-        return self.own.unreadable
-
-    @property
     def power_source(self) -> str:
-        return self.own.power_source
+        return self.direct.power_source
 
     def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         # Each watcher wants what came since its own last time. All three buffers together cost it less than a
         # thousandth of a core's time: not worth remembering.
-        return self.own.history(uuid, what, after_s)
+        return self.direct.history(uuid, what, after_s)
 
 
 def _answer(nvml: Nvml, call: Call[T], uuid: str) -> T | NvmlError:
@@ -73,4 +61,4 @@ def _answer(nvml: Nvml, call: Call[T], uuid: str) -> T | NvmlError:
 
 def uncached(nvml: Nvml) -> Nvml:
     """The driver's own NVML, for what must not be a moment old."""
-    return nvml.own if isinstance(nvml, CachedNvml) else nvml
+    return nvml.direct if isinstance(nvml, CachedNvml) else nvml

@@ -11,7 +11,7 @@ _LOST = ("GPU is lost", "GPU requires restart", "Unknown Error")
 """What the driver says of such a GPU when NVML is opened. One that others may use alone is no loss."""
 
 
-_ASKED: tuple[Call[Any], ...] = (MEMORY, UTILISATION, TEMPERATURE)
+_LOSS_CALLS: tuple[Call[Any], ...] = (MEMORY, UTILISATION, TEMPERATURE)
 
 
 def why_lost(nvml: Nvml, uuid: str) -> str | None:
@@ -21,7 +21,7 @@ def why_lost(nvml: Nvml, uuid: str) -> str | None:
     trouble: it counts only where the GPU answers nothing else.
     """
     unclear: list[str] = []
-    for call in _ASKED:
+    for call in _LOSS_CALLS:
         try:
             nvml.ask(call, uuid)
         except NvmlError as error:
@@ -31,7 +31,7 @@ def why_lost(nvml: Nvml, uuid: str) -> str | None:
                 return words
             if error.kind == "unclear":
                 unclear.append(words)
-    return unclear[0] if len(unclear) == len(_ASKED) else None
+    return unclear[0] if len(unclear) == len(_LOSS_CALLS) else None
 
 
 def lost_at_start(nvml: Nvml) -> dict[int, str]:

@@ -6,7 +6,7 @@ NVML must not be carried across a fork: open it in the process that watches.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 import pynvml
@@ -100,18 +100,9 @@ class NoNvml:
     """Stands in where there is no driver: no devices, and every call says why."""
 
     reason: str
-
-    @property
-    def devices(self) -> Sequence[Device]:
-        return ()
-
-    @property
-    def driver(self) -> str | None:
-        return None
-
-    @property
-    def unreadable(self) -> Mapping[int, str]:
-        return {}
+    devices: Sequence[Device] = ()
+    driver: str | None = None
+    unreadable: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def power_source(self) -> str:
