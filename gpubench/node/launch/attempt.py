@@ -172,13 +172,13 @@ def _time_out(jobs: Sequence[RunningJob], timeout_s: float) -> None:
     for index in late:
         jobs[index].forced = (
             "timeout",
-            f"did not end within {timeout_s:g} s{jobs[index].whereabouts()}",
+            f"did not end within {timeout_s:g} s{jobs[index].describe_processes()}",
         )
     _cut_others(jobs, late)
 
 
 def _cut_others(jobs: Sequence[RunningJob], causes: Sequence[int]) -> None:
-    """The jobs that end because of others; not one that has failed by itself at the same time."""
+    """Marks the jobs that end because of others; not one that has failed by itself at the same time."""
     for index, job in enumerate(jobs):
         if index not in causes and not job.has_failed:
             job.cut_by = causes[0]

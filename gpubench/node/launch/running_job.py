@@ -148,7 +148,7 @@ class RunningJob:
             and time.monotonic() > self._left_early + GRACE_S
         )
 
-    def whereabouts(self) -> str:
+    def describe_processes(self) -> str:
         """Where its processes are at this moment and what they printed last, in words; their stacks go to the log."""
         last_words = self.log.last_words()
         stacks = self.running.stacks()

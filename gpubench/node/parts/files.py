@@ -38,7 +38,7 @@ T = TypeVar("T")
 class PreparePart:
     """The first line: make ready, and write what this node is."""
 
-    request: Literal["open"] = "open"
+    request: Literal["prepare"] = "prepare"
     first: str
     """The first node, by name or IP address."""
     folder: Path

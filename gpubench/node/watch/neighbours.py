@@ -21,12 +21,12 @@ class StrangerWatch:
         self._gpus = gpus
         self._before: dict[tuple[str, int], str] = {}
         self._later: dict[tuple[str, int], str] = {}
-        self._ours: set[int] = set()
+        self._trial_pids: set[int] = set()
         """Processes of the trial, and of the jobs beside it; those that have ended, too."""
-        self._ours_seen = False
+        self._is_trial_listed = False
         self.desktops: list[str] = []
 
-    def before(self, uuid: str, processes: GpuProcesses) -> None:
+    def note_before(self, uuid: str, processes: GpuProcesses) -> None:
         """Compute processes on a GPU before the trial starts."""
         for pid, mib in processes:
             if host.process_name(pid) != MPS_SERVER:
@@ -42,23 +42,23 @@ class StrangerWatch:
 
     def add_trial_pids(self, pids: Collection[int]) -> None:
         """These are no strangers, whenever the driver listed them first."""
-        self._ours.update(pids)
+        self._trial_pids.update(pids)
 
     def note_running(self, listed: Mapping[str, GpuProcesses], trial_pids: Collection[int]) -> None:
-        """What the driver lists by uuid while the trial runs, whose own and friends' processes are `trial_pids`."""
+        """What the driver lists by uuid while the trial runs. `trial_pids`: of the trial and of the jobs beside it."""
         self.add_trial_pids(trial_pids)
         for uuid, processes in listed.items():
             for pid, mib in processes:
-                self._ours_seen |= pid in trial_pids
-                known = pid in self._ours or (uuid, pid) in self._before
+                self._is_trial_listed |= pid in trial_pids
+                known = pid in self._trial_pids or (uuid, pid) in self._before
                 if not known and host.process_name(pid) != MPS_SERVER:
                     self._later[uuid, pid] = _sentence(pid, mib, self._gpus[uuid])
 
     @property
     def strangers(self) -> list[str]:
         """Where the driver's pids are not ours to recognise, a process that came later may be the trial's."""
-        strangers = self._before | (self._later if self._ours_seen else {})
-        return [sentence for (_, pid), sentence in strangers.items() if pid not in self._ours]
+        strangers = self._before | (self._later if self._is_trial_listed else {})
+        return [sentence for (_, pid), sentence in strangers.items() if pid not in self._trial_pids]
 
 
 def _sentence(pid: int, mib: float | None, gpu: str) -> str:

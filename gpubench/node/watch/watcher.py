@@ -90,7 +90,7 @@ class Watcher:
             except Unmeasured as reason:
                 self._samples.gap(metrics.DEVICE_MEMORY.name, str(reason), gpu)
             try:
-                self._neighbours.before(uuid, self._nvml.ask(PROCESSES, uuid))
+                self._neighbours.note_before(uuid, self._nvml.ask(PROCESSES, uuid))
             except Unmeasured as reason:
                 self._samples.gap(metrics.PROCESS_MEMORY, str(reason), gpu)
             self._neighbours.note_desktops(self._nvml, uuid)

@@ -344,6 +344,6 @@ def test_the_server_of_mps_is_no_stranger(monkeypatch: pytest.MonkeyPatch) -> No
     names = {7: "nvidia-cuda-mps", 8: "python"}
     monkeypatch.setattr(host, "process_name", lambda pid: names.get(pid, "?"))
     found = StrangerWatch({"GPU-00": "0"})
-    found.before("GPU-00", [(7, 30.0)])
+    found.note_before("GPU-00", [(7, 30.0)])
     found.note_running({"GPU-00": [(7, 900.0), (8, 614.0), (9, 700.0)]}, {9})
     assert [said.split(" held")[0] for said in found.strangers] == ["process 8 (python)"]
