@@ -21,7 +21,7 @@ from warm_command import WarmCommand
 from gpubench.datasets import folder
 from gpubench.datasets.facts import DataFacts
 from gpubench.node import environment
-from gpubench.node.launch.attempt import attempt
+from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher
 from gpubench.node.launch.running_job import Task
@@ -242,7 +242,7 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
         with tempfile.TemporaryDirectory(dir=scratch_in) as scratch:
             order = one.order(resolved, Path(scratch), known_gmacs)
             watcher = Watcher(nvml, machine, resolved.gpu_uuids, resolved.cpu_ids)
-            (done,) = attempt(
+            (done,) = run_attempt(
                 [Task(order=order, watcher=watcher)],
                 launcher,
                 timeout_s=timeout_s,
@@ -284,7 +284,7 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
                 orders.append(one.order(mine, scratch, 0.0))
             watchers = [Watcher(nvml, machine, mine.gpu_uuids, mine.cpu_ids) for mine in resolved]
             tasks = [Task(order=o, watcher=w) for o, w in zip(orders, watchers, strict=True)]
-            done = attempt(tasks, launcher, timeout_s=timeout_s, should_stop=should_stop, look=look)
+            done = run_attempt(tasks, launcher, timeout_s=timeout_s, should_stop=should_stop, look=look)
             over = zip(group, resolved, orders, done, strict=True)
             return [one.ran(mine, spec, end) for one, mine, spec, end in over]
 

@@ -7,12 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gpubench.node.watch.nvml import Device, History, Kind, NvmlError
+from gpubench.node.watch.nvml import Device, FailureKind, History, NvmlError
 from gpubench.node.watch.nvml_calls import CALLS, Call, DeviceMemory, Utilisation
 
 T = TypeVar("T")
 
-KINDS: dict[str, Kind] = {"GPU is lost": "lost", "GPU requires restart": "lost", "Unknown Error": "unclear"}
+KINDS: dict[str, FailureKind] = {
+    "GPU is lost": "lost",
+    "GPU requires restart": "lost",
+    "Unknown Error": "unclear",
+}
 """What the driver says -> what that means for the GPU; of anything else nothing."""
 
 

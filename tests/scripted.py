@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from gpubench.basics.stacks import Stack
+from gpubench.node.cgroup import memory_kills
 from gpubench.node.environment import Gpu, Machine
-from gpubench.node.launch.launcher import never
-from gpubench.node.watch.memory_kills import memory_kills
+from gpubench.node.launch.launcher import never_stop
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import PROCESSES, Call
 from gpubench.schema.events import (
@@ -303,7 +303,7 @@ class Scripted:
     def batches(self) -> list[int]:
         return [order.batch_size for order in self.launched]
 
-    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never) -> ScriptedTrial:  # noqa: ARG002
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> ScriptedTrial:  # noqa: ARG002
         self.launched.append(order)
         self.left += 1
         return ScriptedTrial(self, order, self.choose(order)(order))

@@ -49,7 +49,7 @@ def test_results_and_their_claims_have_the_umask_s_rights(tmp_path: Path, umask:
     results.write_table("trials.csv", "b\n")  # in place of an older one
     pid = os.fork()
     if pid == 0:  # the log of a trial, as its processes open it
-        leader.redirect(results.folder / "trial.log")
+        leader.redirect_output(results.folder / "trial.log")
         os._exit(0)
     os.waitpid(pid, 0)
     by_umask(results.folder, umask)

@@ -10,7 +10,7 @@ from typing import Any
 import scripted
 
 from gpubench.basics.checked import plain
-from gpubench.node.launch.conversation import Conversation
+from gpubench.node.launch.event_checker import EventChecker
 from gpubench.record.outcome import Outcome, outcome
 from gpubench.record.recording import step_samples
 from gpubench.record.training import Training
@@ -52,9 +52,9 @@ def told(asked: TrialOrder, **result: Any) -> list[Message]:
 def heard(asked: TrialOrder, messages: list[Message]) -> list[Told]:
     """What comes of them in the parent."""
     clock = iter([LAUNCHED] * asked.ranks)
-    conversation = Conversation(asked, lambda: next(clock, NOW))
+    conversation = EventChecker(asked, lambda: next(clock, NOW))
     return [
-        conversation.take(message["rank"] if asked.ranks > 1 else 0, json.dumps(message).encode())
+        conversation.check(message["rank"] if asked.ranks > 1 else 0, json.dumps(message).encode())
         for message in messages
     ]
 

@@ -62,7 +62,7 @@ def _plain(kind: type, value: Any) -> Any:
 
 
 def _one_of(valid: tuple[Any, ...], value: Any) -> Any:
-    if not any(value == one and type(value) is type(one) for one in valid):
+    if not any(value == choice and type(value) is type(choice) for choice in valid):
         raise MismatchError(f"{_shown(value)} is none of {', '.join(map(repr, valid))}")
     return value
 

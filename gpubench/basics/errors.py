@@ -62,7 +62,7 @@ ELSEWHERE: Mapping[str, str] = {
 """What PyTorch, timm and others call a name, in small letters and digits alone -> the name here."""
 
 
-LISTS: Mapping[str, str] = {
+WHERE_LISTED: Mapping[str, str] = {
     "model": "gpubench data list shows them all",
     "column": "docs/columns.md lists them all, and so does the first line of a folder's trials.csv",
 }
@@ -79,8 +79,8 @@ def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> Usage
         tail = "valid: " + ", ".join(name[:LONGEST_SHOWN] for name in names)
     else:
         tail = f"{len(names)} are known, for example " + ", ".join(names[:5])
-    if kind in LISTS:
-        tail += f"{'' if near else ';'} {LISTS[kind]}"
+    if kind in WHERE_LISTED:
+        tail += f"{'' if near else ';'} {WHERE_LISTED[kind]}"
     return UsageError(f"unknown {kind} {shown(name)}: {hint or tail}")
 
 
@@ -99,17 +99,21 @@ def nearest(name: str, valid: Iterable[str], cutoff: float = 0.6) -> str | None:
     if plain in by_letters:
         return by_letters[plain]
     near = difflib.get_close_matches(short, names, n=5, cutoff=cutoff)
-    return min(near, key=lambda one: (_slips(short, one), len(one) != len(short)), default=None)
+    return min(
+        near,
+        key=lambda candidate: (_edit_distance(short, candidate), len(candidate) != len(short)),
+        default=None,
+    )
 
 
 def _letters(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.lower())
 
 
-def _slips(one: Sequence[str], other: Sequence[str]) -> int:
+def _edit_distance(word: Sequence[str], other: Sequence[str]) -> int:
     """How many letters are to be changed, added or left out to make one word of the other (Levenshtein, 1965)."""
     row = list(range(len(other) + 1))
-    for number, letter in enumerate(one, start=1):
+    for number, letter in enumerate(word, start=1):
         above, row[0] = row[0], number
         for index, wanted in enumerate(other, start=1):
             above, row[index] = (

@@ -24,7 +24,7 @@ MOST_PIECES = 8_192
 _NUMBER = struct.Struct("=I")
 _HEAD = struct.Struct("=II")
 """Of what is handed over: the number of a piece, and how many bytes follow."""
-_ROOM = 1 << 20
+_PIPE_BYTES = 1 << 20
 """Bytes that a pipe may hold, so that a helper goes on while nobody reads."""
 
 
@@ -35,7 +35,7 @@ class _Helper:
     """The end that is read."""
 
 
-def shared_out(
+def share_out(
     pieces: Sequence[range], work: Callable[[range], bytes], helpers: int
 ) -> Iterator[tuple[range, bytes | None]]:
     """Each of these pieces once, in any order, with what a helper made of it; with None where the caller is to do it.
@@ -49,16 +49,16 @@ def shared_out(
         yield from ((piece, None) for piece in pieces)
         return
     queue = _queue(len(pieces))
-    found: list[_Helper] = []
+    started: list[_Helper] = []
     try:
         for _ in range(min(helpers, MOST_HELPERS)):
             # No more processes, or no memory for one: then fewer help.
             with contextlib.suppress(OSError), _uninterrupted():
-                found.append(_forked(pieces, work, queue))
-        yield from _both(pieces, queue, found)
+                started.append(_fork_helper(pieces, work, queue))
+        yield from _collect(pieces, queue, started)
     finally:
         os.close(queue)
-        for helper in found:
+        for helper in started:
             os.close(helper.pipe)
             os.kill(helper.process, signal.SIGKILL)
             os.waitpid(helper.process, 0)
@@ -87,63 +87,63 @@ def _next(queue: int) -> int | None:
     return _NUMBER.unpack(taken)[0] if taken else None
 
 
-def _forked(pieces: Sequence[range], work: Callable[[range], bytes], queue: int) -> _Helper:
+def _fork_helper(pieces: Sequence[range], work: Callable[[range], bytes], queue: int) -> _Helper:
     parent = os.getpid()
-    pipe, told = os.pipe2(os.O_CLOEXEC)
+    read_end, write_end = os.pipe2(os.O_CLOEXEC)
     try:
         process = os.fork()
     except OSError:
-        os.close(pipe)
-        os.close(told)
+        os.close(read_end)
+        os.close(write_end)
         raise
     if process:
-        os.close(told)
-        return _Helper(process, pipe)
+        os.close(write_end)
+        return _Helper(process, read_end)
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever is helped says that it was stopped
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         die_with_parent(parent)
         with contextlib.suppress(OSError):  # a pipe of the usual size will do
-            _widen(told)
+            _enlarge(write_end)
         while (number := _next(queue)) is not None:
             body = work(pieces[number])
             for part in (_HEAD.pack(number, len(body)), body):
-                _write(told, part)
+                _write(write_end, part)
     finally:
         os._exit(0)
 
 
-def _both(
+def _collect(
     pieces: Sequence[range], queue: int, helpers: Sequence[_Helper]
 ) -> Iterator[tuple[range, bytes | None]]:
     """Those that helpers have done, and meanwhile those that are the caller's; in the end those that got lost."""
     poll = select.poll()
     for helper in helpers:
         poll.register(helper.pipe, select.POLLIN)
-    left = set(range(len(pieces)))
+    undone = set(range(len(pieces)))
     helping, is_queued = len(helpers), True
     while helping or is_queued:
         handed_over = poll.poll(0 if is_queued else None)
         for pipe, _ in handed_over:
-            if (told := _handed_over(pipe)) is None:
+            if (result := _receive(pipe)) is None:
                 poll.unregister(pipe)
                 helping -= 1
             else:
-                number, body = told
-                left.discard(number)
+                number, body = result
+                undone.discard(number)
                 yield pieces[number], body
         if handed_over or not is_queued:
             continue  # what others have done goes first: else they would wait
-        if (own := _next(queue)) is None:
+        if (taken := _next(queue)) is None:
             is_queued = False
         else:
-            left.discard(own)
-            yield pieces[own], None
-    for lost in sorted(left):
+            undone.discard(taken)
+            yield pieces[taken], None
+    for lost in sorted(undone):
         yield pieces[lost], None
 
 
-def _handed_over(pipe: int) -> tuple[int, bytes] | None:
+def _receive(pipe: int) -> tuple[int, bytes] | None:
     """What a helper has done; None of one that has ended."""
     head = _read(pipe, _HEAD.size)
     if head is None:
@@ -155,22 +155,22 @@ def _handed_over(pipe: int) -> tuple[int, bytes] | None:
 
 def _read(pipe: int, size: int) -> bytes | None:
     """So many bytes; None where the pipe ends before."""
-    found = bytearray()
-    while len(found) < size:
-        some = os.read(pipe, size - len(found))
+    data = bytearray()
+    while len(data) < size:
+        some = os.read(pipe, size - len(data))
         if not some:
             return None
-        found += some
-    return bytes(found)
+        data += some
+    return bytes(data)
 
 
-def _write(pipe: int, told: bytes) -> None:
-    left = memoryview(told)
-    while left:
-        left = left[os.write(pipe, left) :]
+def _write(pipe: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(pipe, rest) :]
 
 
-def _widen(pipe: int) -> None:
+def _enlarge(pipe: int) -> None:
     import fcntl
 
-    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _ROOM)
+    fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

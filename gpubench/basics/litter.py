@@ -21,9 +21,9 @@ import psutil
 
 from gpubench.basics.linux import boot, pid_namespace
 
-_OF_RESULTS = (".*.tmp", "*/.*.tmp", "*/*/.*.tmp")
+_RESULT_PATTERNS = (".*.tmp", "*/.*.tmp", "*/*/.*.tmp")
 _OWNER = re.compile(r"\..+?(?:\.([0-9a-f]{8})-[0-9a-f]{6})?[.-](\d+)\.tmp")
-LONG_S = 300.0
+OLD_S = 300.0
 """Files live for a moment that name no process, or one of whatever pid namespace: as old as this, they are nobody's."""
 
 
@@ -32,39 +32,39 @@ def remove_from_results(folder: Path, now: float) -> None:
 
     `now`: by the clock of its file system, in seconds of the epoch.
     """
-    left = (path for pattern in _OF_RESULTS for path in folder.glob(pattern) if _is_abandoned(path))
-    remove(path for path in left if _is_of_here(path) or _age_s(path, now) > LONG_S)
+    abandoned = (path for pattern in _RESULT_PATTERNS for path in folder.glob(pattern) if _is_abandoned(path))
+    remove(path for path in abandoned if _is_of_this_namespace(path) or _age_s(path, now) > OLD_S)
 
 
 def name_temporary(path: Path) -> Path:
     """Where a file is written before it is renamed to `path`: beside it, under a name that no other process uses."""
-    return path.with_name(f".{path.name}.{_describe_here()}-{secrets.token_hex(3)}-{os.getpid()}.tmp")
+    return path.with_name(f".{path.name}.{_namespace_id()}-{secrets.token_hex(3)}-{os.getpid()}.tmp")
 
 
 @functools.cache
-def _describe_here() -> str:
+def _namespace_id() -> str:
     """8 signs for this boot and this pid namespace, inside which process ids mean something."""
     return hashlib.sha256(f"{boot()} {pid_namespace()}".encode()).hexdigest()[:8]
 
 
-def _is_of_here(path: Path) -> bool:
+def _is_of_this_namespace(path: Path) -> bool:
     match = _OWNER.fullmatch(path.name)
-    return match is not None and match[1] == _describe_here()
+    return match is not None and match[1] == _namespace_id()
 
 
 def remove_from_home(folder: Path, prefix: str) -> None:
     """Removes what killed processes of this host have left in a folder that several may write into at once."""
     now = time.time()
     mine = f"{prefix}*.{os.uname().nodename}-*.tmp"
-    remove(path for path in folder.glob(mine) if _is_abandoned(path) and _age_s(path, now) > LONG_S)
+    remove(path for path in folder.glob(mine) if _is_abandoned(path) and _age_s(path, now) > OLD_S)
 
 
 def remove(paths: Iterable[Path]) -> None:
     """Removes those that are this user's own plain files."""
     for path in paths:
         with contextlib.suppress(OSError):  # gone meanwhile, or it may not be removed: litter does no harm
-            found = path.lstat()
-            if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid():
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid():
                 path.unlink()
 
 

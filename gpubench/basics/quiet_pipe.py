@@ -34,13 +34,13 @@ class OutlivingStream:
         try:
             act()
         except BrokenPipeError:
-            send_nowhere(self._stream)
+            discard_output(self._stream)
         except OSError as error:
-            send_nowhere(self._stream)
+            discard_output(self._stream)
             raise UnusableError(f"the output can't be written: {error.strerror}") from None
 
 
-def send_nowhere(stream: TextIO) -> None:
+def discard_output(stream: TextIO) -> None:
     """All further text of a stream, and what is still held back, which the interpreter would write at its end.
 
     Raises OSError or ValueError for a stream without a descriptor, as of one that is closed.
@@ -83,4 +83,4 @@ def silence(*streams: TextIO) -> None:
     """Sends these streams nowhere, so that the interpreter's own flush at its end has no complaint."""
     for stream in streams:
         with contextlib.suppress(OSError, ValueError):  # a stream that is closed has no number
-            send_nowhere(stream)
+            discard_output(stream)

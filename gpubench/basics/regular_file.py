@@ -31,24 +31,24 @@ def read_regular(path: Path | str, largest: int = LARGEST) -> bytes:
             raise OSError(errno.ELOOP, "a link, which is not followed", os.fspath(path)) from None
         raise
     try:
-        found = os.fstat(descriptor)
-        if stat.S_ISDIR(found.st_mode):
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
             raise OSError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise OSError(errno.EINVAL, "no regular file", os.fspath(path))
-        if found.st_size > largest:
+        if status.st_size > largest:
             raise OSError(errno.EFBIG, f"larger than {largest >> 20} MiB", os.fspath(path))
-        return _first_bytes(descriptor, found.st_size)
+        return _first_bytes(descriptor, status.st_size)
     finally:
         os.close(descriptor)
 
 
 def _first_bytes(descriptor: int, size: int) -> bytes:
     """So many bytes of a file, or all that there are."""
-    found = os.read(descriptor, size)  # as a rule all of them: a file object would take twice as long
-    if len(found) == size:
-        return found
-    pieces = [found]
-    while found and (left := size - sum(map(len, pieces))) > 0:
-        pieces.append(found := os.read(descriptor, left))
+    data = os.read(descriptor, size)  # as a rule all of them: a file object would take twice as long
+    if len(data) == size:
+        return data
+    pieces = [data]
+    while data and (missing := size - sum(map(len, pieces))) > 0:
+        pieces.append(data := os.read(descriptor, missing))
     return b"".join(pieces)

@@ -14,21 +14,21 @@ def why(error: OSError, path: Path) -> str:
     Users who work in one folder need files there that their group may write. What they are does not follow from a
     path: the advice names what stands in the way, which is the first that is there of the path and all above it.
     """
-    said = error.strerror or str(error)
+    reason = error.strerror or str(error)
     if error.errno not in (errno.EACCES, errno.EPERM):
-        return said
+        return reason
     for place in (path, *path.absolute().parents):
         try:
             owner = place.stat().st_uid
         except OSError:
             continue
         if owner == os.getuid() or _may_be_used(place):
-            return said
+            return reason
         return (
-            f"{said} ({place} is {_name(owner)}'s); to work in one folder, have {_name(owner)} run chmod -R g+rwX on "
+            f"{reason} ({place} is {_name(owner)}'s); to work in one folder, have {_name(owner)} run chmod -R g+rwX on "
             "it, and all who do start with umask 002"
         )
-    return said
+    return reason
 
 
 def _may_be_used(place: Path) -> bool:

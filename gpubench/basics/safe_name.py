@@ -20,5 +20,5 @@ def safe_name(text: str, otherwise: str) -> str:
     # A letter with an accent is one sign or two; some file systems tell these apart, others don't.
     composed = unicodedata.normalize("NFC", text)
     kept = (sign if sign in _SIGNS or unicodedata.category(sign)[0] in _WRITTEN else " " for sign in composed)
-    made = re.sub(" +", "_", "".join(kept)).strip("._-")
-    return made.encode()[:LONGEST].decode(errors="ignore") or otherwise
+    name = re.sub(" +", "_", "".join(kept)).strip("._-")
+    return name.encode()[:LONGEST].decode(errors="ignore") or otherwise

@@ -16,7 +16,7 @@ _KNOWN_S = 30.0
 """How long an answer is taken for true."""
 
 
-def own_job(environ: Mapping[str, str] = os.environ) -> str:
+def current_job(environ: Mapping[str, str] = os.environ) -> str:
     """`CLUSTER/ID.RESTARTS`, which no other run of any job has; empty outside of SLURM."""
     number = environ.get("SLURM_JOB_ID", "")
     if not number:
@@ -38,7 +38,7 @@ def is_one_of_several_tasks(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def has_ended(job: str, environ: Mapping[str, str] = os.environ) -> bool:
-    """Whether SLURM knows for certain that this run of a job is over. `job`: as `own_job` tells it.
+    """Whether SLURM knows for certain that this run of a job is over. `job`: as `current_job` tells it.
 
     False where it can't be asked, or is another cluster's, and of an earlier run of a job that runs again elsewhere.
     """
@@ -47,12 +47,12 @@ def has_ended(job: str, environ: Mapping[str, str] = os.environ) -> bool:
     if not number.isdecimal() or cluster != environ.get("SLURM_CLUSTER_NAME", ""):
         return False
     if number == environ.get("SLURM_JOB_ID"):
-        own = environ.get("SLURM_RESTART_COUNT", "0")
-        return restarts.isdecimal() and own.isdecimal() and int(restarts) < int(own)
-    return _living.lacks(number, job)
+        restarts_now = environ.get("SLURM_RESTART_COUNT", "0")
+        return restarts.isdecimal() and restarts_now.isdecimal() and int(restarts) < int(restarts_now)
+    return _live_jobs.lacks(number, job)
 
 
-class LivingJobs:
+class LiveJobs:
     """Which jobs wait or run, as far as this user may see: one question for all of them, and not more often than every
     half minute, for a controller serves many."""
 
@@ -88,4 +88,4 @@ class LivingJobs:
         return before < self._answers
 
 
-_living = LivingJobs()
+_live_jobs = LiveJobs()

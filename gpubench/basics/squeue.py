@@ -32,6 +32,6 @@ def squeue(*options: str) -> list[str]:
     except subprocess.TimeoutExpired:
         raise NoAnswerError(f"squeue did not answer within {LIMIT_S:g} s") from None
     if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-        raise NoAnswerError(f"squeue: {said[-1]}")
+        errors = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise NoAnswerError(f"squeue: {errors[-1]}")
     return done.stdout.split("\n")[:-1]

@@ -36,7 +36,7 @@ _HIGH = 200
 _FRAME = re.compile(r'^  File "(?P<file>.*)", line (?P<line>\d+) in (?P<function>.*)$')
 _IDLE_LOADER = re.compile(r"in _worker_loop$", re.MULTILINE)
 """torch's own loop in a loader worker; what lies further in is that worker's work."""
-_OWN = str(Path(gpubench.__file__).parent)
+_GPUBENCH_FOLDER = str(Path(gpubench.__file__).parent)
 _LIBRARIES = (
     *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     "<",
@@ -56,10 +56,10 @@ def listen(scratch: Path, name: str) -> None:
     folder = scratch / FOLDER
     folder.mkdir(exist_ok=True)
     _folder = folder
-    listen_too(name)
+    listen_in_fork(name)
 
 
-def listen_too(name: str) -> None:
+def listen_in_fork(name: str) -> None:
     """Listens in a process that was forked from one that listens; does nothing where that one does not."""
     folder = _folder
     if folder is None:
@@ -99,32 +99,32 @@ def innermost(text: str) -> str:
         main = main[: idle.start()]
     for line in main.splitlines():
         frame = _FRAME.match(line)
-        if frame and _is_own(frame["file"]):
+        if frame and _is_user_code(frame["file"]):
             return clean(f"{Path(frame['file']).name}:{frame['line']} {frame['function']}", 100)
     return ""
 
 
-def _is_own(file: str) -> bool:
-    return file.startswith(_OWN) or not file.startswith(_LIBRARIES)
+def _is_user_code(file: str) -> bool:
+    return file.startswith(_GPUBENCH_FOLDER) or not file.startswith(_LIBRARIES)
 
 
 def ask(scratch: Path, alive: Iterable[psutil.Process]) -> list[Stack]:
     """Where the processes of a trial are, those among `alive` that listen, by name. Takes ANSWER_S at most."""
     by_pid = {process.pid: process for process in alive}
-    asked: dict[int, tuple[Path, int]] = {}
+    files_by_pid: dict[int, tuple[Path, int]] = {}
     for path in _files(scratch):
         pid = int(path.name.rpartition("-")[2])
         if pid in by_pid:
-            asked[pid] = path, _size(path)
+            files_by_pid[pid] = path, _size(path)
             # It looks at when the process began: the signal would end another one that has got its number.
             with contextlib.suppress(psutil.Error):
                 by_pid[pid].send_signal(ASK)
     deadline = time.monotonic() + ANSWER_S
     sizes: list[int] = []
     while time.monotonic() < deadline:
-        before, sizes = sizes, [_size(path) for path, _ in asked.values()]
+        before, sizes = sizes, [_size(path) for path, _ in files_by_pid.values()]
         awaited = [
-            size for (pid, (_, old)), size in zip(asked.items(), sizes, strict=True)
+            size for (pid, (_, old)), size in zip(files_by_pid.items(), sizes, strict=True)
             if size == old and state(pid) not in ("T", "t", "Z", "")
         ]  # fmt: skip
         if before == sizes and not awaited:
@@ -132,9 +132,9 @@ def ask(scratch: Path, alive: Iterable[psutil.Process]) -> list[Stack]:
         time.sleep(_QUIET_S)
     stacks = [
         Stack(name=path.name.rpartition("-")[0].replace("_", " "), state=state(pid), text=_read(path, old))
-        for pid, (path, old) in asked.items()
+        for pid, (path, old) in files_by_pid.items()
     ]
-    return sorted(stacks, key=lambda one: [int(n) for n in re.findall(r"\d+", one.name)][::-1])
+    return sorted(stacks, key=lambda stack: [int(n) for n in re.findall(r"\d+", stack.name)][::-1])
 
 
 def _files(scratch: Path) -> Iterator[Path]:
@@ -167,21 +167,21 @@ def state(pid: int) -> str:
         return ""
 
 
-def told(stacks: Sequence[Stack]) -> str:
+def describe(stacks: Sequence[Stack]) -> str:
     """Where they are, in words: `rank 0 was in nets.py:12 forward; rank 1 was stopped (SIGSTOP)`."""
     by_place: dict[str, list[str]] = {}
-    for one in stacks:
-        if one.place:
-            by_place.setdefault(one.place, []).append(one.name)
+    for stack in stacks:
+        if stack.place:
+            by_place.setdefault(stack.place, []).append(stack.name)
     words = []
     for place, names in by_place.items():
         where = f"in {place}" if ":" in place else place
-        words.append(f"{_listed(names)} {'was' if len(names) == 1 else 'were'} {where}")
+        words.append(f"{_join_names(names)} {'was' if len(names) == 1 else 'were'} {where}")
     more = f"; and {len(words) - 4} more, in the log" if len(words) > 4 else ""
     return "; ".join(words[:4]) + more
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     if len(names) > 4:
         return f"{names[0]} and {len(names) - 1} others"
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

@@ -66,7 +66,7 @@ def stop_on_signals(
 
 
 @contextlib.contextmanager
-def held_back(numbers: Sequence[int]) -> Iterator[None]:
+def signals_blocked(numbers: Sequence[int]) -> Iterator[None]:
     """These signals wait until the block is left; in processes that are started inside, until they let them through."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
@@ -75,7 +75,7 @@ def held_back(numbers: Sequence[int]) -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class _Heard(BaseException):
+class _SignalReceived(BaseException):
     """The first signal. No Exception, so that nothing takes it for an error of its own."""
 
 
@@ -87,12 +87,12 @@ def unwound_by_signals(done: str, at_once: str, numbers: Sequence[int] = SIGNALS
     """
 
     def leave() -> None:
-        raise _Heard
+        raise _SignalReceived
 
     try:
         with stop_on_signals([lambda: say_at_once(at_once)], leave, numbers):
             yield
-    except _Heard:
+    except _SignalReceived:
         raise ResumableError(done) from None
 
 
@@ -105,7 +105,7 @@ def say_at_once(text: str) -> None:
         os.write(2, f"{_FRESH_LINE if clears else ''}{text}\n".encode(errors="backslashreplace"))
 
 
-def hear_no_more() -> None:
+def ignore_signals() -> None:
     """For a process that has told all and is about to end: a late signal would only take its exit code away."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)

@@ -59,7 +59,7 @@ def many(count: int, what: str) -> str:
 
 def machine_name(key: str) -> str:
     """A machine's key as people read it: `NVIDIA H200, 143,771 MiB`."""
-    return re.sub(r"\b\d{4,}(?= MiB)", lambda found: f"{int(found[0]):,}", key)
+    return re.sub(r"\b\d{4,}(?= MiB)", lambda match: f"{int(match[0]):,}", key)
 
 
 def all_of(count: int, what: str) -> str:

@@ -65,16 +65,16 @@ def slurm(
         ),
     ] = 1,
     cpus_per_task: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--cpus-per-task",
             "-c",
             metavar="N",
-            help="CPUs of each, on a node.",
+            help="CPUs of each, on a node (default: 4 for each GPU).",
             parser=usage.whole("--cpus-per-task", 1),
             rich_help_panel=PANEL,
         ),
-    ] = 4,
+    ] = None,
     time: Annotated[
         str | None,
         typer.Option(

@@ -9,7 +9,7 @@ from rich.console import Console
 from gpubench.basics.errors import UnusableError
 from gpubench.doctor import answer
 from gpubench.doctor.checks import examine
-from gpubench.doctor.context import CheckContext, Told, triable
+from gpubench.doctor.context import CheckContext, TorchReport, usable_together
 from gpubench.doctor.probe import Probe
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
@@ -22,11 +22,11 @@ def doctor(*, as_json: bool) -> int:
     nvml = open_nvml()
     machine = environment.machine(nvml)
     waiting = Console(stderr=True).status("torch is imported and tried in a child ...", spinner="line")
-    with Probe([gpu.uuid for gpu in triable(machine.gpus, nvml.devices)]) as probe:
+    with Probe([gpu.uuid for gpu in usable_together(machine.gpus, nvml.devices)]) as probe:
 
-        def ask_torch() -> Told:
+        def ask_torch() -> TorchReport:
             with waiting:
-                return probe.told()
+                return probe.report()
 
         context = CheckContext(
             nvml=nvml,

@@ -12,7 +12,7 @@ from rich.console import Console
 from gpubench.basics import slurm_job
 from gpubench.basics.errors import ResumableError, UnusableError, UsageError, unknown
 from gpubench.basics.quiet_pipe import outliving_output
-from gpubench.basics.stopping import hear_no_more, say_at_once, stop_on_signals
+from gpubench.basics.stopping import ignore_signals, say_at_once, stop_on_signals
 from gpubench.basics.words import many
 from gpubench.node.cluster import cluster
 from gpubench.node.node import Node, this_machine
@@ -222,7 +222,7 @@ def find_exit_code(state: SweepState, ended: Sequence[tuple[Summary, Limits]]) -
     """The exit code of a sweep and its tries. Raises UnusableError where something was not written, or never fits."""
     is_resumable = any(limits.is_resumable for _, limits in ended)
     if is_resumable:
-        hear_no_more()
+        ignore_signals()
     if state.unwritten:
         raise UnusableError(
             f"{state.unwritten}; what was measured is kept, and the same command writes the tables"

@@ -28,17 +28,17 @@ def show(findings: Iterable[CheckResult], console: Console) -> list[CheckResult]
 
     On a terminal sentences wrap at words under their own column; elsewhere each stands on one line, for grep.
     """
-    told: list[CheckResult] = []
+    results: list[CheckResult] = []
     for finding in findings:
-        if not told or told[-1].group != finding.group:
-            _put(console, finding.group, "bold", gap=bool(told))
-        told.append(finding)
-        _tell(finding, console)
-    _put(console, summary(told), "bold", gap=True)
-    return told
+        if not results or results[-1].group != finding.group:
+            _print_heading(console, finding.group, "bold", gap=bool(results))
+        results.append(finding)
+        _print_result(finding, console)
+    _print_heading(console, summary(results), "bold", gap=True)
+    return results
 
 
-def _tell(finding: CheckResult, console: Console) -> None:
+def _print_result(finding: CheckResult, console: Console) -> None:
     from rich.text import Text
 
     width = max(NARROWEST, console.width - len(INDENT)) if console.is_terminal else None
@@ -48,24 +48,24 @@ def _tell(finding: CheckResult, console: Console) -> None:
     style = STYLES[finding.verdict]
     head = Text.assemble("  ", (finding.verdict.ljust(VERDICT), style), finding.name.ljust(NAME), body[0])
     remedy_from = len(_lines(finding.found, width))
-    _line(console, head)
+    _print_line(console, head)
     for number, line in enumerate(body[1:], start=1):
-        _line(console, Text.assemble(INDENT, (line, "cyan" if number >= remedy_from else "")))
+        _print_line(console, Text.assemble(INDENT, (line, "cyan" if number >= remedy_from else "")))
 
 
 def _lines(words: str, width: int | None) -> list[str]:
     return folded(clean(words), width, hang="")
 
 
-def _put(console: Console, words: str, style: str, *, gap: bool) -> None:
+def _print_heading(console: Console, words: str, style: str, *, gap: bool) -> None:
     from rich.text import Text
 
     if gap:
         console.file.write("\n")
-    _line(console, Text(words, style))
+    _print_line(console, Text(words, style))
 
 
-def _line(console: Console, line: Any) -> None:
+def _print_line(console: Console, line: Any) -> None:
     line.plain = encodable(line.plain, console.encoding)
     if console.is_terminal:
         console.print(line, soft_wrap=True, highlight=False)

@@ -12,7 +12,7 @@ from gpubench.plan.experiment import Experiment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class TorchReport:
     """What the child that tried torch said before it ended or came to hold its GPUs."""
 
     pid: int
@@ -39,7 +39,7 @@ class CheckContext:
     environ: Mapping[str, str]
     experiment: Experiment
     """What a plain `gpubench sweep` would run here."""
-    ask_torch: Callable[[], Told]
+    ask_torch: Callable[[], TorchReport]
     """Starts the child at the first call, which takes seconds; later calls give the same answer."""
 
     def devices(self) -> dict[str, Device]:
@@ -47,18 +47,18 @@ class CheckContext:
         listed = {device.uuid: device for device in self.nvml.devices}
         return {gpu.uuid: listed[gpu.uuid] for gpu in self.machine.gpus}
 
-    def tried(self) -> tuple[Gpu, ...]:
+    def torch_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that torch is tried on."""
-        return triable(self.machine.gpus, self.nvml.devices)
+        return usable_together(self.machine.gpus, self.nvml.devices)
 
 
-def triable(gpus: Sequence[Gpu], devices: Sequence[Device]) -> tuple[Gpu, ...]:
+def usable_together(gpus: Sequence[Gpu], devices: Sequence[Device]) -> tuple[Gpu, ...]:
     """Those of the visible GPUs that one process can use at once: CUDA shows it a single MIG slice at most."""
     cut = {device.uuid for device in devices if device.parent}
     return tuple(gpu for gpu in gpus if gpu.uuid not in cut) or tuple(gpus[:1])
 
 
-def named(gpus: Sequence[Gpu], uuids: Sequence[str]) -> str:
+def name_gpus(gpus: Sequence[Gpu], uuids: Sequence[str]) -> str:
     """`all GPUs`, `GPU 2`, `GPUs 0, 1`: which of the visible ones, by the numbers that `--gpu-ids` takes."""
     if len(uuids) == len(gpus) > 1:
         return "all GPUs"

@@ -9,9 +9,10 @@ from pathlib import Path
 from gpubench.basics.words import many
 from gpubench.doctor.context import CheckContext
 from gpubench.doctor.finding import CheckResult
-from gpubench.node.environment import Machine, cgroup_quota
+from gpubench.node.cgroup import cgroup_quota
+from gpubench.node.environment import Machine
 from gpubench.node.watch import host
-from gpubench.node.watch.host_load import busy_pct, unbound
+from gpubench.node.watch.host_load import busy_pct, has_spare_cpus
 from gpubench.schema.doubts import OTHER_LOAD_PCT
 from gpubench.schema.missing import Unmeasured
 
@@ -23,17 +24,19 @@ def processors(context: CheckContext) -> Iterable[CheckResult]:
     """How many CPUs a trial gets, and why not more."""
     machine = context.machine
     in_all = os.cpu_count() or len(machine.cpu_ids)
-    found = f"{machine.cpu_count} of {in_all} may be used ({machine.cpu_name}){_limited_by(context, in_all)}"
+    description = (
+        f"{machine.cpu_count} of {in_all} may be used ({machine.cpu_name}){_limited_by(context, in_all)}"
+    )
     if machine.cpu_count == 1:
         yield CheckResult(
             group=GROUP,
             name="CPUs",
             verdict="doubt",
-            found=f"{found}: training and loading share one CPU",
+            found=f"{description}: training and loading share one CPU",
             remedy="give it more: srun --cpus-per-task=8, docker run --cpus=8, taskset -c 0-7",
         )
     else:
-        yield CheckResult(group=GROUP, name="CPUs", verdict="ok", found=found)
+        yield CheckResult(group=GROUP, name="CPUs", verdict="ok", found=description)
 
 
 def _limited_by(context: CheckContext, in_all: int) -> str:
@@ -53,7 +56,7 @@ def cpu_time(context: CheckContext) -> Iterable[CheckResult]:
     try:
         busy = busy_pct(machine, LOOK_S)
     except Unmeasured as reason:
-        lost = "other load goes unnoticed" if unbound(machine) else "cpu_util_pct stays empty"
+        lost = "other load goes unnoticed" if has_spare_cpus(machine) else "cpu_util_pct stays empty"
         yield CheckResult(
             group=GROUP,
             name="CPU time",
@@ -62,10 +65,10 @@ def cpu_time(context: CheckContext) -> Iterable[CheckResult]:
             remedy="run it where /proc is the kernel's own",
         )
         return
-    yield _counted(machine)
+    yield _cpu_util_source(machine)
     share = (
         f"{busy:.0f} % of {many(machine.cpu_count, 'CPU')} taken by work that the others have no room for"
-        if unbound(machine)
+        if has_spare_cpus(machine)
         else f"{busy:.0f} % of them busy"
     )
     load = f"{share} just now, load average {os.getloadavg()[0]:.1f}"
@@ -74,19 +77,19 @@ def cpu_time(context: CheckContext) -> Iterable[CheckResult]:
             group=GROUP,
             name="other load",
             verdict="doubt",
-            found=f"{load}: it slows the loaders{'' if unbound(machine) else ' and counts in cpu_util_pct'}",
+            found=f"{load}: it slows the loaders{'' if has_spare_cpus(machine) else ' and counts in cpu_util_pct'}",
             remedy="see top, and wait or move; or bind trials to free CPUs (taskset -c, or SLURM)",
         )
     else:
         yield CheckResult(group=GROUP, name="other load", verdict="ok", found=load)
 
 
-def _counted(machine: Machine) -> CheckResult:
+def _cpu_util_source(machine: Machine) -> CheckResult:
     """What cpu_util_pct is of."""
-    if not unbound(machine):
-        found = "/proc/stat over the CPUs that may be used"
+    if not has_spare_cpus(machine):
+        description = "/proc/stat over the CPUs that may be used"
     elif machine.cpu_usage_file is not None:
-        found = "the cgroup's CPU time over its quota"
+        description = "the cgroup's CPU time over its quota"
     else:
         in_all = len(machine.cpu_ids)
         return CheckResult(
@@ -99,7 +102,7 @@ def _counted(machine: Machine) -> CheckResult:
             ),
             remedy="srun --cpu-bind=cores, or taskset -c, binds it to CPUs of its own",
         )
-    return CheckResult(group=GROUP, name="CPU time", verdict="ok", found=found)
+    return CheckResult(group=GROUP, name="CPU time", verdict="ok", found=description)
 
 
 def process_tree(_: CheckContext) -> Iterable[CheckResult]:
@@ -116,7 +119,7 @@ def process_tree(_: CheckContext) -> Iterable[CheckResult]:
         remedy="" if listed else "a kernel with CONFIG_PROC_CHILDREN",
     )
     try:
-        mib = host.Tree(pid).pss_mib()
+        mib = host.ProcessTree(pid).pss_mib()
     except Unmeasured as reason:
         yield CheckResult(
             group=GROUP,

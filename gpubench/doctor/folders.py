@@ -18,7 +18,7 @@ from gpubench.schema import catalog
 from gpubench.schema.trial_fields import DEFAULTS
 
 GROUP = "folders"
-LITTLE = 1_000_000_000
+LOW_SPACE_BYTES = 1_000_000_000
 """Free bytes in the results folder below which it is worth a word; a large sweep takes some 100 MB."""
 
 
@@ -34,8 +34,8 @@ def images(context: CheckContext) -> Iterable[CheckResult]:
     variant = str(fixed.get("variant", DEFAULTS["variant"]))
     files = catalog.VARIANTS[variant].files
     if files == "none":
-        said = f"the built-in sweep reads none: a resident batch ({variant})"
-        yield CheckResult(group=GROUP, name="images", verdict="ok", found=said)
+        sentence = f"the built-in sweep reads none: a resident batch ({variant})"
+        yield CheckResult(group=GROUP, name="images", verdict="ok", found=sentence)
         return
     try:
         to_make = locate.plan_of(data, files, int(str(fixed.get("input_size", DEFAULT_SIZE))))
@@ -49,7 +49,7 @@ def images(context: CheckContext) -> Iterable[CheckResult]:
         yield CheckResult(group=GROUP, name="images", verdict="ok", found=f"the built-in ones lie in {root}")
         return
     blocked = cannot_write(place)
-    free = shutil.disk_usage(nearest(place)).free
+    free = shutil.disk_usage(nearest_existing(place)).free
     need = sum(step.need_bytes for step in to_make)
     if blocked or free < need:
         yield CheckResult(
@@ -72,7 +72,7 @@ def images(context: CheckContext) -> Iterable[CheckResult]:
 def results(context: CheckContext) -> Iterable[CheckResult]:
     """The folder of results."""
     place = Path(context.environ.get("GPUBENCH_OUT", "results")).absolute()
-    free = shutil.disk_usage(nearest(place)).free
+    free = shutil.disk_usage(nearest_existing(place)).free
     if blocked := cannot_write(place):
         yield CheckResult(
             group=GROUP,
@@ -83,7 +83,7 @@ def results(context: CheckContext) -> Iterable[CheckResult]:
             forbids=True,
         )
     else:
-        little = free < LITTLE
+        little = free < LOW_SPACE_BYTES
         yield CheckResult(
             group=GROUP,
             name="results",
@@ -93,14 +93,14 @@ def results(context: CheckContext) -> Iterable[CheckResult]:
         )
 
 
-def nearest(place: Path) -> Path:
+def nearest_existing(place: Path) -> Path:
     """`place`, or the nearest folder above it that is there."""
     return next(folder for folder in (place, *place.parents) if folder.exists())
 
 
 def cannot_write(place: Path) -> str:
     """Why nothing can be written at `place`, which need not be there yet; empty: it can."""
-    above = nearest(place)
+    above = nearest_existing(place)
     if not above.is_dir():
         return f"can't be a folder: {above} is a file"
     if not os.access(above, os.W_OK | os.X_OK):

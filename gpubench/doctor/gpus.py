@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gpubench.doctor import remedies
-from gpubench.doctor.context import CheckContext, named
+from gpubench.doctor.context import CheckContext, name_gpus
 from gpubench.doctor.finding import CheckResult
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import COMPUTE_MODE
@@ -20,12 +20,12 @@ ON_CPU = "a sweep runs on the CPU"
 def driver(context: CheckContext, dev: Path = Path("/dev")) -> Iterable[CheckResult]:
     """The driver's version, or why there is none; a GPU without a working driver is no machine without a GPU."""
     if isinstance(context.nvml, NoNvml):
-        here = sorted(path.name for path in dev.glob("nvidia[0-9]*"))
+        device_files = sorted(path.name for path in dev.glob("nvidia[0-9]*"))
         yield CheckResult(
             group=GROUP,
             name="driver",
-            verdict="no" if here else "doubt",
-            found=f"{context.nvml.reason}{f', though {here[0]} is in {dev}' if here else ''}: {ON_CPU}",
+            verdict="no" if device_files else "doubt",
+            found=f"{context.nvml.reason}{f', though {device_files[0]} is in {dev}' if device_files else ''}: {ON_CPU}",
             remedy=remedies.remedy(context.nvml.reason, remedies.NVML, "nvidia-smi should say more"),
         )
     else:
@@ -81,7 +81,7 @@ def slices(context: CheckContext) -> Iterable[CheckResult]:
             group=GROUP,
             name="MIG",
             verdict="doubt",
-            found=f"{named(context.machine.gpus, cut)}: slices, for which the driver tells no utilisation and "
+            found=f"{name_gpus(context.machine.gpus, cut)}: slices, for which the driver tells no utilisation and "
             "no power; neighbours on the same GPU share its clocks",
             remedy="a whole GPU (sudo nvidia-smi -mig 0)",
         )
@@ -89,15 +89,15 @@ def slices(context: CheckContext) -> Iterable[CheckResult]:
 
 def compute_modes(context: CheckContext) -> Iterable[CheckResult]:
     """Whether processes are let in."""
-    found: dict[str, list[str]] = {}
+    uuids_by_mode: dict[str, list[str]] = {}
     for gpu in context.machine.gpus:
         try:
             mode: str = context.nvml.ask(COMPUTE_MODE, gpu.uuid)
         except Unmeasured as reason:
             mode = str(reason)
-        found.setdefault(mode, []).append(gpu.uuid)
-    for mode, uuids in found.items():
-        where = named(context.machine.gpus, uuids)
+        uuids_by_mode.setdefault(mode, []).append(gpu.uuid)
+    for mode, uuids in uuids_by_mode.items():
+        where = name_gpus(context.machine.gpus, uuids)
         if mode == "shared":
             yield CheckResult(group=GROUP, name="compute mode", verdict="ok", found=f"{where}: shared")
         elif mode == "prohibited":

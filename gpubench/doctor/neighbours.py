@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpubench.doctor import remedies
-from gpubench.doctor.context import CheckContext, named
+from gpubench.doctor.context import CheckContext, name_gpus
 from gpubench.doctor.finding import CheckResult
-from gpubench.node.watch.idle import look_around
+from gpubench.node.watch.idle import look_at_gpus
 from gpubench.run import busy_gpus
 
 GROUP = "others on the GPUs"
@@ -17,7 +17,7 @@ def others(context: CheckContext, seconds: float = 1.0) -> Iterable[CheckResult]
     """What a sweep would find when it looks around before it starts."""
     if not context.machine.gpus:
         return
-    looks = look_around(context.nvml, [gpu.uuid for gpu in context.machine.gpus], seconds)
+    looks = look_at_gpus(context.nvml, [gpu.uuid for gpu in context.machine.gpus], seconds)
     ruling = busy_gpus.rule(looks, {gpu.uuid: gpu.index for gpu in context.machine.gpus})
     for busy in ruling.busy:
         yield CheckResult(
@@ -53,7 +53,7 @@ def others(context: CheckContext, seconds: float = 1.0) -> Iterable[CheckResult]
             group=GROUP,
             name="idle power",
             verdict="doubt",
-            found=f"{named(context.machine.gpus, uuids)}: {reason}: idle_power_w stays empty",
+            found=f"{name_gpus(context.machine.gpus, uuids)}: {reason}: idle_power_w stays empty",
             remedy=remedies.remedy(
                 reason, remedies.NVML, "where something has just run, try again in a minute"
             ),

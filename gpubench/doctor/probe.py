@@ -13,8 +13,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from gpubench.doctor.context import Told
+from gpubench.doctor.context import TorchReport
 from gpubench.node.launch.fork_server import child_environment
+from gpubench.node.launch.probe import last_words
 
 IMPORT_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
@@ -24,7 +25,7 @@ END_LIMIT_S = 5.0
 
 
 class Probe:
-    """One child. Use it as a context; it is started by the first call of `told`."""
+    """One child. Use it as a context; it is started by the first call of `report`."""
 
     def __init__(
         self,
@@ -39,7 +40,7 @@ class Probe:
         self._limits = (import_limit_s, line_limit_s)
         self._process: subprocess.Popen[bytes] | None = None
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - as long as the child
-        self._told: Told | None = None
+        self._report: TorchReport | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -47,14 +48,16 @@ class Probe:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def told(self) -> Told:
+    def report(self) -> TorchReport:
         """All that the child said; it goes on holding its GPUs until `close`."""
-        if self._told is None:
+        if self._report is None:
             try:
-                self._told = self._listen(self._start())
+                self._report = self._listen(self._start())
             except OSError as error:
-                self._told = Told(pid=0, trouble=f"no process can be started: {error.strerror or error}")
-        return self._told
+                self._report = TorchReport(
+                    pid=0, trouble=f"no process can be started: {error.strerror or error}"
+                )
+        return self._report
 
     def close(self) -> None:
         """Ends the child, and with it whatever it forked."""
@@ -63,7 +66,7 @@ class Probe:
             assert process.stdin is not None
             assert process.stdout is not None
             process.stdin.close()
-            if self._told is None or not self._told.holding:
+            if self._report is None or not self._report.holding:
                 process.kill()  # it listens to nobody; its children die with it
             try:
                 process.wait(END_LIMIT_S)
@@ -87,28 +90,28 @@ class Probe:
         )
         return self._process
 
-    def _listen(self, process: subprocess.Popen[bytes]) -> Told:
-        found: dict[str, Any] = {"ranks": {}, "gpus": {}}
+    def _listen(self, process: subprocess.Popen[bytes]) -> TorchReport:
+        fields: dict[str, Any] = {"ranks": {}, "gpus": {}}
         trouble = ""
         try:
             for line in self._lines(process):
                 if "failed" in line:
                     trouble = line["failed"]
                 elif "ranks" in line:
-                    found["ranks"][line["ranks"]] = line
+                    fields["ranks"][line["ranks"]] = line
                 elif "gpu" in line:
-                    found["gpus"][line["gpu"]] = line
+                    fields["gpus"][line["gpu"]] = line
                 elif "holding" in line:
-                    found["holding"] = True
+                    fields["holding"] = True
                     break
                 else:
-                    found |= line
+                    fields |= line
             else:
                 code = process.wait(END_LIMIT_S)
-                trouble = trouble or (f"it died ({self._last_words(code)})" if code else "")
+                trouble = trouble or (f"it died ({last_words(self._errors, code)})" if code else "")
         except (TimeoutError, subprocess.TimeoutExpired) as error:
             trouble = str(error)
-        return Told(pid=process.pid, trouble=trouble, **found)
+        return TorchReport(pid=process.pid, trouble=trouble, **fields)
 
     def _lines(self, process: subprocess.Popen[bytes]) -> Iterator[dict[str, Any]]:
         """The child's lines until it closes its output. Raises TimeoutError where one keeps it waiting."""
@@ -128,8 +131,3 @@ class Probe:
             limit = self._limits[1]
             deadline = time.monotonic() + limit
         raise TimeoutError(f"nothing was heard of it for {limit:g} s")
-
-    def _last_words(self, code: int) -> str:
-        self._errors.seek(0)
-        lines = self._errors.read().decode(errors="replace").strip().splitlines()
-        return lines[-1][:300] if lines else f"signal {-code}" if code < 0 else f"exit code {code}"

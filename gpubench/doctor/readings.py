@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.doctor import remedies
-from gpubench.doctor.context import CheckContext, named
+from gpubench.doctor.context import CheckContext, name_gpus
 from gpubench.doctor.finding import CheckResult
 from gpubench.node.environment import Gpu
 from gpubench.node.watch.nvml import History, Nvml
@@ -19,7 +19,7 @@ from gpubench.node.watch.nvml_calls import (
     POWER,
     UTILISATION,
     Call,
-    ToldReading,
+    DoctorReading,
 )
 from gpubench.schema.missing import Unmeasured
 
@@ -27,45 +27,45 @@ GROUP = "readings of the GPUs"
 COUNTER_PAUSE_S = 0.25
 """Between two readings of the energy counter, which counts on every 0.1 s."""
 
-Told = dict[str, "str | Unmeasured"]
+Answers = dict[str, "str | Unmeasured"]
 """GPU's uuid -> what it told, in words, or why it told nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TriedReading:
+class ReadingProbe:
     """A reading, and how it is tried."""
 
-    reading: ToldReading[Any]
-    read: Callable[[Nvml, Sequence[str]], Told]
+    reading: DoctorReading[Any]
+    read: Callable[[Nvml, Sequence[str]], Answers]
     suffix: Callable[[Nvml], str] = lambda _: ""
     """What stands behind the values, once for all GPUs."""
 
 
-def _each(uuids: Sequence[str], read: Callable[[str], str]) -> Told:
-    found: Told = {}
+def _per_gpu(uuids: Sequence[str], read: Callable[[str], str]) -> Answers:
+    answers: Answers = {}
     for uuid in uuids:
         try:
-            found[uuid] = read(uuid)
+            answers[uuid] = read(uuid)
         except Unmeasured as reason:
-            found[uuid] = reason
-    return found
+            answers[uuid] = reason
+    return answers
 
 
-def _call(call: Call[Any], reading: ToldReading[Any]) -> TriedReading:
-    def read(nvml: Nvml, uuids: Sequence[str]) -> Told:
-        return _each(uuids, lambda uuid: reading.shows(nvml.ask(call, uuid)))
+def _call(call: Call[Any], reading: DoctorReading[Any]) -> ReadingProbe:
+    def read(nvml: Nvml, uuids: Sequence[str]) -> Answers:
+        return _per_gpu(uuids, lambda uuid: reading.shows(nvml.ask(call, uuid)))
 
-    return TriedReading(
+    return ReadingProbe(
         reading=reading,
         read=read,
         suffix=(lambda nvml: f" ({nvml.power_source})") if call is POWER else (lambda _: ""),
     )
 
 
-def _counter(call: Call[float], reading: ToldReading[float]) -> TriedReading:
+def _counter(call: Call[float], reading: DoctorReading[float]) -> ReadingProbe:
     """Two readings of all GPUs with one pause between them."""
 
-    def read(nvml: Nvml, uuids: Sequence[str]) -> Told:
+    def read(nvml: Nvml, uuids: Sequence[str]) -> Answers:
         before: dict[str, float] = {}
 
         def first(uuid: str) -> str:
@@ -78,15 +78,15 @@ def _counter(call: Call[float], reading: ToldReading[float]) -> TriedReading:
                 raise Unmeasured(f"it moved by {reading.shows(more)} within {COUNTER_PAUSE_S:g} s")
             return reading.shows(more)
 
-        found = _each(uuids, first)
+        answers = _per_gpu(uuids, first)
         if before:
             time.sleep(COUNTER_PAUSE_S)
-        return found | _each(list(before), second)
+        return answers | _per_gpu(list(before), second)
 
-    return TriedReading(reading=reading, read=read, suffix=lambda _: f" more within {COUNTER_PAUSE_S:g} s")
+    return ReadingProbe(reading=reading, read=read, suffix=lambda _: f" more within {COUNTER_PAUSE_S:g} s")
 
 
-def _buffer(kinds: Sequence[History], reading: ToldReading[Any]) -> TriedReading:
+def _buffer(kinds: Sequence[History], reading: DoctorReading[Any]) -> ReadingProbe:
     def read_one(nvml: Nvml, uuid: str) -> str:
         counts = []
         for what in kinds:
@@ -96,15 +96,15 @@ def _buffer(kinds: Sequence[History], reading: ToldReading[Any]) -> TriedReading
             counts.append(f"{len(samples)} samples over {samples[-1][0] - samples[0][0]:.1f} s")
         return counts[0]
 
-    return TriedReading(
-        reading=reading, read=lambda nvml, uuids: _each(uuids, lambda uuid: read_one(nvml, uuid))
+    return ReadingProbe(
+        reading=reading, read=lambda nvml, uuids: _per_gpu(uuids, lambda uuid: read_one(nvml, uuid))
     )
 
 
-_BUFFERS: dict[str, TriedReading] = {
+_BUFFERS: dict[str, ReadingProbe] = {
     UTILISATION.name: _buffer(
         ("gpu_util_pct", "gpu_mem_util_pct"),
-        ToldReading(
+        DoctorReading(
             name="utilisation buffer",
             shows=str,
             lost=NO_UTILISATION,
@@ -114,7 +114,7 @@ _BUFFERS: dict[str, TriedReading] = {
     ),
     POWER.name: _buffer(
         ("power_w",),
-        ToldReading(
+        DoctorReading(
             name="power buffer",
             shows=str,
             lost=NO_POWER,
@@ -126,7 +126,7 @@ _BUFFERS: dict[str, TriedReading] = {
 """Call -> what the driver keeps of it by itself."""
 
 
-def _tried() -> Iterable[TriedReading]:
+def _reading_probes() -> Iterable[ReadingProbe]:
     for call in CALLS.values():
         if call.reading is not None:
             yield (_counter if call.reading.counts else _call)(call, call.reading)
@@ -134,7 +134,7 @@ def _tried() -> Iterable[TriedReading]:
             yield _BUFFERS[call.name]
 
 
-READINGS: tuple[TriedReading, ...] = tuple(_tried())
+READINGS: tuple[ReadingProbe, ...] = tuple(_reading_probes())
 """Every call that doctor tells of so, and the driver's buffers, each after its call."""
 
 
@@ -144,15 +144,18 @@ def readings(context: CheckContext) -> Iterable[CheckResult]:
     if not gpus:
         return
     uuids = [gpu.uuid for gpu in gpus]
-    told = {tried.reading.name: tried.read(context.nvml, uuids) for tried in READINGS}
-    works = {name: {u for u, what in found.items() if isinstance(what, str)} for name, found in told.items()}
+    answers_by_reading = {tried.reading.name: tried.read(context.nvml, uuids) for tried in READINGS}
+    works = {
+        name: {u for u, what in answers.items() if isinstance(what, str)}
+        for name, answers in answers_by_reading.items()
+    }
     for tried in READINGS:
         reading = tried.reading
         fine = [uuid for uuid in uuids if uuid in works[reading.name]]
         if fine:
-            values = [str(told[reading.name][uuid]) for uuid in fine]
+            values = [str(answers_by_reading[reading.name][uuid]) for uuid in fine]
             shown = values[0] if len(set(values)) == 1 else " | ".join(values)
-            where = "" if len(fine) == len(uuids) else f"{named(gpus, fine)}: "
+            where = "" if len(fine) == len(uuids) else f"{name_gpus(gpus, fine)}: "
             yield CheckResult(
                 group=GROUP,
                 name=reading.name,
@@ -162,15 +165,15 @@ def readings(context: CheckContext) -> Iterable[CheckResult]:
         reasons: dict[str, list[str]] = {}
         for uuid in uuids:
             if uuid not in works[reading.name]:
-                reasons.setdefault(str(told[reading.name][uuid]), []).append(uuid)
+                reasons.setdefault(str(answers_by_reading[reading.name][uuid]), []).append(uuid)
         for reason, failing in reasons.items():
-            yield _failed(context, gpus, reading, reason, failing, works)
+            yield _failing_result(context, gpus, reading, reason, failing, works)
 
 
-def _failed(
+def _failing_result(
     context: CheckContext,
     gpus: Sequence[Gpu],
-    reading: ToldReading[Any],
+    reading: DoctorReading[Any],
     reason: str,
     uuids: Sequence[str],
     works: dict[str, set[str]],
@@ -184,7 +187,7 @@ def _failed(
         group=GROUP,
         name=reading.name,
         verdict="doubt" if stood_in_for or reading.minor else "no",
-        found=f"{named(gpus, uuids)}: {reason}: {reading.instead if stood_in_for else reading.lost}",
+        found=f"{name_gpus(gpus, uuids)}: {reason}: {reading.instead if stood_in_for else reading.lost}",
         remedy="a whole GPU: MIG slices are not told everything"
         if cut
         else remedies.remedy(reason, remedies.NVML, otherwise),

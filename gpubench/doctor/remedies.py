@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpubench.node.launch.faults import explained
+from gpubench.node.launch.faults import explain_fault
 
 NVML: Mapping[str, str] = {
     "Shared Library Not Found": "install the NVIDIA driver; in a container: docker run --gpus all, apptainer --nv",
@@ -33,7 +33,7 @@ TORCH: Mapping[str, str] = {
     "No space left on device": "give the container more shared memory: docker run --shm-size=8g, or --ipc=host",
     "NCCL": "run once with NCCL_DEBUG=WARN; in a container try --ipc=host; NCCL_P2P_DISABLE=1 tells a faulty link",
     "no answer within": "NCCL_P2P_DISABLE=1 tells a faulty link, CUDA_LAUNCH_BLOCKING=1 a faulty GPU",
-    "No module named": "install it beside gpubench: pip install torch torchvision",
+    "No module name_gpus": "install it beside gpubench: pip install torch torchvision",
     "torchvision::nms": "torch and torchvision do not match: pip install --force-reinstall torch torchvision",
     "undefined symbol": "torch and torchvision do not match: pip install --force-reinstall torch torchvision",
     "cannot open shared object": "a library that torch needs is missing: pip install --force-reinstall torch",
@@ -47,5 +47,5 @@ CERTAIN = "No space left on device"
 
 def remedy(error: str, known: Mapping[str, str], otherwise: str) -> str:
     """The first that fits: what is certain, then the faults that trials have, too, then the others known here."""
-    here = {words: do for words, do in known.items() if words.lower() in error.lower()}
-    return here.get(CERTAIN) or explained(error) or next(iter(here.values()), otherwise)
+    matching = {words: do for words, do in known.items() if words.lower() in error.lower()}
+    return matching.get(CERTAIN) or explain_fault(error) or next(iter(matching.values()), otherwise)

@@ -16,8 +16,8 @@ def job(context: CheckContext) -> Iterable[CheckResult]:
     """The allocation, and what a step is known to lose of it."""
     environ = context.environ
     if "SLURM_JOB_ID" not in environ:
-        here = "srun is installed" if shutil.which("srun", path=environ.get("PATH")) else "srun is not here"
-        yield CheckResult(group=GROUP, name="job", verdict="ok", found=f"not inside one ({here})")
+        srun = "srun is installed" if shutil.which("srun", path=environ.get("PATH")) else "srun is not here"
+        yield CheckResult(group=GROUP, name="job", verdict="ok", found=f"not inside one ({srun})")
         return
     step = f", step {environ['SLURM_STEP_ID']}" if "SLURM_STEP_ID" in environ else ""
     node = environ.get("SLURMD_NODENAME", "this node")
@@ -30,20 +30,20 @@ def job(context: CheckContext) -> Iterable[CheckResult]:
 
 def _cpus(context: CheckContext) -> Iterable[CheckResult]:
     environ, cpus = context.environ, context.machine.cpu_count
-    asked = environ.get("SLURM_CPUS_PER_TASK", "")
-    if asked.isdigit() and int(asked) <= len(context.machine.cpu_ids):
+    task_cpus = environ.get("SLURM_CPUS_PER_TASK", "")
+    if task_cpus.isdigit() and int(task_cpus) <= len(context.machine.cpu_ids):
         yield CheckResult(
-            group=GROUP, name="CPUs of the task", verdict="ok", found=f"{asked} asked for, {cpus} got"
+            group=GROUP, name="CPUs of the task", verdict="ok", found=f"{task_cpus} asked for, {cpus} got"
         )
-    elif asked.isdigit():
+    elif task_cpus.isdigit():
         yield CheckResult(
             group=GROUP,
             name="CPUs of the task",
             verdict="doubt",
-            found=f"{asked} asked for, but affinity leaves {len(context.machine.cpu_ids)}: the loaders will starve",
-            remedy=f"srun --cpus-per-task={asked}: since 22.05 srun does not take it over from sbatch",
+            found=f"{task_cpus} asked for, but affinity leaves {len(context.machine.cpu_ids)}: the loaders will starve",
+            remedy=f"srun --cpus-per-task={task_cpus}: since 22.05 srun does not take it over from sbatch",
         )
-    elif "SLURM_STEP_ID" in environ:
+    elif "SLURM_STEP_ID" in environ and "SLURM_CPUS_PER_GPU" not in environ:
         yield CheckResult(
             group=GROUP,
             name="CPUs of the task",
@@ -60,23 +60,23 @@ def _cpus(context: CheckContext) -> Iterable[CheckResult]:
 def _gpus(context: CheckContext) -> Iterable[CheckResult]:
     environ = context.environ
     job = allocation(environ)
-    told = job.gpus if job else ""
+    granted = job.gpus if job else ""
     seen = len(context.machine.gpus)
-    if told and not seen:
+    if granted and not seen:
         yield CheckResult(
             group=GROUP,
             name="GPUs of the job",
             verdict="doubt",
-            found=f"{told}, but none is seen: a sweep does not start unless it is given --device cpu",
+            found=f"{granted}, but none is seen: a sweep does not start unless it is given --device cpu",
             remedy="see GPUs below; does the driver list them on this node (nvidia-smi)? Else leave the node out "
             "(--exclude) and tell its administrator",
         )
-    elif told or not seen:
+    elif granted or not seen:
         yield CheckResult(
             group=GROUP,
             name="GPUs of the job",
             verdict="ok",
-            found=f"{told or 'none asked for'}; {seen} seen",
+            found=f"{granted or 'none asked for'}; {seen} seen",
         )
     elif "CUDA_VISIBLE_DEVICES" not in environ:
         yield CheckResult(

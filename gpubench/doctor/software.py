@@ -21,13 +21,13 @@ def versions(context: CheckContext) -> Iterable[CheckResult]:
     )
     yield CheckResult(group=GROUP, name="Python", verdict="ok", found=f"{facts['python']}, {sys.executable}")
     for package in ("torch", "torchvision"):
-        found = facts[package]
+        version = facts[package]
         yield CheckResult(
             group=GROUP,
             name=package,
-            verdict="ok" if found else "no",
-            found=found or f"no metadata of an installed {package}",
-            remedy="" if found else f"pip install {package}, beside gpubench",
+            verdict="ok" if version else "no",
+            found=version or f"no metadata of an installed {package}",
+            remedy="" if version else f"pip install {package}, beside gpubench",
         )
     yield CheckResult(
         group=GROUP, name="system", verdict="ok", found=f"{facts['os']}, Linux {platform.release()}"

@@ -60,12 +60,12 @@ def allocation(environ: Mapping[str, str]) -> Allocation | None:
 
 def _cpus(environ: Mapping[str, str]) -> int | None:
     """As was asked for a task; else each task's share of what the job has on this node."""
-    if (asked := _count(environ, "SLURM_CPUS_PER_TASK")) is not None:
-        return asked
-    if (here := _count(environ, "SLURM_CPUS_ON_NODE")) is None:
+    if (cpus := _count(environ, "SLURM_CPUS_PER_TASK")) is not None:
+        return cpus
+    if (node_cpus := _count(environ, "SLURM_CPUS_ON_NODE")) is None:
         return None
     tasks = _tasks_here(environ) if "SLURM_STEP_ID" in environ else 1
-    return max(1, here // (tasks or 1))
+    return max(1, node_cpus // (tasks or 1))
 
 
 def _tasks_here(environ: Mapping[str, str]) -> int | None:
@@ -89,8 +89,8 @@ def _memory_mib(environ: Mapping[str, str]) -> int | None:
 
 def _count(environ: Mapping[str, str], name: str) -> int | None:
     """A number above 0."""
-    found = re.fullmatch(r"(\d{1,9})", environ.get(name, ""), re.ASCII)
-    return int(found[1]) or None if found else None
+    match = re.fullmatch(r"(\d{1,9})", environ.get(name, ""), re.ASCII)
+    return int(match[1]) or None if match else None
 
 
 def ask_squeue(job_id: str) -> str:
@@ -119,28 +119,28 @@ def time_limit(
     ends, began = environ.get("SLURM_JOB_END_TIME", ""), environ.get("SLURM_JOB_START_TIME", "")
     if ends.isdigit() and began.isdigit():
         return TimeLimit(left_s=int(ends) - now(), whole_s=float(int(ends) - int(began)))
-    said = ask(job_id)
-    match _fields_of(job_id, said):
+    answer = ask(job_id)
+    match _squeue_fields(job_id, answer):
         case [_, "UNLIMITED"]:
             return None
-        case [left, whole] if (left_s := seconds(left)) is not None and (whole_s := seconds(whole)):
+        case [left, whole] if (left_s := parse_time(left)) is not None and (whole_s := parse_time(whole)):
             return TimeLimit(left_s=left_s, whole_s=whole_s)
-    raise Unmeasured(f"squeue said {shown(said)}")
+    raise Unmeasured(f"squeue said {shown(answer)}")
 
 
-def _fields_of(job_id: str, said: str) -> Sequence[str]:
+def _squeue_fields(job_id: str, answer: str) -> Sequence[str]:
     """What `squeue` said of one job; nothing where it has no line, or several."""
-    lines = [[one.strip() for one in line.split("|")] for line in said.splitlines()]
-    own = [fields for number, *fields in lines if number == job_id]
-    return own[0] if len(own) == 1 else []
+    lines = [[field.strip() for field in line.split("|")] for line in answer.splitlines()]
+    fields_of_job = [fields for number, *fields in lines if number == job_id]
+    return fields_of_job[0] if len(fields_of_job) == 1 else []
 
 
-def seconds(text: str) -> float | None:
+def parse_time(text: str) -> float | None:
     """`2:59`, `1:00:00`, `1-12:00:00` as seconds; None for anything else."""
-    if (found := _TIME.fullmatch(text)) is None:
+    if (match := _TIME.fullmatch(text)) is None:
         return None
-    days, *clock = found.groups()
-    parts = [int(one) for one in clock if one is not None]
+    days, *clock = match.groups()
+    parts = [int(part) for part in clock if part is not None]
     if days is None and len(parts) == 1:
         return None  # SLURM never says seconds alone
     total = 0

@@ -24,12 +24,12 @@ from gpubench.node.launch.running_job import GRACE_S
 from gpubench.node.node import Node
 from gpubench.node.parts import network
 from gpubench.node.parts.allocation import first_address, part_commands
-from gpubench.node.parts.files import NodeInfo, Open, PartsFolder, RunPart, parts_folder
+from gpubench.node.parts.files import NodeInfo, PartsFolder, PreparePart, RunPart, parts_folder
+from gpubench.node.parts.merging import NodePart, merge_parts
 from gpubench.node.parts.process import LostError, PartCommand, PartProcess, close_all
-from gpubench.node.parts.uniting import NodePart, unite
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, JobProgress
-from gpubench.schema.order import Meeting, TrialOrder
+from gpubench.schema.order import Rendezvous, TrialOrder
 from gpubench.schema.workload import WORKLOADS
 
 SIGNAL_LAG_S = 1.0
@@ -38,7 +38,7 @@ END_LIMIT_S = 30.0
 """How long a part may take to end a trial and to write of it."""
 
 
-class _NotHereError(Exception):
+class _NodesUnusableError(Exception):
     """A trial can't run on these nodes. The text says why."""
 
 
@@ -81,14 +81,14 @@ class Cluster:
                 processes: list[PartProcess] = []
                 ending.callback(close_all, processes)
                 infos = self._start(folder, mark, nodes - 1, processes, should_stop)
-                orders = _orders(order, self.first.machine, infos, ending)
+                orders = _node_orders(order, self.first.machine, infos, ending)
                 for process, its_order in zip(processes, orders[1:], strict=True):
-                    _hand_over(process, its_order, left_out, timeout_s, may_share=self.may_share)
+                    _send_order(process, its_order, left_out, timeout_s, may_share=self.may_share)
             except StoppedError:
                 return Attempt(forced=INTERRUPTED, launched=launched, finished=time.monotonic())
-            except (_NotHereError, UnusableError) as why:
+            except (_NodesUnusableError, UnusableError) as why:
                 return Attempt(forced=("failed", str(why)), launched=launched, finished=time.monotonic())
-            trial = _Trial(processes, orders[1:], should_stop)
+            trial = _RunningParts(processes, orders[1:], should_stop)
             (done,) = self.first.run(
                 [orders[0]], [left_out], timeout_s=timeout_s, should_stop=trial.should_stop, look=look
             )
@@ -100,9 +100,11 @@ class Cluster:
                 done=done,
                 was_stopped=trial.has_stopped_first,
             )
-            parts = [first, *trial.parts()]
+            parts = [first, *trial.parts]
             _add_logs(order.log, hosts.told_apart([part.host for part in parts]), folder)
-        return unite(parts, is_stopped=trial.is_stopped, launched=done.launched, finished=time.monotonic())
+        return merge_parts(
+            parts, is_stopped=trial.is_stopped, launched=done.launched, finished=time.monotonic()
+        )
 
     def _start(
         self,
@@ -119,15 +121,17 @@ class Cluster:
         for number, command in enumerate(self.commands[:count], 1):  # side by side: each imports torch
             try:
                 processes.append(PartProcess(command, folder, number))
-                processes[-1].send(Open(first=self.address, folder=folder.path, mark=mark, number=number))
+                processes[-1].send(
+                    PreparePart(first=self.address, folder=folder.path, mark=mark, number=number)
+                )
             except LostError as why:
-                raise _why_not_had(command.name, why, should_stop) from None
+                raise _start_failure(command.name, why, should_stop) from None
         infos = []
         for process in processes:
             try:
                 infos.append(process.await_node_info(should_stop))
             except LostError as why:
-                raise _why_not_had(process.name, why, should_stop) from None
+                raise _start_failure(process.name, why, should_stop) from None
         return infos
 
 
@@ -146,39 +150,8 @@ def cluster(first: Node, agents: Sequence[str], address: str | None, *, may_shar
     )
 
 
-class _Part:
-    """A part of the trial under way."""
-
-    def __init__(self, process: PartProcess, order: TrialOrder) -> None:
-        self.process = process
-        self.order = order
-        self.done: Attempt | None = None
-        self.lost = ""
-        self.was_stopped = False
-
-    @property
-    def is_over(self) -> bool:
-        return self.done is not None or bool(self.lost)
-
-    def poll(self) -> None:
-        """Reads what happened there, once it has ended."""
-        if not self.is_over and self.process.has_ended:
-            try:
-                self.done = self.process.read_attempt()
-            except LostError as why:
-                self.lost = str(why)
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether it is over, and not all of its ranks have done their work."""
-        if self.done is None:
-            return bool(self.lost)
-        last_word = WORKLOADS[self.order.workload].last_word
-        return sum(isinstance(event, last_word) for event in self.done.events) < self.order.ranks
-
-
-class _Trial:
-    """A trial under way on several nodes, as the first node sees the others."""
+class _RunningParts:
+    """The parts on further nodes of a trial under way, as the first node sees them."""
 
     def __init__(
         self,
@@ -186,7 +159,12 @@ class _Trial:
         orders: Sequence[TrialOrder],
         should_stop: Callable[[], bool],
     ) -> None:
-        self._parts = [_Part(*each) for each in zip(processes, orders, strict=True)]
+        self._processes = processes
+        self.parts = [
+            NodePart(host=process.name, ranks=order.ranks, gpu_uuids=order.gpu_uuids)
+            for process, order in zip(processes, orders, strict=True)
+        ]
+        self._last_word = WORKLOADS[orders[0].workload].last_word
         self._is_sweep_stopped = should_stop
         self.is_stopped = False
         """Whether the sweep was stopped."""
@@ -194,17 +172,31 @@ class _Trial:
         """Whether the first node's part was ended because of another's."""
         self._broken_at: float | None = None
 
+    def _poll(self) -> None:
+        """Reads what happened on each node whose part has ended."""
+        for process, part in zip(self._processes, self.parts, strict=True):
+            if not part.is_over and process.has_ended:
+                try:
+                    part.done = process.read_attempt()
+                except LostError as why:
+                    part.lost = str(why)
+
+    def _is_broken(self, part: NodePart) -> bool:
+        """Whether it is over, and not all of its ranks have done their work."""
+        if part.done is None:
+            return bool(part.lost)
+        return sum(isinstance(event, self._last_word) for event in part.done.events) < part.ranks
+
     def should_stop(self) -> bool:
         """Whether the first node's part is to end now."""
         self.is_stopped = self.is_stopped or self._is_sweep_stopped()
         if self.is_stopped:
             return True
-        for part in self._parts:
-            part.poll()
-        if any(part.is_broken for part in self._parts):
+        self._poll()
+        if any(map(self._is_broken, self.parts)):
             # What has failed there is soon felt here: the ranks' own errors tell more than their being ended.
             self._broken_at = self._broken_at or time.monotonic()
-            lost = any(part.lost for part in self._parts)
+            lost = any(part.lost for part in self.parts)
             self.has_stopped_first = lost or time.monotonic() > self._broken_at + GRACE_S
         return self.has_stopped_first
 
@@ -212,47 +204,32 @@ class _Trial:
         """Until every part has ended, or is lost. The first node's has ended."""
         now = time.monotonic()
         grace = now if self.is_stopped else now + GRACE_S
-        while any(not part.is_over for part in self._parts) and now < grace + END_LIMIT_S:
+        while any(not part.is_over for part in self.parts) and now < grace + END_LIMIT_S:
             if now >= grace:
-                for part in self._parts:
+                for process, part in zip(self._processes, self.parts, strict=True):
                     if not part.is_over and not part.was_stopped:
                         part.was_stopped = True
-                        part.process.stop()
-            for part in self._parts:
-                part.poll()
+                        process.stop()
+            self._poll()
             time.sleep(0.02)
             now = time.monotonic()
-        for part in self._parts:
+        for part in self.parts:
             if not part.is_over:
                 part.lost = f"its part did not end within {END_LIMIT_S:g} s"
 
-    def parts(self) -> list[NodePart]:
-        """What became of them."""
-        return [
-            NodePart(
-                host=part.process.name,
-                ranks=part.order.ranks,
-                gpu_uuids=part.order.gpu_uuids,
-                done=part.done,
-                lost=part.lost,
-                was_stopped=part.was_stopped,
-            )
-            for part in self._parts
-        ]
 
-
-def _hand_over(
+def _send_order(
     process: PartProcess, order: TrialOrder, left_out: Collection[str], timeout_s: float, *, may_share: bool
 ) -> None:
     """Raises _NotHereError."""
-    asked = RunPart(order=order, left_out=tuple(sorted(left_out)), timeout_s=timeout_s, may_share=may_share)
+    request = RunPart(order=order, left_out=tuple(sorted(left_out)), timeout_s=timeout_s, may_share=may_share)
     try:
-        process.send(asked)
+        process.send(request)
     except LostError as why:
-        raise _NotHereError(f"node {process.name} can't be had: {why}") from None
+        raise _NodesUnusableError(f"node {process.name} can't be had: {why}") from None
 
 
-def _why_not_had(name: str, why: LostError, should_stop: Callable[[], bool]) -> Exception:
+def _start_failure(name: str, why: LostError, should_stop: Callable[[], bool]) -> Exception:
     """A signal to all processes of a job may end an agent that has only begun: then the sweep hears it at that moment,
     too, and the trial has not failed."""
     deadline = time.monotonic() + SIGNAL_LAG_S
@@ -260,10 +237,10 @@ def _why_not_had(name: str, why: LostError, should_stop: Callable[[], bool]) -> 
         if should_stop():
             return StoppedError()
         time.sleep(0.05)
-    return _NotHereError(f"node {name} can't be had: {why}")
+    return _NodesUnusableError(f"node {name} can't be had: {why}")
 
 
-def _orders(
+def _node_orders(
     order: TrialOrder, machine: Machine, infos: Sequence[NodeInfo], ending: contextlib.ExitStack
 ) -> list[TrialOrder]:
     """The order of each node: `order` is the first one's. `ending`: gives the port free where ranks meet. Raises
@@ -272,22 +249,22 @@ def _orders(
     try:
         interfaces = [network.interface_of(address), *(info.interface for info in infos)]
     except UnusableError:
-        raise _NotHereError(
+        raise _NodesUnusableError(
             f"node {infos[0].host} takes {address} for the first node, which is none of its addresses; say by which "
             "IP address others reach it (--network)"
         ) from None
     if network.is_loopback(address):
         for info in infos:
             if info.loopback != network.loopback():
-                raise _NotHereError(
+                raise _NodesUnusableError(
                     f"node {info.host} takes {address} for the first node, which leads back to {info.host} itself; "
                     "say by which IP address others reach it (--network)"
                 )
     gpus, ranks = len(order.gpu_uuids), order.ranks
     orders = [order]
     for info in infos:
-        if why := _why_unlike(order, machine, info):
-            raise _NotHereError(why)
+        if why := _mismatch(order, machine, info):
+            raise _NodesUnusableError(why)
         cpu_ids = tuple(info.cpu_ids)
         is_bound = len(order.cpu_ids) < len(machine.cpu_ids)
         orders.append(
@@ -300,11 +277,11 @@ def _orders(
     try:
         port = ending.enter_context(reserved_port(address))
     except OSError as error:
-        raise _NotHereError(f"ranks can't meet at {address}: {error.strerror}") from None
+        raise _NodesUnusableError(f"ranks can't meet at {address}: {error.strerror}") from None
     return [
         replace(
             its_order,
-            meeting=Meeting(
+            rendezvous=Rendezvous(
                 address=address,
                 port=port,
                 interface=interface,
@@ -316,28 +293,29 @@ def _orders(
     ]
 
 
-def _why_unlike(order: TrialOrder, machine: Machine, there: NodeInfo) -> str:
+def _mismatch(order: TrialOrder, machine: Machine, info: NodeInfo) -> str:
     """Why a trial can't be shared equally with this node; empty where it can."""
     wanted = len(order.gpu_uuids)
-    if len(there.gpus) < wanted:
-        return f"node {there.host} shows {many(len(there.gpus), 'GPU')}, the trial needs {wanted} there"
-    here = {(gpu.name, gpu.memory_mib) for gpu in machine.gpus if gpu.uuid in order.gpu_uuids}
-    others = {(gpu.name, gpu.memory_mib) for gpu in there.gpus[:wanted]}
-    if wanted and here != others:
-        own, other = (
-            " + ".join(f"{name}, {mib} MiB" for name, mib in sorted(kinds)) for kinds in (here, others)
+    if len(info.gpus) < wanted:
+        return f"node {info.host} shows {many(len(info.gpus), 'GPU')}, the trial needs {wanted} there"
+    first_gpus = {(gpu.name, gpu.memory_mib) for gpu in machine.gpus if gpu.uuid in order.gpu_uuids}
+    further_gpus = {(gpu.name, gpu.memory_mib) for gpu in info.gpus[:wanted]}
+    if wanted and first_gpus != further_gpus:
+        first_kinds, further_kinds = (
+            " + ".join(f"{name}, {mib} MiB" for name, mib in sorted(kinds))
+            for kinds in (first_gpus, further_gpus)
         )
         return (
-            f"node {there.host} has other GPUs ({other}) than node {machine.host} ({own}): ask for nodes of one "
-            "kind"
+            f"node {info.host} has other GPUs ({further_kinds}) than node {machine.host} ({first_kinds}): "
+            "ask for nodes of one kind"
         )
-    if not wanted and machine.cpu_name != there.cpu_name:
+    if not wanted and machine.cpu_name != info.cpu_name:
         return (
-            f"node {there.host} has other CPUs ({there.cpu_name}) than node {machine.host} ({machine.cpu_name}): ask "
+            f"node {info.host} has other CPUs ({info.cpu_name}) than node {machine.host} ({machine.cpu_name}): ask "
             "for nodes of one kind"
         )
-    if len(order.cpu_ids) < len(machine.cpu_ids) and len(there.cpu_ids) < len(order.cpu_ids):
-        return f"node {there.host} lets it use {len(there.cpu_ids)} CPUs, the trial needs {len(order.cpu_ids)} there"
+    if len(order.cpu_ids) < len(machine.cpu_ids) and len(info.cpu_ids) < len(order.cpu_ids):
+        return f"node {info.host} lets it use {len(info.cpu_ids)} CPUs, the trial needs {len(order.cpu_ids)} there"
     return ""
 
 

@@ -10,15 +10,16 @@ import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Protocol
 
 from gpubench import __version__
 from gpubench.basics.errors import UnusableError
 from gpubench.node.allocation import Allocation, allocation
+from gpubench.node.cgroup import MEMBERSHIP, MOUNT, cgroup_quota, memory_limits_mib, read_words
 
 
-class Listed(Protocol):
+class ListedDevice(Protocol):
     """A device as the driver lists it; `watch.nvml.Device` is one."""
 
     @property
@@ -37,7 +38,7 @@ class Inventory(Protocol):
     """What is asked of NVML here; `watch.nvml.Nvml` is one."""
 
     @property
-    def devices(self) -> Sequence[Listed]: ...
+    def devices(self) -> Sequence[ListedDevice]: ...
     @property
     def driver(self) -> str | None: ...
 
@@ -117,21 +118,21 @@ def machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> 
     )
 
 
-def visible_gpus(devices: Sequence[Listed], spec: str | None) -> tuple[Gpu, ...]:
+def visible_gpus(devices: Sequence[ListedDevice], spec: str | None) -> tuple[Gpu, ...]:
     """The devices that CUDA will show under CUDA_VISIBLE_DEVICES=`spec` (None: unset), in its order.
 
     CUDA's rules: numbers count in PCI bus order (the child must set CUDA_DEVICE_ORDER=PCI_BUS_ID); a uuid may
     be cut short while it is unambiguous; a GPU cut into MIG slices goes by its first slice; the first entry
     that names no device ends the list; one that is named twice voids it.
     """
-    first_slice: dict[str | None, Listed] = {}
+    first_slice: dict[str | None, ListedDevice] = {}
     for device in devices:
         first_slice.setdefault(device.parent, device)
     by_uuid = {device.uuid: first_slice.get(device.uuid, device) for device in devices}
     numbered = [by_uuid[device.uuid] for device in devices if not device.parent]
-    chosen: list[Listed] = []
+    chosen: list[ListedDevice] = []
     for entry in range(len(numbered)) if spec is None else spec.split(","):
-        device_named = _named(str(entry).strip(), numbered, by_uuid)
+        device_named = _find_device(str(entry).strip(), numbered, by_uuid)
         if device_named is None:
             break
         if device_named in chosen:
@@ -149,148 +150,70 @@ def visible_gpus(devices: Sequence[Listed], spec: str | None) -> tuple[Gpu, ...]
     )
 
 
-def _named(entry: str, numbered: Sequence[Listed], by_uuid: Mapping[str, Listed]) -> Listed | None:
+def _find_device(
+    entry: str, numbered: Sequence[ListedDevice], by_uuid: Mapping[str, ListedDevice]
+) -> ListedDevice | None:
     if number := re.match(r"\+?(\d+)", entry):  # like strtoul: "1st" is 1
         index = int(number[1])
         return numbered[index] if index < len(numbered) else None
     if not entry.startswith(("GPU-", "MIG-")):
         return None
-    found = [device for uuid, device in by_uuid.items() if uuid.startswith(entry)]
-    return found[0] if len(found) == 1 else None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Quota:
-    """How much CPU time a cgroup gives its processes."""
-
-    cpus: float
-    usage_file: str
-    """Counts the CPU time of all that shares the quota: `cpu.stat` (v2) or `cpuacct.usage` (v1)."""
-
-
-def cgroup_quota(
-    membership: Path = Path("/proc/self/cgroup"), mount: Path = Path("/sys/fs/cgroup")
-) -> Quota | None:
-    """The tightest CPU quota over this process, its cgroup's parents included; None: none, or none seen.
-
-    Inside a container the own cgroup is usually mounted as the root, and its path does not exist there:
-    walking up finds it all the same.
-    """
-    try:
-        lines = membership.read_text().splitlines()
-    except OSError:
-        return None  # a kernel without cgroups
-    quotas: list[Quota] = []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        folders = [PurePosixPath(path), *PurePosixPath(path).parents]
-        relative = [folder.relative_to("/") for folder in folders if ".." not in folder.parts]
-        if controllers == "":
-            quotas += [
-                q for f in relative for base in (mount, mount / "unified") if (q := _quota_v2(base / f))
-            ]
-        elif "cpu" in controllers.split(","):
-            quotas += [q for f in relative if (q := _quota_v1(mount, controllers, f))]
-    return min(quotas, key=lambda quota: quota.cpus, default=None)
-
-
-def _quota_v2(folder: Path) -> Quota | None:
-    match _words(folder / "cpu.max"):
-        case [quota, period] if quota.isdigit():
-            return Quota(cpus=int(quota) / int(period), usage_file=str(folder / "cpu.stat"))
-    return None
-
-
-def _quota_v1(mount: Path, controllers: str, folder: PurePosixPath) -> Quota | None:
-    base = mount / controllers if (mount / controllers).is_dir() else mount / "cpu"
-    match _words(base / folder / "cpu.cfs_quota_us"), _words(base / folder / "cpu.cfs_period_us"):
-        case [quota], [period] if quota.isdigit():  # -1: no limit
-            beside = base / folder / "cpuacct.usage"
-            usage = beside if beside.exists() else mount / "cpuacct" / folder / "cpuacct.usage"
-            return Quota(cpus=int(quota) / int(period), usage_file=str(usage))
-    return None
+    matching = [device for uuid, device in by_uuid.items() if uuid.startswith(entry)]
+    return matching[0] if len(matching) == 1 else None
 
 
 def memory_mib(
     granted: int | None,
-    membership: Path = Path("/proc/self/cgroup"),
-    mount: Path = Path("/sys/fs/cgroup"),
+    membership: Path = MEMBERSHIP,
+    mount: Path = MOUNT,
     meminfo: Path = Path("/proc/meminfo"),
 ) -> int | None:
     """Host memory that this process may use; None: not known. `granted`: what SLURM gave."""
-    limits = [granted] if granted else []
-    totals = (line for line in (_text(meminfo) or "").splitlines() if line.startswith("MemTotal:"))
-    limits += [int(line.split()[1]) >> 10 for line in totals]
-    for line in (_text(membership) or "").splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        folders = [PurePosixPath(path), *PurePosixPath(path).parents]
-        for folder in (folder.relative_to("/") for folder in folders if ".." not in folder.parts):
-            files = (
-                [mount / "memory" / folder / "memory.limit_in_bytes"]
-                if controllers
-                else [base / folder / "memory.max" for base in (mount, mount / "unified")]
-            )
-            # Without a limit it reads `max`, or a number larger than any memory.
-            limits += [
-                int(words[0]) >> 20 for file in files if (words := _words(file)) and words[0].isdigit()
-            ]
+    limits = [*([granted] if granted else []), *memory_limits_mib(membership, mount)]
+    words = read_words(meminfo)
+    if "MemTotal:" in words:
+        limits.append(int(words[words.index("MemTotal:") + 1]) >> 10)
     return min(limits, default=None)
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text()
-    except OSError:
-        return None  # a kernel that has none
-
-
-def _words(path: Path) -> list[str]:
-    try:
-        return path.read_text().split()
-    except OSError:
-        return []  # this folder sets no quota, or is not mounted here
 
 
 # ---------------------------------------------------------------- what goes beside a result
 
 
-def machine_key(here: Machine, device: str) -> str:
+def machine_key(machine: Machine, device: str) -> str:
     """What a result depends on: `NVIDIA H200, 143771 MiB`, or the CPU model where `device` is `cpu`.
 
     Raises UnusableError where `device` is `cuda` and there is no GPU.
     """
     if device == "cpu":
-        return here.cpu_name
-    if not here.gpus:
+        return machine.cpu_name
+    if not machine.gpus:
         raise UnusableError(
             "no GPU can be used here: check nvidia-smi and CUDA_VISIBLE_DEVICES, or ask for --device cpu"
         )
-    return " + ".join(dict.fromkeys(f"{gpu.name}, {gpu.memory_mib} MiB" for gpu in here.gpus))
+    return " + ".join(dict.fromkeys(f"{gpu.name}, {gpu.memory_mib} MiB" for gpu in machine.gpus))
 
 
-def environment_facts(here: Machine, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+def environment_facts(machine: Machine, environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """The columns of `columns.ENVIRONMENT` and `columns.ALLOCATION` except `cuda` (torch knows) and `started_at`.
 
     More facts stand beside them.
     """
-    known = [kept for gpu in here.gpus if (kept := gpu.reserved_mib) is not None]
+    known = [kept for gpu in machine.gpus if (kept := gpu.reserved_mib) is not None]
     return {
-        "host": here.host,
-        "gpu_name": " + ".join(dict.fromkeys(gpu.name for gpu in here.gpus)) or None,
-        "gpu_count": len(here.gpus),
-        "gpu_reserved_mib": max(known) if known and len(known) == len(here.gpus) else None,
-        "driver": here.driver,
+        "host": machine.host,
+        "gpu_name": " + ".join(dict.fromkeys(gpu.name for gpu in machine.gpus)) or None,
+        "gpu_count": len(machine.gpus),
+        "gpu_reserved_mib": max(known) if known and len(known) == len(machine.gpus) else None,
+        "driver": machine.driver,
         "torch": _version("torch"),
-        "cpu_name": here.cpu_name,
-        "cpu_count": here.cpu_count,
+        "cpu_name": machine.cpu_name,
+        "cpu_count": machine.cpu_count,
         "gpubench": __version__,
-        "slurm_job": here.allocation.job_id if here.allocation else None,
-        "slurm_node": here.allocation.node if here.allocation else None,
-        "slurm_partition": here.allocation.partition if here.allocation else None,
-        "memory_limit_mib": here.memory_mib,
-        "mps": mps(environ) if here.gpus else None,
+        "slurm_job": machine.allocation.job_id if machine.allocation else None,
+        "slurm_node": machine.allocation.node if machine.allocation else None,
+        "slurm_partition": machine.allocation.partition if machine.allocation else None,
+        "memory_limit_mib": machine.memory_mib,
+        "mps": mps(environ) if machine.gpus else None,
         "torchvision": _version("torchvision"),
         "torchcodec": _version("torchcodec"),
         "python": platform.python_version(),
@@ -319,21 +242,21 @@ def mps(environ: Mapping[str, str], proc: Path = Path("/proc")) -> str:
     pid_file = folder / "nvidia-cuda-mps-control.pid"
     if pid_file.exists() and not os.access(pid_file, os.R_OK):
         return "perhaps"  # another user's
-    match _words(pid_file):
-        case [pid] if _words(proc / pid / "comm") == [_MPS_NAME]:
+    match read_words(pid_file):
+        case [pid] if read_words(proc / pid / "comm") == [_MPS_NAME]:
             return "on"
         case []:
             return "off"
-    return "off" if _sees_all(proc) else "perhaps"
+    return "off" if _sees_all_processes(proc) else "perhaps"
 
 
-def _sees_all(proc: Path) -> bool:
+def _sees_all_processes(proc: Path) -> bool:
     """Whether every process of the host can be seen: the first pid namespace, and none is hidden from this user."""
     try:
         namespace = str((proc / "self/ns/pid").readlink())
     except OSError:
         return False
-    return namespace == _FIRST_PID_NAMESPACE and bool(_words(proc / "1/comm"))
+    return namespace == _FIRST_PID_NAMESPACE and bool(read_words(proc / "1/comm"))
 
 
 def cpu_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:

@@ -20,15 +20,15 @@ from typing import Any
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.environment import Machine
-from gpubench.node.gpu_hold import GpuHold
-from gpubench.node.launch import scratch, trying
-from gpubench.node.launch.attempt import attempt
+from gpubench.node.gpu_locks import GpuLocks
+from gpubench.node.launch import probe, scratch
+from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, StoppedError
 from gpubench.node.launch.running_job import Task
-from gpubench.node.watch import host_load, idle, losses
+from gpubench.node.watch import host_load, idle, lost_gpus
+from gpubench.node.watch.cached_nvml import CachedNvml
 from gpubench.node.watch.nvml import Nvml, open_nvml
-from gpubench.node.watch.shared_nvml import SharedNvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.gpu_look import Look
@@ -47,7 +47,7 @@ class Node:
     machine: Machine
     launcher: Launcher = field(init=False)
     """Starts its trials, from `start` on."""
-    gpus: GpuHold | None = None
+    gpus: GpuLocks | None = None
     """Keeps other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
     _scratch: Path | None = None
     """The folder of the unit that was run last."""
@@ -73,31 +73,31 @@ class Node:
         except Unmeasured:
             return None
 
-    def look_around(self, uuids: Sequence[str]) -> dict[str, Look]:
+    def look_at_gpus(self, uuids: Sequence[str]) -> dict[str, Look]:
         """What is seen of these GPUs before anything of the sweep runs on them, by UUID. Takes some seconds."""
-        return idle.look_around(self.nvml, uuids)
+        return idle.look_at_gpus(self.nvml, uuids)
 
-    def hold(self, uuids: Sequence[str]) -> list[str]:
+    def lock_gpus(self, uuids: Sequence[str]) -> list[str]:
         """Has these GPUs for itself among all sweeps of this host; returns those that another one has."""
         return [] if self.gpus is None else self.gpus.take(uuids)
 
-    def lost_before(self) -> dict[int, str]:
+    def lost_at_start(self) -> dict[int, str]:
         """The driver's own number -> its words, of GPUs that were lost before: they are not in `machine`."""
-        return losses.lost_before(self.nvml)
+        return lost_gpus.lost_at_start(self.nvml)
 
-    def losses(self, uuids: Sequence[str]) -> dict[str, str]:
+    def lost_gpus(self, uuids: Sequence[str]) -> dict[str, str]:
         """UUID -> the driver's words, of those of these GPUs that it has lost. Microseconds a GPU that is well."""
-        said = ((uuid, losses.loss(self.nvml, uuid)) for uuid in uuids)
-        return {uuid: words for uuid, words in said if words is not None}
+        reasons = ((uuid, lost_gpus.why_lost(self.nvml, uuid)) for uuid in uuids)
+        return {uuid: words for uuid, words in reasons if words is not None}
 
-    def tried(self, tries: Sequence[Mapping[str, Any]], limit_s: int) -> trying.Tried:
+    def probe_user_code(self, tries: Sequence[Mapping[str, Any]], limit_s: int) -> probe.ProbeResult:
         """What comes of users' own variants and models in a child, each tried for `limit_s` seconds at most."""
-        return trying.tried(tries, limit_s)
+        return probe.probe_user_code(tries, limit_s)
 
     def start(self) -> None:
         """Begins to make ready for trials: the import of torch goes on while the caller does other things. Raises
         UnusableError where there is no folder for temporary files."""
-        self._compiled = self._ending.enter_context(scratch.compiled_folder(os.environ))
+        self._compiled = self._ending.enter_context(scratch.compile_cache_folder(os.environ))
         self.launcher = ForkServer(self._compiled)
 
     def wait_ready(self, should_stop: Callable[[], bool]) -> bool:
@@ -127,12 +127,12 @@ class Node:
         with scratch.scratch_folder() as self._scratch:
             folders = [self._scratch / str(index) for index in range(len(orders))]
             try:
-                placed = list(map(_placed, orders, left_out, folders))
+                placed = list(map(_with_scratch, orders, left_out, folders))
             except UnusableError as error:
                 now = time.monotonic()
                 return [Attempt(forced=("failed", str(error)), launched=now, finished=now) for _ in orders]
             tasks = [Task(order=o, watcher=w) for o, w in zip(placed, self._watchers(placed), strict=True)]
-            return attempt(
+            return run_attempt(
                 tasks,
                 self.launcher,
                 timeout_s=timeout_s,
@@ -142,12 +142,12 @@ class Node:
 
     def _watchers(self, orders: Sequence[TrialOrder]) -> list[Watcher]:
         """One for each job, which know each other's processes."""
-        nvml = SharedNvml(self.nvml, time.monotonic) if len(orders) > 1 else self.nvml
+        nvml = CachedNvml(self.nvml, time.monotonic) if len(orders) > 1 else self.nvml
         users = Counter(uuid for order in orders for uuid in order.gpu_uuids)
         shared = {uuid for uuid, count in users.items() if count > 1}
         watchers: list[Watcher] = []
 
-        def friends_of(index: int) -> Callable[[], set[int]]:
+        def pids_of_other_jobs(index: int) -> Callable[[], set[int]]:
             return lambda: {pid for k, other in enumerate(watchers) if k != index for pid in other.pids()}
 
         for index, order in enumerate(orders):
@@ -157,7 +157,7 @@ class Node:
                     self.machine,
                     order.gpu_uuids,
                     order.cpu_ids,
-                    friends=friends_of(index),
+                    other_jobs_pids=pids_of_other_jobs(index),
                     shared_gpus=shared,
                 )
             )
@@ -182,10 +182,10 @@ class Node:
 def this_machine() -> Node:
     """The node that the sweep itself runs on."""
     nvml = open_nvml()
-    return Node(nvml=nvml, machine=environment.machine(nvml), gpus=GpuHold())
+    return Node(nvml=nvml, machine=environment.machine(nvml), gpus=GpuLocks())
 
 
-def _placed(order: TrialOrder, left_out: Collection[str], folder: Path) -> TrialOrder:
+def _with_scratch(order: TrialOrder, left_out: Collection[str], folder: Path) -> TrialOrder:
     """The order with a scratch folder, which holds the names of the images that are left out."""
     folder.mkdir()
     data, names = order.data, folder / LEFT_OUT

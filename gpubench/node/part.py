@@ -18,13 +18,14 @@ from dataclasses import replace
 from gpubench import __version__
 from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import GpubenchError, UnusableError
+from gpubench.basics.stopping import SIGNALS
 from gpubench.node.node import Node, this_machine
 from gpubench.node.parts import network
 from gpubench.node.parts.files import (
-    GpuThere,
+    NodeGpu,
     NodeInfo,
-    Open,
     PartsFolder,
+    PreparePart,
     Request,
     RunPart,
     StoredAttempt,
@@ -35,7 +36,7 @@ from gpubench.schema.attempt import Attempt
 
 SHARED_LIMIT_S = 10.0
 """How long what the first node has written may take to be seen here."""
-PIECE = 1 << 20
+READ_BYTES = 1 << 20
 
 
 class Input:
@@ -70,7 +71,7 @@ class Input:
     def _receive(self, timeout: float | None) -> None:
         """Takes what has come, waiting so long for it; None: for ever."""
         while not self.has_ended and select.select([self._descriptor], [], [], timeout)[0]:
-            data = os.read(self._descriptor, PIECE)
+            data = os.read(self._descriptor, READ_BYTES)
             self.has_ended = not data
             self._held += data
             timeout = 0
@@ -79,7 +80,7 @@ class Input:
 def run(lines: Input) -> None:
     """One part, from its first line to its file. Raises GpubenchError, OSError."""
     opened = lines.take()
-    if not isinstance(opened, Open):
+    if not isinstance(opened, PreparePart):
         return
     folder = PartsFolder(opened.folder)
     _await_mark(folder, opened.mark, lines)
@@ -96,7 +97,7 @@ def run(lines: Input) -> None:
             host=node.machine.host,
             pid=os.getpid(),
             gpus=[
-                GpuThere(uuid=gpu.uuid, name=gpu.name, memory_mib=gpu.memory_mib) for gpu in node.machine.gpus
+                NodeGpu(uuid=gpu.uuid, name=gpu.name, memory_mib=gpu.memory_mib) for gpu in node.machine.gpus
             ],
             cpu_name=node.machine.cpu_name,
             cpu_ids=node.machine.cpu_ids,
@@ -105,11 +106,11 @@ def run(lines: Input) -> None:
             loopback=network.loopback(),
         )
         write_answer(folder.node_info(opened.number), info)
-        asked = lines.take()
-        if isinstance(asked, RunPart):
+        request = lines.take()
+        if isinstance(request, RunPart):
             log = folder.log(opened.number)
             log.touch()
-            done = _run_trial(node, replace(asked, order=replace(asked.order, log=log)), lines)
+            done = _run_trial(node, replace(request, order=replace(request.order, log=log)), lines)
             write_answer(folder.attempt(opened.number), StoredAttempt.store(done))
     finally:
         node.close()
@@ -127,8 +128,8 @@ def _await_mark(folder: PartsFolder, mark: str, lines: Input) -> None:
         time.sleep(0.1)
 
 
-def _run_trial(node: Node, asked: RunPart, lines: Input) -> Attempt:
-    if (shared := node.hold(asked.order.gpu_uuids)) and not asked.may_share:
+def _run_trial(node: Node, request: RunPart, lines: Input) -> Attempt:
+    if (shared := node.lock_gpus(request.order.gpu_uuids)) and not request.may_share:
         now = time.monotonic()
         why = (
             f"another gpubench sweep of this node measures on {' and '.join(shared)}; wait for its end, give each "
@@ -136,9 +137,9 @@ def _run_trial(node: Node, asked: RunPart, lines: Input) -> Attempt:
         )
         return Attempt(forced=("failed", why), launched=now, finished=now)
     (done,) = node.run(
-        [asked.order],
-        [asked.left_out],
-        timeout_s=asked.timeout_s,
+        [request.order],
+        [request.left_out],
+        timeout_s=request.timeout_s,
         should_stop=lines.is_ended,
         look=lambda _: None,
     )
@@ -148,7 +149,7 @@ def _run_trial(node: Node, asked: RunPart, lines: Input) -> Attempt:
 def main() -> int:
     """Entry of the part's process."""
     # Whoever ends a job tells all of its processes: the first node hears it, and ends this one in order.
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     try:
         run(Input(0))

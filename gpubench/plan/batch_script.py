@@ -30,6 +30,10 @@ OF_ACCOUNTS = (
 """Options of sbatch that say where and on whose account: the job that writes the table has them, too."""
 GPU_OPTIONS = ("--gres", "--gpus", "-G", "--gpus-per-task", "--gpus-per-node")
 """Options of sbatch that ask for GPUs."""
+CPUS_BY_GPU = "--cpus-per-gpu"
+"""SLURM refuses a job that says this and `--cpus-per-task`."""
+CPUS_OF_GPU = 4
+"""CPUs for each GPU of a task where nobody says how many: two GPUs are to be fed as well as one."""
 SHORT = {"-J": "--job-name", "-o": "--output", "-a": "--array", "-D": "--chdir"}
 """Other names of options that a script has by itself."""
 _CLOCK = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?", re.ASCII)
@@ -73,6 +77,11 @@ class BatchScript:
         return told[-1] if told else self.name
 
     @property
+    def is_by_gpu(self) -> bool:
+        """Whether SLURM is told how many CPUs each GPU has, which srun takes over by itself."""
+        return CPUS_BY_GPU in map(name_of, self.options)
+
+    @property
     def is_array(self) -> bool:
         return self.tasks > 1 or any(name_of(one) in ("--array", "-a") for one in self.options)
 
@@ -85,7 +94,7 @@ class BatchScript:
             **({"--array": f"1-{self.tasks}"} if self.tasks > 1 else {}),
             "--nodes": str(self.nodes),
             "--ntasks-per-node": "1",
-            "--cpus-per-task": str(self.cpus_per_task),
+            **({} if self.is_by_gpu else {"--cpus-per-task": str(self.cpus_per_task)}),
             "--time": self.time,
             "--requeue": None,
             "--open-mode": "append",
@@ -103,7 +112,8 @@ class BatchScript:
                 "",
                 f"# Made by: {' '.join(self.asked.split())}",
                 f"# {self._what()} To go on later, submit it again.",
-                "# srun hands the warning before the time limit on, and the CPUs only if it is told how many.",
+                "# srun hands the warning before the time limit on"
+                + ("." if self.is_by_gpu else ", and the CPUs only if it is told how many."),
                 *self._started(),
                 f"  {shlex.join([*sweep, '--yes'])}",
                 "code=$?",
@@ -128,12 +138,12 @@ class BatchScript:
 
     def _started(self) -> list[str]:
         """How the sweep is started: on each node, or once, where it starts its part on further nodes by itself."""
-        cpus = '--cpus-per-task="$SLURM_CPUS_PER_TASK"'
+        cpus = "" if self.is_by_gpu else '--cpus-per-task="$SLURM_CPUS_PER_TASK" '
         if self.trial_nodes == 1:
-            return [f"srun --kill-on-bad-exit=1 {cpus} \\"]
+            return [f"srun --kill-on-bad-exit=1 {cpus}\\"]
         return [
             "# Once, on the first node: the sweep starts its part on the others by itself.",
-            f"srun --nodes=1 --ntasks=1 --kill-on-bad-exit=1 {cpus} \\",
+            f"srun --nodes=1 --ntasks=1 --kill-on-bad-exit=1 {cpus}\\",
         ]
 
     def table_options(self, job: str) -> list[str]:
@@ -172,6 +182,13 @@ def gpus_of(options: Sequence[str], nodes: int) -> int | None:
         for (name, _), count in zip(asked, found, strict=True)
     ]
     return max(shares, default=0)
+
+
+def cpus_of(options: Sequence[str], gpus: int | None) -> int:
+    """How many CPUs a task gets where no number is asked for. `gpus`: those of its node; None: nobody knows."""
+    by_gpu = [value_of(option) for option in options if name_of(option) == CPUS_BY_GPU]
+    of_gpu = int(by_gpu[-1]) if by_gpu and by_gpu[-1].isdecimal() else CPUS_OF_GPU
+    return of_gpu * max(1, gpus or 1)
 
 
 def _gpus(name: str, value: str) -> int | None:

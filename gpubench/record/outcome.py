@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from gpubench.node.launch.channel import UNHEARD
-from gpubench.node.launch.faults import advised, hearsay
+from gpubench.node.launch.channel import EXIT_UNHEARD
+from gpubench.node.launch.faults import distance_from_cause, with_advice
 from gpubench.record.work import Work, WorkKind
 from gpubench.schema.attempt import OnNode
 from gpubench.schema.events import (
@@ -51,11 +51,11 @@ def ending(
         node = _node_of(cause.rank, nodes)
         kills, on = counted.get(node), f" on node {nodes[node].name}" if nodes else ""
         if isinstance(cause, RankExit):
-            return "failed", advised(f"rank {cause.rank}{on} {_exit_words(cause.code, kills)}{said}")
+            return "failed", with_advice(f"rank {cause.rank}{on} {_exit_words(cause.code, kills)}{said}")
         where = f" (rank {cause.rank}{on})" if ranks > 1 else ""
         beside = f"; {_kill_words(kills)}" if cause.kind == "failed" and kills and kills.count else ""
         reason = f"{cause.reason}{where}{beside}"
-        return cause.kind, advised(reason) if cause.kind == "failed" else reason
+        return cause.kind, with_advice(reason) if cause.kind == "failed" else reason
     for event in events:
         if not isinstance(event, LeaderExit | ServerExit):
             continue
@@ -103,16 +103,16 @@ def _causes(events: Sequence[Event], done: Collection[int]) -> list[Error | Rank
 
 def _hearsay(event: Error | RankExit) -> int:
     """How far from the first cause this may be; running out of memory and dying are never another rank's."""
-    return hearsay(event.reason) if isinstance(event, Error) and event.kind == "failed" else 0
+    return distance_from_cause(event.reason) if isinstance(event, Error) and event.kind == "failed" else 0
 
 
 def _exit_words(code: int, kills: KilledForMemory | None) -> str:
     """How a process ended, in words. `kills`: what the kernel counted meanwhile."""
     if code == 0:
         return "ended with exit code 0 before it had a result"
-    if code == UNHEARD:
+    if code == EXIT_UNHEARD:
         return (
-            f"ended with exit code {UNHEARD}, as a rank does that can't reach gpubench any more "
+            f"ended with exit code {EXIT_UNHEARD}, as a rank does that can't reach gpubench any more "
             "(does the model close open files that it has not opened itself?)"
         )
     if code > 0:

@@ -7,7 +7,7 @@ import math
 import os
 from collections.abc import Collection, Iterator, Sequence
 
-from gpubench.basics.helpers import shared_out
+from gpubench.basics.helpers import share_out
 from gpubench.results.stored_record import CheckedParts, KnownParts, checked_in
 
 MANY = 2_000
@@ -33,13 +33,13 @@ def in_pieces(
         # Of all ways to hand over plain values it takes the least time, and what is one object stays one.
         return marshal.dumps([checked_in(paths[place], known) for place in piece])
 
-    for piece, body in shared_out(pieces, checked, helpers):
+    for piece, body in share_out(pieces, checked, helpers):
         yield piece, [None] * len(piece) if body is None else marshal.loads(body)
 
 
 def _spare_cpus() -> int:
     """How many other CPUs this process may use."""
-    from gpubench.node.environment import cgroup_quota  # 7 ms, which only large folders are worth
+    from gpubench.node.cgroup import cgroup_quota  # 7 ms, which only large folders are worth
 
     quota = cgroup_quota()
     limits = [len(os.sched_getaffinity(0)), *([math.ceil(quota.cpus)] if quota else [])]

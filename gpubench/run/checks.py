@@ -100,7 +100,7 @@ def look_around(state: SweepState, planned: Sequence[Planned], view: View, *, al
     units = [item.unit for item in planned if item.state == "run"]
     if not any(map(runner.uses_gpus, units)):
         return
-    for index, reason in runner.node.lost_before().items():
+    for index, reason in runner.node.lost_at_start().items():
         view.say(
             f"the driver's GPU {index} is left out ({reason}), so the numbers of the GPUs after it are one lower; "
             "to have it back, reset it or reboot"
@@ -110,7 +110,7 @@ def look_around(state: SweepState, planned: Sequence[Planned], view: View, *, al
     used = {uuid for unit in units for resolved in runner.resolve(unit) for uuid in resolved.gpu_uuids} - lost
     numbers = {gpu.uuid: gpu.index for gpu in runner.node.machine.gpus if gpu.uuid in used}
     runner.lost_gpus.checked = set(numbers.values())
-    if (shared := sorted(numbers[uuid] for uuid in runner.node.hold(list(numbers)))) and not allow_busy:
+    if (shared := sorted(numbers[uuid] for uuid in runner.node.lock_gpus(list(numbers)))) and not allow_busy:
         which = (
             f"GPU {shared[0]} is"
             if len(shared) == 1
@@ -120,7 +120,7 @@ def look_around(state: SweepState, planned: Sequence[Planned], view: View, *, al
             f"{which} being measured on by another gpubench sweep of this host; wait for its end, give each sweep GPUs "
             "of its own (CUDA_VISIBLE_DEVICES, in SLURM --gpus-per-task), or add --allow-busy"
         )
-    ruling = busy_gpus.rule(runner.node.look_around(list(numbers)), numbers)
+    ruling = busy_gpus.rule(runner.node.look_at_gpus(list(numbers)), numbers)
     for line in ruling.enforce(allow_busy=allow_busy):
         view.say(line)
     runner.idle_power_w, runner.no_idle_power = dict(ruling.idle_power_w), dict(ruling.no_idle_power)
@@ -220,14 +220,14 @@ def _tries(jobs: Sequence[tuple[Job, Resolved]]) -> dict[str, Try]:
 
 def run_tries(node: Node, tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]) -> None:
     """Has all of them tried on the node, each for `limit_s` seconds at most. Raises as `vet` does."""
-    ended = node.tried(list(tries.values()), limit_s)
-    for called, line in zip(tries, ended.told, strict=False):
+    ended = node.probe_user_code(list(tries.values()), limit_s)
+    for called, line in zip(tries, ended.verdicts, strict=False):
         if "failed" in line:
             raise UnusableError(f"torch can't be imported: {line['failed']}")
         if error := line["error"]:
             raise UsageError(error if error.startswith(called) else f"{called}: {error}")
-    if len(ended.told) < len(tries):
-        called = list(tries)[len(ended.told)]
+    if len(ended.verdicts) < len(tries):
+        called = list(tries)[len(ended.verdicts)]
         if ended.code != -signal.SIGALRM:
             raise UsageError(f"{called}: its process died while it was tried ({ended.last_words})")
         say(

@@ -44,7 +44,7 @@ class LostGpus:
     def look(self) -> None:
         """Asks the driver for the GPUs that it has lost since it was asked last."""
         gpus = [gpu for gpu in self.node.machine.gpus if gpu.index not in self.lost]
-        reasons = self.node.losses([gpu.uuid for gpu in gpus])
+        reasons = self.node.lost_gpus([gpu.uuid for gpu in gpus])
         now = time.strftime("%H:%M")
         self.lost |= {
             gpu.index: LostGpu(index=gpu.index, uuid=gpu.uuid, since=now, reason=reasons[gpu.uuid])

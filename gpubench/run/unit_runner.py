@@ -13,7 +13,7 @@ from typing import Any, Self
 from gpubench.basics.errors import GpubenchError
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.cluster import Cluster
-from gpubench.node.cpu_hold import CpuHold
+from gpubench.node.cpu_locks import CpuLocks
 from gpubench.node.environment import machine_key
 from gpubench.node.node import Node
 from gpubench.plan import resolve as resolving
@@ -60,14 +60,14 @@ class UnitRunner:
     """GPU uuid -> readings behind its idle power, and those that failed."""
     claims: WorkClaims = field(init=False)
     """What this sweep has claimed of the folder's work."""
-    cpu_hold: CpuHold = field(init=False)
+    cpu_hold: CpuLocks = field(init=False)
     _has_waited: bool = False
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.environment = self.node.facts()
         self.claims = WorkClaims(self.results.folder)
-        self.cpu_hold = CpuHold()
+        self.cpu_hold = CpuLocks()
 
     @classmethod
     def build(

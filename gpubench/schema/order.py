@@ -45,7 +45,7 @@ class DataSpec:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Meeting:
+class Rendezvous:
     """Where the ranks of one node stand among those of all nodes, and how they meet them. Put in by the first node."""
 
     address: str
@@ -134,7 +134,7 @@ class TrialOrder:
     """Where its processes print to."""
     gmacs_per_image: float | None
     """Multiply-adds, where another trial has counted them; None: it counts them itself."""
-    meeting: Meeting | None = None
+    rendezvous: Rendezvous | None = None
     """None: all of its ranks are on one node."""
     scratch: Path = Path(devnull)
     """A folder of its own, which goes with it. The node where it runs makes it and puts it in."""

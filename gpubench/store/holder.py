@@ -49,7 +49,7 @@ class Holder:
             pid_namespace=pid_namespace(),
             pid=own,
             began=began(own),
-            job=slurm_job.own_job(),
+            job=slurm_job.current_job(),
             user=os.getuid(),
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from gpubench.schema.order import Meeting
+from gpubench.schema.order import Rendezvous
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,7 +21,7 @@ class DeviceAssignment:
     """The number of the first rank on this node."""
     devices: tuple[torch.device, ...]
     """The first one holds the batch and the loss."""
-    rendezvous: Path | Meeting
+    rendezvous: Path | Rendezvous
     """Through what its ranks find each other. On one node a file of this trial's own: no port that another job could
     hold. On several nodes a port of the first."""
 

@@ -232,7 +232,7 @@ class Rank:
             devices = (torch.device("cuda", self.rank),)
         else:
             devices = tuple(torch.device("cuda", i) for i in range(count))
-        met = order.meeting
+        met = order.rendezvous
         if met is None:
             return DeviceAssignment(
                 rank=self.rank, world=order.ranks, devices=devices, rendezvous=order.scratch / "rendezvous"

@@ -24,7 +24,7 @@ from gpubench.core.findings import (
     VersusFinding,
 )
 
-Kind = TypeVar("Kind", bound=Finding)
+FailureKind = TypeVar("Kind", bound=Finding)
 
 
 @cache
@@ -39,7 +39,7 @@ def answer(folder: str, table: str) -> tuple[TableRows, tuple[Finding, ...]]:
     return rows, tuple(answer_table(rows))
 
 
-def find(kind: type[Kind], folder: str, table: str) -> tuple[TableRows, list[Kind]]:
+def find(kind: type[FailureKind], folder: str, table: str) -> tuple[TableRows, list[FailureKind]]:
     rows, findings = answer(folder, table)
     return rows, [finding for finding in findings if isinstance(finding, kind)]
 

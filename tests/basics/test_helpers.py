@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.basics.helpers import MOST_PIECES, shared_out
+from gpubench.basics.helpers import MOST_PIECES, share_out
 
 PIECES = [range(first, first + 10) for first in range(0, 400, 10)]
 
@@ -46,7 +46,7 @@ def children(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[str]]:
 def test_each_piece_comes_once(helpers: int, children: Callable[[], set[str]]) -> None:
     others: Counter[str] = Counter()
     found = []
-    for piece, body in shared_out(PIECES, slow, helpers):
+    for piece, body in share_out(PIECES, slow, helpers):
         if body is None:
             time.sleep(0.002)
         else:
@@ -63,7 +63,7 @@ def test_each_piece_comes_once(helpers: int, children: Callable[[], set[str]]) -
 @pytest.mark.usefixtures("alone")
 def test_more_than_a_pipe_holds_is_handed_over() -> None:
     large = os.urandom(1 << 16) * 48
-    assert [body for _, body in shared_out(PIECES[:3], lambda _: large, 2) if body not in (None, large)] == []
+    assert [body for _, body in share_out(PIECES[:3], lambda _: large, 2) if body not in (None, large)] == []
 
 
 def dies(piece: range) -> bytes:
@@ -84,7 +84,7 @@ def test_what_a_helper_has_lost_is_left_to_the_caller(
 ) -> None:
     """Of a helper that was killed, and of one whose work failed: nobody is told but by what the caller meets itself."""
     found = []
-    for piece, _ in shared_out(PIECES, work, 2):
+    for piece, _ in share_out(PIECES, work, 2):
         time.sleep(0.002)
         found.append(piece)
     assert sorted(found, key=lambda piece: piece.start) == PIECES
@@ -93,7 +93,7 @@ def test_what_a_helper_has_lost_is_left_to_the_caller(
 
 
 def test_helpers_end_when_nobody_asks_any_more(children: Callable[[], set[str]]) -> None:
-    for _ in shared_out(PIECES, slow, 3):
+    for _ in share_out(PIECES, slow, 3):
         assert len(children()) == 3
         break
     assert not children()
@@ -105,7 +105,7 @@ def test_nobody_is_forked_beside_other_threads() -> None:
     thread = threading.Thread(target=over.wait)
     thread.start()
     try:
-        assert [body for _, body in shared_out(PIECES, slow, 3) if body is not None] == []
+        assert [body for _, body in share_out(PIECES, slow, 3) if body is not None] == []
     finally:
         over.set()
         thread.join()
@@ -114,19 +114,19 @@ def test_nobody_is_forked_beside_other_threads() -> None:
 @pytest.mark.usefixtures("alone")
 def test_the_numbers_of_as_many_pieces_as_there_may_be_fit_into_a_pipe() -> None:
     pieces = [range(0)] * MOST_PIECES
-    assert len(list(shared_out(pieces, lambda _: b"", 1))) == MOST_PIECES
+    assert len(list(share_out(pieces, lambda _: b"", 1))) == MOST_PIECES
 
 
 STOPPED = """
 import os, sys, time
-from gpubench.basics.helpers import shared_out
+from gpubench.basics.helpers import share_out
 
 def work(piece):
     os.write(1, b"%d\\n" % os.getpid())
     time.sleep(60)
 
 try:
-    for _ in shared_out([range(1)] * 9, work, 2):
+    for _ in share_out([range(1)] * 9, work, 2):
         time.sleep(60)
 except KeyboardInterrupt:
     print("stopped", file=sys.stderr)

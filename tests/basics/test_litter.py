@@ -45,7 +45,7 @@ def put(results: Results, *names: str) -> None:
 
 
 def make_old(results: Results, *names: str) -> None:
-    long_ago = time.time() - litter.LONG_S - 10
+    long_ago = time.time() - litter.OLD_S - 10
     for name in names:
         os.utime(results.folder / name, (long_ago, long_ago))
 
@@ -122,7 +122,7 @@ def test_in_a_shared_home_only_old_files_of_this_host_go(tmp_path: Path, gone: i
     old = {f".bad-images-1.json.{here}-{gone}.tmp"}
     stays = {f".bad-images-2.json.other-host-{gone}.tmp", f".bad-images-3.json.{here}-{os.getppid()}.tmp"}
     fresh = f".bad-images-4.json.{here}-{gone}.tmp"
-    long_ago = time.time() - litter.LONG_S - 10
+    long_ago = time.time() - litter.OLD_S - 10
     for name in {*old, *stays}:
         (tmp_path / name).touch()
         os.utime(tmp_path / name, (long_ago, long_ago))

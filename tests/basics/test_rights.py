@@ -10,7 +10,7 @@ from as_user import as_user
 
 from gpubench.basics.rights import why
 from gpubench.datasets import built
-from gpubench.node.gpu_hold import GpuHold
+from gpubench.node.gpu_locks import GpuLocks
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be two users")
 ONE, OTHER = 61001, 61002
@@ -44,12 +44,12 @@ def test_one_s_own_files_and_other_troubles_are_told_in_the_system_s_words(room:
 
 
 def test_a_gpu_is_held_against_another_user_whatever_the_umask(room: Path) -> None:
-    assert as_user(ONE, lambda: GpuHold(room).take(["GPU-1"])) == "[]"
-    own = GpuHold(room)
+    assert as_user(ONE, lambda: GpuLocks(room).take(["GPU-1"])) == "[]"
+    own = GpuLocks(room)
     assert own.take(["GPU-1"]) == []
-    assert as_user(OTHER, lambda: GpuHold(room).take(["GPU-1"])) == "['GPU-1']"
+    assert as_user(OTHER, lambda: GpuLocks(room).take(["GPU-1"])) == "['GPU-1']"
     own.release()
-    assert as_user(OTHER, lambda: GpuHold(room).take(["GPU-1"])) == "[]"
+    assert as_user(OTHER, lambda: GpuLocks(room).take(["GPU-1"])) == "[]"
     assert [path.name for path in room.iterdir()] == ["gpubench-GPU-1.lock"]
 
 
@@ -61,4 +61,4 @@ def test_images_that_another_user_makes_are_waited_for(room: Path) -> None:
     lock.chmod(0o600)
     told = as_user(OTHER, lambda: built._opened_lock(lock))
     assert told.startswith(f"UnusableError: can't lock {lock}: Permission denied")
-    assert told.endswith("set GPUBENCH_DATA to a folder of your own")
+    assert "GPUBENCH_DATA" in told

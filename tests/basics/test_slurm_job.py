@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.basics import slurm_job
-from gpubench.basics.slurm_job import LivingJobs, has_company, has_ended, own_job
+from gpubench.basics.slurm_job import LiveJobs, current_job, has_company, has_ended
 
 LISTED = "7\\n8\\n9\\n9"
 
@@ -23,7 +23,7 @@ class Ticking:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Ticking:
     made = Ticking()
-    monkeypatch.setattr(slurm_job, "_living", LivingJobs(made))
+    monkeypatch.setattr(slurm_job, "_live_jobs", LiveJobs(made))
     return made
 
 
@@ -40,9 +40,11 @@ def says(program: Path, text: str, *, fails: bool = False) -> None:
 
 
 def test_a_job_s_name_tells_each_of_its_runs_apart() -> None:
-    assert own_job({}) == ""
-    assert own_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c"}) == "c/7.0"
-    assert own_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c", "SLURM_RESTART_COUNT": "2"}) == "c/7.2"
+    assert current_job({}) == ""
+    assert current_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c"}) == "c/7.0"
+    assert (
+        current_job({"SLURM_JOB_ID": "7", "SLURM_CLUSTER_NAME": "c", "SLURM_RESTART_COUNT": "2"}) == "c/7.2"
+    )
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,8 @@ def test_a_job_that_is_not_listed_is_over(squeue: Path) -> None:
     environ = {"SLURM_CLUSTER_NAME": "c", "SLURM_JOB_ID": "8"}
     assert has_ended("c/6.0", environ)
     assert not has_ended("c/7.0", environ)
-    assert not has_ended("c/9.1", environ), "it may wait for its next run, or be in it: heartbeats tell"
+    # It may wait for its next run, or be in it: heartbeats tell.
+    assert not has_ended("c/9.1", environ)
 
 
 def test_an_earlier_run_of_one_s_own_job_is_over(squeue: Path) -> None:
@@ -95,7 +98,8 @@ def test_the_controller_is_asked_twice_a_minute_for_all_jobs(squeue: Path, clock
     environ = {"SLURM_CLUSTER_NAME": "c"}
     for _ in range(2):
         told = [has_ended(f"c/{number}.0", environ) for number in range(100, 200)]
-    assert told == [True] + 99 * [False], "of those that were asked after later nothing is known yet"
+    # Of those that were asked after later nothing is known yet.
+    assert told == [True] + 99 * [False]
     assert len(squeue.with_name("asked").read_text().splitlines()) == 1
     clock.now += 30
     assert all(has_ended(f"c/{number}.0", environ) for number in range(100, 200))
@@ -108,7 +112,8 @@ def test_a_job_that_has_begun_since_squeue_was_asked_is_alive(squeue: Path, cloc
     assert not has_ended("c/7.0", environ)
     clock.now += 1
     says(squeue, f"{LISTED}\\n10")  # a task of an array gets its number when it starts
-    assert not has_ended("c/10.0", environ), "the list is older than the job"
+    # The list is older than the job.
+    assert not has_ended("c/10.0", environ)
     clock.now += 30
     assert not has_ended("c/10.0", environ)
     says(squeue, LISTED)
@@ -121,7 +126,8 @@ def test_a_job_that_is_run_again_is_alive(squeue: Path, clock: Ticking) -> None:
     says(squeue, "7")
     assert has_ended("c/9.0", environ)
     clock.now += 1
-    assert not has_ended("c/9.1", environ), "its second run has begun since"
+    # Its second run has begun since.
+    assert not has_ended("c/9.1", environ)
 
 
 def test_what_a_user_has_set_for_squeue_hides_no_job(squeue: Path, monkeypatch: pytest.MonkeyPatch) -> None:

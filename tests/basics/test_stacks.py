@@ -15,7 +15,7 @@ import pytest
 
 import gpubench
 from gpubench.basics import stacks
-from gpubench.basics.stacks import Stack, ask, innermost, told
+from gpubench.basics.stacks import Stack, ask, describe, innermost
 
 HANGS = """
 import re, sys, time
@@ -55,7 +55,8 @@ def test_a_call_into_c_that_never_returns_is_found(hanging: subprocess.Popen[str
         (one,) = ask(tmp_path, [psutil.Process(hanging.pid)])
         assert (one.name, one.place) == ("rank 0", "nets.py:7 stuck")
         assert one.text.count("most recent call first") == 1
-    assert hanging.poll() is None, "it goes on as if nothing had been"
+    # It goes on as if nothing had been.
+    assert hanging.poll() is None
 
 
 @pytest.mark.parametrize("hanging", ["time.sleep(60)"], indirect=True)
@@ -64,7 +65,8 @@ def test_a_stopped_process_is_told_by_its_state(hanging: subprocess.Popen[str], 
     os.waitid(os.P_PID, hanging.pid, os.WSTOPPED)
     began = time.monotonic()
     (one,) = ask(tmp_path, [psutil.Process(hanging.pid)])
-    assert time.monotonic() - began < stacks.ANSWER_S, "it can't answer, and is not waited for"
+    # It can't answer, and is not waited for.
+    assert time.monotonic() - began < stacks.ANSWER_S
     assert (one.place, one.text) == ("stopped (SIGSTOP)", "")
 
 
@@ -93,7 +95,7 @@ def test_a_file_of_any_name_is_where_somebody_was_in() -> None:
     (one,) = [
         stacks.Stack(name="rank 0", state="S", text=f'{HEAD}  File "/x/inception.py", line 12 in forward\n')
     ]
-    assert stacks.told([one]) == "rank 0 was in inception.py:12 forward"
+    assert stacks.describe([one]) == "rank 0 was in inception.py:12 forward"
 
 
 HEAD = "Current thread 0x1 (most recent call first):\n"
@@ -122,7 +124,8 @@ def test_the_innermost_frame_of_the_main_thread_that_is_no_library_s() -> None:
 
 def test_a_loader_s_worker_that_waits_for_work_is_not_blamed() -> None:
     assert innermost(WORKER % "") == ""
-    assert innermost(WORKER % '  File "/home/user/nets.py", line 9 in crop\n') == "nets.py:9 crop"
+    crop = '  File "/home/user/nets.py", line 9 in crop\n'
+    assert innermost(WORKER % crop) == "nets.py:9 crop"
 
 
 def at(name: str, place: str) -> Stack:
@@ -152,4 +155,4 @@ def at(name: str, place: str) -> Stack:
     ],
 )
 def test_in_words(found: list[Stack], words: str) -> None:
-    assert told(found) == words
+    assert describe(found) == words

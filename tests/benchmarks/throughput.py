@@ -21,7 +21,7 @@ from pathlib import Path
 
 from statistics_of_pairs import median_interval
 
-from gpubench.node.launch.channel import Channel, pair
+from gpubench.node.launch.channel import Channel, channel_pair
 
 WINDOW_S = 0.5
 """About as long as each window is made."""
@@ -54,7 +54,7 @@ def measure(options: argparse.Namespace, batch: int, precision: str) -> tuple[in
     from gpubench.node.watch.nvml import open_nvml
     from gpubench.node.watch.watcher import Watcher
 
-    ours, theirs = pair()
+    ours, theirs = channel_pair()
     pid = os.fork()  # before NVML: it doesn't survive a fork
     if pid == 0:
         ours.close()

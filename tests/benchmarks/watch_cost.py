@@ -32,7 +32,7 @@ from statistics_of_pairs import median_interval
 
 from gpubench.basics import linux
 from gpubench.node import environment
-from gpubench.node.launch.channel import Channel, pair
+from gpubench.node.launch.channel import Channel, channel_pair
 from gpubench.node.watch import host
 from gpubench.node.watch.nvml import Nvml, open_nvml
 from gpubench.node.watch.nvml_calls import CALLS
@@ -178,14 +178,16 @@ class Ranks:
 
 def costs(nvml: Nvml, uuids: list[str], leader: int, cpu_ids: tuple[int, ...]) -> dict[str, str]:
     """CPU time of each kind of reading, once, by name."""
-    tree = host.Tree(leader)
+    tree = host.ProcessTree(leader)
     reads: dict[str, Callable[[], Any]] = {
         "tree": tree.cpu_s,
         "/proc/stat": lambda: host.cpu_time(cpu_ids),
     }
     if uuids:
         one = uuids[0]
-        reads |= {call.name: lambda call=call: nvml.ask(call, one) for call in CALLS.values() if call.keeps}
+        reads |= {
+            call.name: lambda call=call: nvml.ask(call, one) for call in CALLS.values() if call.is_cacheable
+        }
         reads["history of utilisation, 10 s"] = lambda: nvml.history(one, "gpu_util_pct", time.time() - 10)
         reads["history of power, 1.5 s"] = lambda: nvml.history(one, "power_w", time.time() - 1.5)
     told = {}
@@ -210,7 +212,7 @@ def start(options: argparse.Namespace, folder: Path) -> tuple[int, list[Channel]
     """Forks a leader, it the ranks, and each of them its share of idle processes. The leader's pid, and channels."""
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    pairs = [pair() for _ in range(options.gpus)]
+    pairs = [channel_pair() for _ in range(options.gpus)]
     parent = os.getpid()
     leader = os.fork()
     if leader:

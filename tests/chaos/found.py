@@ -97,7 +97,7 @@ def shared_memory() -> set[str]:
 
 def own_segments(new: Collection[str], pids: Collection[int]) -> list[str]:
     """Those of the new segments that may be the attack's: torch's that name another process are not. Nor are locks of
-    GPUs, which stay (`GpuHold.release` says why), and which tests beside this one take, too."""
+    GPUs, which stay (`GpuLocks.release` says why), and which tests beside this one take, too."""
     return sorted(
         name
         for name in new

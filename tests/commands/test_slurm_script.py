@@ -66,6 +66,20 @@ def test_what_such_a_job_can_t_do_is_said_before_it_waits_in_a_queue(place: Plac
     assert "--time 0:10 is short" in one.stderr
     two = place.run("slurm", "gpus.toml", "--gres=gpu:2", "--tasks", "2", "--time", "1:00:00")
     assert two.stderr.count("gpubench: ") == 2, two.stderr
+    # Two GPUs are fed as well as one, or their trials would be compared with starved ones.
+    assert "#SBATCH --cpus-per-task=4\n" in one.stdout
+    assert "#SBATCH --cpus-per-task=8\n" in two.stdout
+
+
+def test_cpus_are_asked_for_by_task_or_by_gpu(place: Place) -> None:
+    words = ("slurm", "--gres=gpu:2", "--cpus-per-gpu=3", "--time", "5")
+    by_gpu = place.run(*words, "--", "--device", "cpu")
+    assert by_gpu.returncode == 0
+    assert "#SBATCH --cpus-per-gpu=3\n" in by_gpu.stdout
+    assert "--cpus-per-task" not in by_gpu.stdout
+    both = place.run(*words, "--cpus-per-task", "4", "--", "--device", "cpu")
+    assert (both.returncode, both.stdout) == (2, "")
+    assert "--cpus-per-gpu" in both.stderr
 
 
 def test_images_that_only_nodes_see_keep_nobody_from_submitting_who_says_a_time(place: Place) -> None:

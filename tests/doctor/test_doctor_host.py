@@ -17,7 +17,7 @@ import scripted
 from fake_nvml import FakeNvml
 
 from gpubench.doctor import cpu, folders, limits, slurm
-from gpubench.doctor.context import CheckContext, Told
+from gpubench.doctor.context import CheckContext, TorchReport
 from gpubench.doctor.finding import CheckResult
 from gpubench.node.environment import Machine, visible_gpus
 from gpubench.node.watch import host
@@ -40,7 +40,7 @@ def context(
         machine=machine,
         environ=environ,
         experiment=read_experiment(None, Options(), has_gpu=has_gpu),
-        ask_torch=lambda: Told(pid=1),
+        ask_torch=lambda: TorchReport(pid=1),
     )
 
 
@@ -80,12 +80,11 @@ def test_of_cpus_that_are_none_in_particular_it_says_what_is_told(
     found = by_name(cpu.cpu_time(context(BY_NUMBER)))
     time_of, load = found["CPU time"], found["other load"]
     assert time_of.verdict == "doubt"
-    assert (
-        "cpu_util_pct is the trial's own use over 8 CPUs, and other load is judged by all 64" in time_of.found
-    )
+    assert "8 of 64 CPUs" in time_of.found
+    assert "judged by all 64" in time_of.found
     assert "--cpu-bind" in time_of.remedy
     assert load.verdict == verdict
-    assert "% of 8 CPUs taken by work that the others have no room for" in load.found
+    assert "% of 8 CPUs taken" in load.found
     assert "counts in cpu_util_pct" not in load.found
 
 
@@ -131,7 +130,7 @@ def test_a_kernel_without_smaps_rollup(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(_: Any) -> Any:
         raise host.HostError("this kernel has no smaps_rollup: proportional memory is not told")
 
-    monkeypatch.setattr(host.Tree, "pss_mib", nothing)
+    monkeypatch.setattr(host.ProcessTree, "pss_mib", nothing)
     found = by_name(cpu.process_tree(context()))["host memory"]
     assert found.verdict == "no"
     assert "host_mem_mib" in found.found
@@ -178,7 +177,7 @@ def test_open_files(monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, verdi
 
 
 def test_outside_a_job() -> None:
-    assert by_name(slurm.job(context(PATH="/nowhere")))["job"].found == "not inside one (srun is not here)"
+    assert "srun is not here" in by_name(slurm.job(context(PATH="/nowhere")))["job"].found
 
 
 JOB = {"SLURM_JOB_ID": "77", "SLURMD_NODENAME": "n1"}
@@ -192,6 +191,8 @@ JOB = {"SLURM_JOB_ID": "77", "SLURMD_NODENAME": "n1"}
         ({"SLURM_CPUS_PER_TASK": "4096"}, "doubt"),
         ({"SLURM_STEP_ID": "0"}, "doubt"),
         ({"SLURM_STEP_ID": "0", "SLURM_CPUS_PER_TASK": "1"}, "ok"),
+        # Such a step has its CPUs, and SLURM would refuse the remedy.
+        ({"SLURM_STEP_ID": "0", "SLURM_CPUS_PER_GPU": "2"}, "ok"),
     ],
 )
 def test_cpus_of_a_task(more: dict[str, str], verdict: str) -> None:
@@ -228,7 +229,7 @@ def images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_images_that_are_to_be_made(images: Path) -> None:
     found = by_name(folders.images(context()))["images"]
     assert found.verdict == "ok"
-    assert "512 + 64 images to make" in found.found
+    assert "512 + 64 images" in found.found
     assert str(images) in found.found
     assert not images.exists()
 
@@ -248,10 +249,8 @@ def test_a_resident_batch_needs_no_room_for_images(monkeypatch: pytest.MonkeyPat
     """The built-in sweep on a GPU has one."""
     monkeypatch.setattr(folders.shutil, "disk_usage", lambda _: Usage(0, 0, 0))
     found = by_name(folders.images(context(has_gpu=True)))["images"]
-    assert (found.verdict, found.found) == (
-        "ok",
-        "the built-in sweep reads none: a resident batch (synthetic)",
-    )
+    assert found.verdict == "ok"
+    assert "(synthetic)" in found.found
 
 
 def test_a_file_where_the_images_should_go(images: Path) -> None:

@@ -14,9 +14,8 @@ from whole_records import GROUP, TEXT
 
 from gpubench.basics.errors import UsageError
 from gpubench.node.allocation import time_limit
-from gpubench.node.launch.conversation import Conversation
-from gpubench.node.launch.incoming import UnreadableError
-from gpubench.node.parts.files import ForeignFileError, read_attempt
+from gpubench.node.launch.event_checker import EventChecker, InvalidEventError
+from gpubench.node.parts.files import InvalidFileError, read_attempt
 from gpubench.plan import experiment_file
 from gpubench.plan.batch_script import BatchScript, passed_on
 from gpubench.plan.batch_script import seconds as batch_seconds
@@ -117,10 +116,10 @@ def _conversation(asked: TrialOrder) -> Callable[[bytes, Path], None]:
 
     def read_it(text: bytes, _: Path) -> None:
         clock = iter([LAUNCHED])
-        conversation = Conversation(asked, lambda: next(clock, NOW))
+        checker = EventChecker(asked, lambda: next(clock, NOW))
         try:
-            came = [conversation.take(0, line) for line in text.split(b"\n")]
-        except UnreadableError as error:
+            came = [checker.check(0, line) for line in text.split(b"\n")]
+        except InvalidEventError as error:
             raise RefusedError(str(error)) from None
         reckoned(came, is_stream=asked is STREAM)
 
@@ -230,7 +229,7 @@ def _stored_plan() -> bytes:
 def _part(text: bytes, _: Path) -> None:
     try:
         read_attempt(text)
-    except ForeignFileError as error:
+    except InvalidFileError as error:
         raise RefusedError(str(error)) from None
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.allocation import Allocation, TimeLimit, allocation, ask_squeue, seconds, time_limit
+from gpubench.node.allocation import Allocation, TimeLimit, allocation, ask_squeue, parse_time, time_limit
 from gpubench.schema.missing import Unmeasured
 
 
@@ -32,16 +32,18 @@ def test_the_environment_tells_job_node_and_partition() -> None:
     ],
 )  # fmt: skip
 def test_slurm_s_times_are_read(text: str, expected: float | None) -> None:
-    assert seconds(text) == expected
+    assert parse_time(text) == expected
 
 
-def never(job_id: str) -> str:
+def never_stop(job_id: str) -> str:
     raise AssertionError(f"job {job_id} was asked for")
 
 
 def test_the_end_is_taken_from_the_environment_where_it_is_there() -> None:
     told = {"SLURM_JOB_START_TIME": "1000", "SLURM_JOB_END_TIME": "4600"}
-    assert time_limit(told, "7", ask=never, now=lambda: 1600.0) == TimeLimit(left_s=3000.0, whole_s=3600.0)
+    assert time_limit(told, "7", ask=never_stop, now=lambda: 1600.0) == TimeLimit(
+        left_s=3000.0, whole_s=3600.0
+    )
 
 
 def test_else_squeue_is_asked_once() -> None:
@@ -54,7 +56,8 @@ def test_else_squeue_is_asked_once() -> None:
     assert time_limit({}, "7", ask=answer) == TimeLimit(left_s=3000.0, whole_s=3600.0)
     assert asked == ["7"]
     assert time_limit({"SLURM_JOB_END_TIME": "4600"}, "7", ask=answer) is not None
-    assert asked == ["7", "7"], "an end without a beginning does not tell how long the job is"
+    # An end without a beginning does not tell how long the job is.
+    assert asked == ["7", "7"]
 
 
 def test_a_job_without_a_limit_never_ends() -> None:

@@ -18,10 +18,10 @@ from telling_model import DIES, weights, write
 
 from gpubench.node import environment
 from gpubench.node.cluster import Cluster
-from gpubench.node.gpu_hold import SHARED, GpuHold
+from gpubench.node.gpu_locks import SHARED, GpuLocks
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.node import Node
-from gpubench.node.parts.files import Open, RunPart, parts_folder
+from gpubench.node.parts.files import PreparePart, RunPart, parts_folder
 from gpubench.node.parts.process import PartCommand, PartProcess, close_all
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.plan import resolve as resolving
@@ -120,7 +120,8 @@ def test_ranks_of_both_nodes_train_one_network(two: Two, tmp_path: Path) -> None
     hellos = {e.rank: e.pid for e in done.events if isinstance(e, Hello)}
     assert hellos.keys() == {0, 1}
     told = weights(log)
-    assert told.keys() == {0, 1}, "the log holds what was printed on both nodes"
+    # The log holds what was printed on both nodes.
+    assert told.keys() == {0, 1}
     assert len(set(told.values())) == 1
 
     # All times are on the first node's time line.
@@ -130,7 +131,8 @@ def test_ranks_of_both_nodes_train_one_network(two: Two, tmp_path: Path) -> None
     first, second = done.nodes
     assert (first.clock_offset_s, first.first_rank, second.first_rank) == (0.0, 0, 1)
     assert second.clock_offset_s is not None
-    assert abs(second.clock_offset_s) < 0.05, "both read the same clock here"
+    # Both read the same clock here.
+    assert abs(second.clock_offset_s) < 0.05
     assert len(done.watched.parts) == 2
     assert all(part.samples.series("cpu_tree_s").values for part in done.watched.parts)
     assert all(part.samples.series("host_mem_mib").values for part in done.watched.parts)
@@ -258,11 +260,11 @@ def test_what_a_login_prints_before_the_part_begins_is_passed_over(two: Two, tmp
 
 @pytest.mark.slow
 def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(two: Two, tmp_path: Path) -> None:
-    gpu, hold = f"GPU-{secrets.token_hex(8)}", GpuHold()
+    gpu, hold = f"GPU-{secrets.token_hex(8)}", GpuLocks()
     order = replace(two.order(tmp_path)[0], gpu_uuids=(gpu,))
     assert hold.take([gpu]) == []
     try:
-        assert f"another gpubench sweep of this node measures on {gpu}; wait for its end" in why_ended(order)
+        assert f"measures on {gpu}; wait" in why_ended(order)
         hold.release()
         assert "another gpubench sweep" not in why_ended(order)
         assert hold.take([gpu]) == [], "it is free again"
@@ -276,7 +278,7 @@ def why_ended(order: TrialOrder) -> str:
     with parts_folder(order.log) as (folder, mark):
         process = PartProcess(PartCommand(name="second", before=()), folder, 1)
         try:
-            process.send(Open(first="127.0.0.1", folder=folder.path, mark=mark, number=1))
+            process.send(PreparePart(first="127.0.0.1", folder=folder.path, mark=mark, number=1))
             process.await_node_info(lambda: False)
             process.send(RunPart(order=order, left_out=(), timeout_s=1, may_share=False))
             until(lambda: process.has_ended, "the part's end")

@@ -10,10 +10,10 @@ import pytest
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
+from gpubench.node.cgroup import Quota, cgroup_quota
 from gpubench.node.environment import (
     Gpu,
     Machine,
-    cgroup_quota,
     environment_facts,
     machine,
     machine_key,
@@ -21,6 +21,7 @@ from gpubench.node.environment import (
     visible_gpus,
 )
 from gpubench.node.watch.nvml import Device
+from gpubench.plan.shares import default_workers
 from gpubench.schema.columns import ALLOCATION, ENVIRONMENT
 
 
@@ -138,7 +139,7 @@ def test_no_cgroups_at_all(tmp_path: Path) -> None:
 
 
 def _limits(monkeypatch: pytest.MonkeyPatch, quota: float | None, slurm: str | None) -> Machine:
-    found = None if quota is None else environment.Quota(cpus=quota, usage_file="/usage")
+    found = None if quota is None else Quota(cpus=quota, usage_file="/usage")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     monkeypatch.setattr(environment, "cgroup_quota", lambda: found)
     return machine(None, {} if slurm is None else {"SLURM_JOB_ID": "7", "SLURM_CPUS_PER_TASK": slurm})
@@ -302,7 +303,8 @@ def test_memory_is_the_least_of_machine_cgroup_and_slurm(tmp_path: Path) -> None
     (above / "memory.max").write_text(f"{1000 << 20}\n")
     assert found(4000) == 1000
     membership.write_text("4:memory:/slurm/job_7\n3:cpu:/slurm\n")
-    assert found(None) == 8192, "a limit of the other kind of cgroup is none"
+    # A limit of the other kind of cgroup is none.
+    assert found(None) == 8192
     old = mount / "memory" / "slurm" / "job_7"
     old.mkdir(parents=True)
     (old / "memory.limit_in_bytes").write_text(f"{700 << 20}\n")
@@ -324,7 +326,7 @@ def test_a_number_of_cpus_that_binds_to_none_is_noticed() -> None:
     assert not machine(None, some | {"SLURM_CPUS_PER_TASK": str(len(cpus))}).is_unbound
     os.sched_setaffinity(0, {min(cpus)})
     try:
-        assert not machine(None, some).is_unbound, "it is held to that one"
+        assert not machine(None, some).is_unbound
     finally:
         os.sched_setaffinity(0, cpus)
 
@@ -337,3 +339,34 @@ def test_job_node_and_partition_stand_beside_a_result() -> None:
     assert {name.name: facts[name.name] for name in ALLOCATION} == {
         "slurm_job": "7", "slurm_node": "n1", "slurm_partition": "gpu", "memory_limit_mib": 500,
     }  # fmt: skip
+
+
+OF_TWO_GPUS = {
+    "SLURM_JOB_ID": "7", "SLURM_CPUS_ON_NODE": "4", "SLURM_JOB_CPUS_PER_NODE": "4", "SLURM_JOB_GPUS": "0,1",
+    "SLURM_GPUS_ON_NODE": "2", "CUDA_VISIBLE_DEVICES": "0,1",
+}  # fmt: skip
+"""What SLURM 22.05 sets in a job of `--gres=gpu:2` with 4 CPUs."""
+STEP = {"SLURM_STEP_ID": "0", "SLURM_STEP_TASKS_PER_NODE": "1", "SLURM_NODEID": "0"}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"SLURM_CPUS_PER_TASK": "4", "SLURM_TASKS_PER_NODE": "1"},
+        {"SLURM_CPUS_PER_TASK": "4", **STEP},
+        {"SLURM_CPUS_PER_GPU": "2", "SLURM_TASKS_PER_NODE": "4"},
+        {"SLURM_CPUS_PER_GPU": "2", **STEP},
+    ],
+    ids=["script", "step", "script by GPU", "step by GPU"],
+)
+def test_the_ranks_of_a_trial_share_the_cpus_of_a_grant_of_two_gpus(
+    more: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The node has 16 CPUs, and nothing binds the job to some of them."""
+    monkeypatch.setattr(environment.os, "sched_getaffinity", lambda _: set(range(16)))
+    monkeypatch.setattr(environment, "cgroup_quota", lambda: None)
+    seen = machine(Inventory(FOUR[:2]), OF_TWO_GPUS | more)
+    assert (len(seen.gpus), seen.cpu_count, seen.is_unbound) == (2, 4, True)
+    # All four load for a trial on one GPU; two for each rank of one on both.
+    workers = [default_workers(seen.cpu_count, ranks, "cuda") for ranks in (1, 2)]
+    assert workers == [4, 4]

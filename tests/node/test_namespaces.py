@@ -126,4 +126,5 @@ def test_a_loopback_address_leads_no_further_node_to_the_first(
     assert ran.wait(100) == 1
     stored = record(tmp_path)
     assert stored["status"] == "failed"
-    assert "takes 127.0.0.1 for the first node, which leads back to" in stored["reason"]
+    assert "127.0.0.1" in stored["reason"]
+    assert "(--network)" in stored["reason"]

@@ -11,7 +11,7 @@ import golden
 import pytest
 
 from gpubench.basics.errors import UsageError
-from gpubench.plan.batch_script import BatchScript, gpus_of, limit, passed_on, seconds
+from gpubench.plan.batch_script import BatchScript, cpus_of, gpus_of, limit, passed_on, seconds
 
 GOLDEN = Path(__file__).parent / "golden"
 ONE = BatchScript(
@@ -35,6 +35,7 @@ SCRIPTS = {
         ONE, options=["-a 1-8%2", "--output=%j.log", "-J 'my job'", "-D /scratch"],
         command=["sweep", "--rounds", "2"],
     ),
+    "cpus-by-gpu": replace(ONE, options=["--gres=gpu:2", "--cpus-per-gpu=2"]),
 }  # fmt: skip
 
 
@@ -88,6 +89,22 @@ def test_gpus_of_a_node_are_read_from_what_sbatch_is_given(
     options: list[str], nodes: int, expected: int | None
 ) -> None:
     assert gpus_of(options, nodes) == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "gpus", "cpus"),
+    [
+        ([], 0, 4),
+        ([], None, 4),
+        ([], 2, 8),
+        (["--cpus-per-gpu=2"], 2, 4),
+        (["--cpus-per-gpu 3"], 1, 3),
+        (["--cpus-per-gpu=1", "--cpus-per-gpu=2"], 4, 8),
+        (["--cpus-per-gpu=all"], 2, 8),
+    ],
+)
+def test_each_gpu_of_a_job_has_its_cpus(options: list[str], gpus: int | None, cpus: int) -> None:
+    assert cpus_of(options, gpus) == cpus
 
 
 @pytest.mark.parametrize(

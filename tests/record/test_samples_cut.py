@@ -14,7 +14,7 @@ from benches import run_with, sweep_of
 
 from gpubench.node import environment
 from gpubench.node.launch.fork_server import ForkServer
-from gpubench.node.launch.launcher import Launcher, Running, never
+from gpubench.node.launch.launcher import Launcher, Running, never_stop
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
@@ -72,7 +72,7 @@ class Slow:
     def __init__(self, server: ForkServer) -> None:
         self.server = server
 
-    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never) -> Running:
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> Running:
         time.sleep(LAUNCH_S)
         return self.server.launch(order, should_stop)
 

@@ -31,7 +31,7 @@ FILES = {"csv": "table.csv", "markdown": "table.md"}
 """Forms that each sweep leaves in its folder."""
 
 
-def never(line: str) -> None:
+def never_stop(line: str) -> None:
     raise AssertionError(line)
 
 
@@ -79,7 +79,7 @@ def list_texts(report: Report) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["titan-xp-2021", "h200-copies-rounds-2026", "h200x2-network-size-2026"])
 def test_no_form_loses_a_cell(name: str) -> None:
-    for report in report_folders([read_folder(committed.folder(name), never)]):
+    for report in report_folders([read_folder(committed.folder(name), never_stop)]):
         texts = list_texts(report)
         assert len(texts) > 3
         ascii_texts = [text.translate(terminal.TO_ASCII) for text in texts]
@@ -94,7 +94,7 @@ def test_no_form_loses_a_cell(name: str) -> None:
 
 def test_a_form_tells_which_rows_are_shown(fixed_folder: Path) -> None:
     view = parse_view(where=["batch_size>=64"], sort="-epoch_time_s")
-    reports = report_folders([read_folder(fixed_folder, never)], view)
+    reports = report_folders([read_folder(fixed_folder, never_stop)], view)
     line = (
         "4 of 7 rows shown where batch_size>=64, sorted by epoch_time_s downward; findings and warnings are of all "
         "rows"
@@ -108,7 +108,9 @@ def test_a_form_tells_which_rows_are_shown(fixed_folder: Path) -> None:
     }  # fmt: skip
     assert len(data["rows"]) == 7
     lines = list(
-        csv.DictReader(io.StringIO(list_table_rows([read_folder(fixed_folder, never)], view).write_csv()))
+        csv.DictReader(
+            io.StringIO(list_table_rows([read_folder(fixed_folder, never_stop)], view).write_csv())
+        )
     )
     assert [line["epoch_time_s"] for line in lines] == ["18.4570", "1.23457", "", ""]
 
@@ -116,14 +118,14 @@ def test_a_form_tells_which_rows_are_shown(fixed_folder: Path) -> None:
 @pytest.mark.parametrize("form", ["text", "html", *(name for name in FORMS if name != "csv")])
 def test_a_table_without_rows_is_a_table(form: str, fixed_folder: Path) -> None:
     reports = report_folders(
-        [read_folder(fixed_folder, never)], parse_view(where=["epoch_time_s>1000"], sort="batch_size")
+        [read_folder(fixed_folder, never_stop)], parse_view(where=["epoch_time_s>1000"], sort="batch_size")
     )
     write = {"text": terminal.write, "html": html.write}.get(form) or FORMS[form].write
     assert "0 of 7" in write(reports) or form == "json"
 
 
 def test_a_csv_has_the_columns_that_are_asked_for(fixed_folder: Path) -> None:
-    folder = read_folder(fixed_folder, never)
+    folder = read_folder(fixed_folder, never_stop)
     usual = [column.name for column in list_table_rows([folder]).columns]
     names = [
         column.name for column in list_table_rows([folder], parse_view("trial_id,-cpu_util_pct")).columns
@@ -132,7 +134,7 @@ def test_a_csv_has_the_columns_that_are_asked_for(fixed_folder: Path) -> None:
 
 
 def test_problems_of_a_folder_stand_in_files_and_not_on_a_terminal(fixed_folder: Path) -> None:
-    (report,) = report_folders([read_folder(fixed_folder, never)])
+    (report,) = report_folders([read_folder(fixed_folder, never_stop)])
     report = replace(report, problems=("t1-1.json is left out: <b>",))
     assert "t1-1.json is left out: \\<b\\>" in markdown.write([report])
     assert "t1-1.json is left out: $<$b$>$" in latex.write([report])
@@ -144,7 +146,7 @@ def test_several_folders_are_told_apart(tmp_path: Path) -> None:
     for where in ("a", "b", "other"):
         (tmp_path / where).mkdir()
     paths = [fixed(tmp_path / "a" / "x"), fixed(tmp_path / "b" / "x"), fixed(tmp_path / "other" / "y")]
-    folders = read_folders([*paths, paths[0] / "." / ".." / "x"], never)
+    folders = read_folders([*paths, paths[0] / "." / ".." / "x"], never_stop)
     names = [str(paths[0]), str(paths[1]), "y"]
     assert [folder.name for folder in folders] == names
     assert [report.name for report in report_folders(folders)] == [f"{name}: fixed" for name in names]

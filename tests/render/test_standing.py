@@ -276,13 +276,13 @@ def test_a_certainty_or_a_budget_is_what_the_remaining_time_is_to() -> None:
 
 
 def test_nobody_makes_a_table_for_a_view_that_shows_none() -> None:
-    def never() -> Standing:
+    def never_stop() -> Standing:
         raise AssertionError("a table was made")
 
     plain = Console(file=io.StringIO())
     for one in (QuietView(), PlainView(plain), Shown(tables=False).view):
         one.began_round(1, FIVE)
-        one.stands(never, at_once=True)
+        one.stands(never_stop, at_once=True)
 
 
 def test_without_a_terminal_a_round_is_a_line_before_and_one_after() -> None:

@@ -15,7 +15,7 @@ from committed import folders
 from damaged import RECORDS
 
 from gpubench.analyze.folder import read_folder, table_csv, trials_csv
-from gpubench.basics.helpers import shared_out
+from gpubench.basics.helpers import share_out
 from gpubench.results import reading_together
 from gpubench.results.store import Results
 from gpubench.results.stored_lines import measured_times
@@ -33,14 +33,14 @@ def helped(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     def told(pieces: Any, work: Any, helpers: int) -> Iterator[Any]:
         last = len(pieces) * 2 // 3
-        for piece, body in shared_out(pieces[:last], work, helpers):
+        for piece, body in share_out(pieces[:last], work, helpers):
             found.append(helpers > 0)
             yield piece, work(piece) if body is None and helpers else body
         found.extend([False] * (len(pieces) - last))
         yield from ((piece, None) for piece in pieces[last:])
 
     monkeypatch.setattr(threading, "active_count", lambda: 1)  # as if no test before had left one behind
-    monkeypatch.setattr(reading_together, "shared_out", told)
+    monkeypatch.setattr(reading_together, "share_out", told)
     monkeypatch.setattr(reading_together, "_spare_cpus", lambda: 2)
     monkeypatch.setattr(reading_together, "MANY", 1)
     monkeypatch.setattr(reading_together, "PIECE", 7)

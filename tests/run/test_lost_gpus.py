@@ -247,7 +247,7 @@ def test_one_call_that_fails_loses_no_gpu(desk: Desk) -> None:
 
 def test_the_look_before_a_sweep_leaves_lost_gpus_out(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[list[str]] = []
-    monkeypatch.setattr("gpubench.node.node.idle.look_around", lambda _, uuids: looked.append(uuids) or {})
+    monkeypatch.setattr("gpubench.node.node.idle.look_at_gpus", lambda _, uuids: looked.append(uuids) or {})
     desk.nvml.lost[G0] = "GPU is lost"
     work, view = desk.job(gpus="1,2", batch_size="64"), Heard()
     look_around(work, work.list_round(1), view, allow_busy=False)
@@ -260,7 +260,7 @@ def test_the_look_before_a_sweep_leaves_lost_gpus_out(desk: Desk, monkeypatch: p
 
 def test_a_gpu_that_was_lost_before_the_sweep_is_named(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """For the others' numbers tell another GPU than they did; not one that somebody else has for himself."""
-    monkeypatch.setattr("gpubench.node.node.idle.look_around", lambda *_: {})
+    monkeypatch.setattr("gpubench.node.node.idle.look_at_gpus", lambda *_: {})
     desk.nvml.unreadable = {0: "GPU 0: GPU is lost", 3: "GPU 3: Insufficient Permissions"}
     work, view = desk.job(gpus="1", batch_size="64"), Heard()
     look_around(work, work.list_round(1), view, allow_busy=False)

@@ -93,7 +93,8 @@ def test_its_rows_say_where_they_were_measured_and_that_no_cpu_was_its_own(work:
     assert work.cluster.await_end(job) == "COMPLETED", work.cluster.told(job)
     row = work.trials().loc[8]
     assert (str(row["slurm_job"]), row["slurm_node"], row["slurm_partition"]) == (job, "n2", "low")
-    assert "unbound-cpus" in row["doubts"].split("+"), "the nodes of the tests bind nothing"
+    # The nodes of the tests bind nothing.
+    assert "unbound-cpus" in row["doubts"].split("+")
 
 
 def test_more_gpus_than_the_job_has_are_skipped_with_the_reason(work: Workplace) -> None:

@@ -70,7 +70,7 @@ def test_six_tasks_under_kills_and_requeues_lose_nothing_and_measure_nothing_twi
     assert list(table.index) == list(SIZES)
     assert set(table["status"]) == {"ok"}
     # The last task has the array's id, by which squeue names all of them.
-    assert "may still run is not known" not in work.cluster.told(array)
+    assert "run is not known" not in work.cluster.told(array)
 
 
 def test_a_node_that_is_set_down_in_mid_trial_loses_that_attempt_alone(work: Workplace) -> None:

@@ -15,4 +15,5 @@ def test_a_job_leaves_a_whole_table(work: Workplace) -> None:
     table = work.trials()
     assert list(table["status"]) == ["ok", "ok"]
     assert (table["epoch_time_s"] > 0).all()
-    assert list(table["cpu_count"]) == [2, 2], "what the job was given, not the node's four"
+    # What the job was given, not the node's four.
+    assert list(table["cpu_count"]) == [2, 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -55,6 +56,14 @@ def test_tasks_of_an_array_share_a_plan_and_the_table_comes_last(work: Workplace
     assert len(records) == 5, "nothing was measured twice"
 
 
+def test_cpus_may_be_asked_for_by_gpu(work: Workplace) -> None:
+    job, _ = submitted(work, "--gres=gpu:2", "--cpus-per-gpu=2", "--", *TINY, "--batch-size", "8")
+    assert work.cluster.await_end(job) == "COMPLETED", told(work)
+    rows = work.trials()
+    assert list(rows["status"]) == ["ok"]
+    assert list(rows["cpu_count"]) == [min(4, len(os.sched_getaffinity(0)))]
+
+
 def test_exit_75_becomes_a_requeue_that_goes_on(work: Workplace) -> None:
     hold = work.home / "hold"
     hold.touch()
@@ -73,7 +82,8 @@ def test_exit_75_becomes_a_requeue_that_goes_on(work: Workplace) -> None:
     hold.unlink()
     assert set(work.cluster.await_end(job).split(",")) == {"COMPLETED"}, told(work)
     facts = work.cluster.run("scontrol", "-o", "show", "job", job)
-    assert sorted(re.findall(r"Restarts=(\d+)", facts)) == ["0", "1"], "the task that had ended stays so"
+    # The task that had ended stays so.
+    assert sorted(re.findall(r"Restarts=(\d+)", facts)) == ["0", "1"]
     assert work.cluster.await_end(table) == "COMPLETED", told(work)
     assert list(work.trials()["status"]) == ["ok"]
 

@@ -529,10 +529,10 @@ def images_never_come(num_classes: int) -> nn.Module:
     """After a few, reading one never ends: loaders' workers, which are forked later, have it so."""
     read = FolderSource.image
 
-    def never(source: FolderSource, index: int) -> torch.Tensor:
+    def never_stop(source: FolderSource, index: int) -> torch.Tensor:
         if index % 8 == 3:
             time.sleep(1000)
         return read(source, index)
 
-    FolderSource.image = never  # type: ignore[method-assign]
+    FolderSource.image = never_stop  # type: ignore[method-assign]
     return Tiny(num_classes)

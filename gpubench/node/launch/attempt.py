@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS
+from gpubench.node.cgroup import memory_kills
 from gpubench.node.launch.launcher import Launcher, StoppedError, events
 from gpubench.node.launch.running_job import RunningJob, Task, call_all
-from gpubench.node.watch.memory_kills import memory_kills
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import (
     GoOn,
@@ -29,7 +29,7 @@ SIGNAL_GRACE_S = 0.5
 INTERRUPTED: tuple[Ended, str] = ("interrupted", "the sweep was stopped")
 
 
-def attempt(
+def run_attempt(
     tasks: Sequence[Task],
     launcher: Launcher,
     *,
@@ -79,12 +79,12 @@ def _launch(jobs: Sequence[RunningJob], launcher: Launcher, should_stop: Callabl
             job.launch(launcher, should_stop)
             job.watcher.start(job.running.pid)
         except StoppedError:
-            for each in jobs:
-                each.forced = INTERRUPTED
+            for other in jobs:
+                other.forced = INTERRUPTED
             return False
         except UnusableError as error:
             job.forced = ("failed", str(error))
-            _cut(jobs, [index])
+            _cut_others(jobs, [index])
             return False
     return True
 
@@ -106,12 +106,12 @@ def _watch(
                 job.forced = INTERRUPTED
             return
         if now >= deadline:
-            _too_late(jobs, timeout_s)
+            _time_out(jobs, timeout_s)
             return
         if now >= next_look:
             look([job.look() for job in jobs])
             for job in jobs:
-                job.log.bound()
+                job.log.limit_size()
             next_look = now + VIEW_PERIOD_S
         for job in jobs:
             job.watcher.tick()
@@ -120,26 +120,26 @@ def _watch(
         wake = min(deadline, next_look, *(job.watcher.next_deadline() for job in jobs))
         # Asked first: what an ended job has said last is still to be read.
         over = [not job.complete and job.running.ended for job in jobs]
-        said = events([job.running for job in jobs], 0 if any(over) else wake - time.monotonic())
-        for job, news in zip(jobs, said, strict=True):
+        events_by_job = events([job.running for job in jobs], 0 if any(over) else wake - time.monotonic())
+        for job, news in zip(jobs, events_by_job, strict=True):
             for event in news:
                 job.take(event)
         broken = [index for index, job in enumerate(jobs) if job.forced]
         if broken:
-            _cut(jobs, broken)
+            _cut_others(jobs, broken)
             return
         if all(job.complete for job in jobs):
             return  # what is left is teardown, which may hang or abort: it is not waited for
-        for index, (is_over, news) in enumerate(zip(over, said, strict=True)):
+        for index, (is_over, news) in enumerate(zip(over, events_by_job, strict=True)):
             if (is_over and not news) or jobs[index].has_waited_enough:
-                _cut(jobs, [index])
+                _cut_others(jobs, [index])
                 return
         if len(jobs) > 1:
-            _release(jobs)
-            _stop(jobs)
+            _release_barrier(jobs)
+            _stop_fillers(jobs)
 
 
-def _release(jobs: Sequence[RunningJob]) -> None:
+def _release_barrier(jobs: Sequence[RunningJob]) -> None:
     """The barrier: once every rank of every job is warm, all begin what is measured."""
     if jobs[0].released is None and all(job.is_ready for job in jobs):
         now = time.monotonic()
@@ -152,7 +152,7 @@ def _release(jobs: Sequence[RunningJob]) -> None:
             job.progress = replace(job.progress, waiting=False)
 
 
-def _stop(jobs: Sequence[RunningJob]) -> None:
+def _stop_fillers(jobs: Sequence[RunningJob]) -> None:
     """Ends the fillers, once every job has measured what it was to measure."""
     if jobs[0].stopped is None and all(job.progress.filling for job in jobs):
         now = time.monotonic()
@@ -161,24 +161,24 @@ def _stop(jobs: Sequence[RunningJob]) -> None:
             job.running.reply(0, StopFilling())
 
 
-def _too_late(jobs: Sequence[RunningJob], timeout_s: float) -> None:
+def _time_out(jobs: Sequence[RunningJob], timeout_s: float) -> None:
     """Names the jobs that the others waited for: they did not end in time; the others were taken with them."""
     failed = [index for index, job in enumerate(jobs) if job.has_failed]
     if failed:  # its other ranks still have their grace
-        _cut(jobs, failed)
+        _cut_others(jobs, failed)
         return
     stages = [job.stage for job in jobs]
     late = [index for index, stage in enumerate(stages) if stage == min(stages)]
     for index in late:
         jobs[index].forced = (
             "timeout",
-            f"did not end within {timeout_s:g} s{jobs[index].whereabouts()}",
+            f"did not end within {timeout_s:g} s{jobs[index].describe_processes()}",
         )
-    _cut(jobs, late)
+    _cut_others(jobs, late)
 
 
-def _cut(jobs: Sequence[RunningJob], causes: Sequence[int]) -> None:
-    """The jobs that end because of others; not one that has failed by itself at the same time."""
+def _cut_others(jobs: Sequence[RunningJob], causes: Sequence[int]) -> None:
+    """Marks the jobs that end because of others; not one that has failed by itself at the same time."""
     for index, job in enumerate(jobs):
         if index not in causes and not job.has_failed:
             job.cut_by = causes[0]

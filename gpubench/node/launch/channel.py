@@ -16,13 +16,13 @@ from gpubench.schema.catalog import MOST_RANKS
 
 LARGEST = 200_000
 """Bytes of one message at most; the kernel's default buffer holds a little more."""
-UNHEARD = 71
+EXIT_UNHEARD = 71
 """Exit code of a rank that can't speak to the parent any more."""
-_encoded = json.JSONEncoder(separators=(",", ":"), default=plain).encode
+_to_json = json.JSONEncoder(separators=(",", ":"), default=plain).encode
 """Bound here, before a user's model is loaded beside it, which may put another `json.dumps` in its place."""
 
 
-def pair() -> tuple[socket.socket, socket.socket]:
+def channel_pair() -> tuple[socket.socket, socket.socket]:
     """Two connected ends."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
@@ -46,7 +46,7 @@ class Channel:
         `wait=False`: raises BlockingIOError where the other end has not read what was sent before. Raises
         TooLargeError, and then nothing was sent.
         """
-        data = _encoded(message).encode()
+        data = _to_json(message).encode()
         if len(data) > LARGEST:
             raise TooLargeError(f"{len(data):,} bytes, and at most {LARGEST:,} can be sent")
         flags = 0 if wait else socket.MSG_DONTWAIT
@@ -77,11 +77,11 @@ class Channel:
         An empty one, which no `send` makes, is given out where the other end is still there. Raises as `receive`.
         """
         data = self.sock.recv(LARGEST + 1)
-        if not data and self._is_over():
+        if not data and self._has_hung_up():
             raise ConnectionError("the other process is gone")
         return data
 
-    def _is_over(self) -> bool:
+    def _has_hung_up(self) -> bool:
         looked = select.poll()
         looked.register(self.sock, 0)
         return any(what & select.POLLHUP for _, what in looked.poll(0))

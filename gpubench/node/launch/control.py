@@ -34,7 +34,7 @@ read_request: Callable[[Any], Request] = reader(Run, Reap)
 class ServerReady:
     """torch is imported: trials can be started."""
 
-    told: Literal["ready"] = "ready"
+    message: Literal["ready"] = "ready"
     seconds: float
     """What that took."""
     threads: int
@@ -42,10 +42,10 @@ class ServerReady:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CantImport:
+class ImportFailed:
     """torch can't be imported; the server ends."""
 
-    told: Literal["failed"] = "failed"
+    message: Literal["failed"] = "failed"
     reason: str
 
 
@@ -53,7 +53,7 @@ class CantImport:
 class Refused:
     """A request could not be read."""
 
-    told: Literal["refused"] = "refused"
+    message: Literal["refused"] = "refused"
     reason: str
 
 
@@ -61,7 +61,7 @@ class Refused:
 class Started:
     """A trial's leader runs."""
 
-    told: Literal["started"] = "started"
+    message: Literal["started"] = "started"
     pid: int
 
 
@@ -69,11 +69,13 @@ class Started:
 class Exited:
     """A leader has ended: how, as waitid(2) tells it."""
 
-    told: Literal["exited"] = "exited"
+    message: Literal["exited"] = "exited"
     pid: int
     code: int
     status: int
 
 
-News = ServerReady | CantImport | Refused | Started | Exited
-read_news: Callable[[Any], News] = reader(ServerReady, CantImport, Refused, Started, Exited)
+ServerMessage = ServerReady | ImportFailed | Refused | Started | Exited
+read_server_message: Callable[[Any], ServerMessage] = reader(
+    ServerReady, ImportFailed, Refused, Started, Exited
+)

@@ -30,29 +30,29 @@ def descendants(root: psutil.Process | None) -> list[psutil.Process]:
     if root is None:
         return []
     try:
-        found = root.children(recursive=True)
+        processes = root.children(recursive=True)
     except psutil.NoSuchProcess:
         return []
-    family = {root.pid, *(one.pid for one in found)}
-    return [one for one in found if _parent(one) in family]
+    family = {root.pid, *(process.pid for process in processes)}
+    return [process for process in processes if _parent(process) in family]
 
 
-def _parent(one: psutil.Process) -> int | None:
+def _parent(process: psutil.Process) -> int | None:
     """Its parent's number, asked when it is known by its beginning: its own number may be another's by now."""
     try:
-        return one.ppid()
+        return process.ppid()
     except psutil.NoSuchProcess:
         return None
 
 
 def kill(processes: Iterable[psutil.Process]) -> None:
     """SIGKILL to each that still lives."""
-    for one in processes:
+    for process in processes:
         # One that has become another user's is not ours to end any more.
         gone = (ProcessLookupError, PermissionError, psutil.NoSuchProcess, psutil.AccessDenied)
-        with contextlib.suppress(*gone), _held(one) as pidfd:
+        with contextlib.suppress(*gone), _open_pidfd(process) as pidfd:
             if pidfd is None:
-                one.kill()
+                process.kill()
             else:
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
 
@@ -61,7 +61,7 @@ def kill_group(leader: psutil.Process | None) -> None:
     """SIGKILL to the process group that `leader` leads; it may be a zombie, which keeps its number."""
     if leader is None:
         return
-    with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess), _held(leader) as pidfd:
+    with contextlib.suppress(ProcessLookupError, psutil.NoSuchProcess), _open_pidfd(leader) as pidfd:
         if pidfd is not None:
             try:
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL, None, _PROCESS_GROUP)
@@ -74,7 +74,7 @@ def kill_group(leader: psutil.Process | None) -> None:
 
 
 @contextlib.contextmanager
-def _held(one: psutil.Process) -> Iterator[int | None]:
+def _open_pidfd(process: psutil.Process) -> Iterator[int | None]:
     """A pidfd of it; None where the kernel, or this build of Python, gives none.
 
     Raises NoSuchProcess or ProcessLookupError where it is gone.
@@ -82,14 +82,14 @@ def _held(one: psutil.Process) -> Iterator[int | None]:
     pidfd = None
     try:
         if hasattr(os, "pidfd_open") and hasattr(signal, "pidfd_send_signal"):
-            pidfd = os.pidfd_open(one.pid)
+            pidfd = os.pidfd_open(process.pid)
     except ProcessLookupError:
         raise
     except OSError:  # an old kernel, a sandbox, no file left
         pass
     try:
-        if not one.is_running():
-            raise psutil.NoSuchProcess(one.pid)
+        if not process.is_running():
+            raise psutil.NoSuchProcess(process.pid)
         yield pidfd
     finally:
         if pidfd is not None:

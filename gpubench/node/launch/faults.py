@@ -101,7 +101,7 @@ _FAR = re.compile(
 _NEAR = re.compile(r"NCCL|DistBackendError", re.IGNORECASE)
 
 
-def hearsay(text: str) -> int:
+def distance_from_cause(text: str) -> int:
     """How far an error may be from its cause: 0 at it, 1 from NCCL, which passes on any trouble, 2 of another rank.
 
     A rank often learns of another's end, and says so, before anybody has seen that end.
@@ -109,13 +109,13 @@ def hearsay(text: str) -> int:
     return 2 if _FAR.search(text) else 1 if _NEAR.search(text) else 0
 
 
-def explained(text: str) -> str | None:
+def explain_fault(text: str) -> str | None:
     """What an error means and what to do; None where that is not known."""
     fault = next((f for f in FAULTS if re.search(f.words, text, re.IGNORECASE)), None)
     return f"{fault.means}: {fault.do}" if fault else None
 
 
-def advised(text: str) -> str:
+def with_advice(text: str) -> str:
     """The text of an error with what it means and what to do, where that is known."""
-    known = explained(text)
+    known = explain_fault(text)
     return f"{text}; {known}" if known else text

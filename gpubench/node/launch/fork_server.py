@@ -1,10 +1,11 @@
-"""The parent's side of the fork server: starts it, has it fork the leaders of trials, hears of their ends."""
+"""The parent's side of the fork server: starts it, has it fork the leaders of trials, hears, answers and ends these."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -13,25 +14,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import gpubench
+from gpubench.basics import stacks
 from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.stopping import SIGNALS, held_back
-from gpubench.node.launch.channel import Channel, TooLargeError, pair
+from gpubench.basics.stopping import SIGNALS, signals_blocked
+from gpubench.node.launch.channel import Channel, TooLargeError, channel_pair
 from gpubench.node.launch.control import (
-    CantImport,
     Exited,
+    ImportFailed,
     Reap,
     Refused,
     Run,
     ServerReady,
     Started,
-    read_news,
+    read_server_message,
 )
-from gpubench.node.launch.conversation import Conversation
-from gpubench.node.launch.forked_trial import ForkedTrial
-from gpubench.node.launch.launcher import StoppedError, never
-from gpubench.node.launch.scratch import with_compiled
-from gpubench.schema.events import LeaderExit, ServerExit
+from gpubench.node.launch.descendants import descendants, kill, kill_group, process
+from gpubench.node.launch.event_checker import EventChecker, InvalidEventError
+from gpubench.node.launch.launcher import StoppedError, never_stop
+from gpubench.node.launch.scratch import with_compile_cache
+from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
 from gpubench.schema.order import TrialOrder
 
 START_LIMIT_S = 300.0
@@ -42,19 +44,23 @@ TELL_LIMIT_S = 5.0
 """How long the server may take to tell of a leader's end, which takes it a millisecond."""
 LOOK_S = 0.25
 """How often somebody who waits for the server is asked whether to go on waiting."""
+END_LIMIT_S = 10.0
+"""How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
+MOST_EVENTS = 1000
+"""Messages that are read at once at most: who never stops telling keeps nobody from looking at the clock."""
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment of a process that imports torch for us. Start it with `python -P`."""
-    made = dict(environ)
+    environment = dict(environ)
     # The fork server must stay single-threaded; a rank sets its own thread count from its CPUs.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        made[name] = "1"
-    made.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
+        environment[name] = "1"
+    environment.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
     # gloo looks the host's own name up, which many machines can't resolve; all ranks are on this host.
-    made.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    made["PYTHONUNBUFFERED"] = "1"
-    return with_this_gpubench(made)
+    environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    environment["PYTHONUNBUFFERED"] = "1"
+    return with_this_gpubench(environment)
 
 
 def with_this_gpubench(environ: Mapping[str, str]) -> dict[str, str]:
@@ -80,26 +86,26 @@ class ForkServer:
 
     def _start(self) -> None:
         self._number += 1
-        ours, theirs = pair()
+        parent_end, server_end = channel_pair()
         # Until it can say that they are not its own affair, they wait: a batch system signals all processes of a job.
-        with theirs, held_back(SIGNALS):
+        with server_end, signals_blocked(SIGNALS):
             self._process = subprocess.Popen(
                 [
                     sys.executable,
                     "-P",
                     "-m",
                     "gpubench.node.launch.server",
-                    str(theirs.fileno()),
+                    str(server_end.fileno()),
                     str(os.getpid()),
                 ],
-                pass_fds=[theirs.fileno()],
-                env=child_environment(with_compiled(os.environ, self._compiled)),
+                pass_fds=[server_end.fileno()],
+                env=child_environment(with_compile_cache(os.environ, self._compiled)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
-        self._control = Channel(ours)
+        self._control = Channel(parent_end)
         self._ready = False
         self._lost = False
         self._exited: dict[int, Exited] = {}
@@ -109,7 +115,7 @@ class ForkServer:
     def pid(self) -> int:
         return self._process.pid
 
-    def _pump(self, timeout: float) -> None:
+    def _receive_message(self, timeout: float) -> None:
         try:
             received = self._control.receive(timeout)
         except OSError as error:
@@ -121,11 +127,11 @@ class ForkServer:
         if received is None:
             return
         try:
-            news = read_news(received)
+            news = read_server_message(received)
         except MismatchError as error:
             news = Refused(reason=f"its answer: {error}")
         match news:
-            case CantImport(reason=reason):
+            case ImportFailed(reason=reason):
                 raise UnusableError(f"torch can't be imported: {reason}")
             case ServerReady():
                 self._ready = True
@@ -145,24 +151,24 @@ class ForkServer:
         lines = err.decode(errors="replace").strip().splitlines() if err else []
         return lines[-1] if lines else "it said nothing"
 
-    def wait_ready(self, should_stop: Callable[[], bool] = never) -> None:
+    def wait_ready(self, should_stop: Callable[[], bool] = never_stop) -> None:
         """Waits until torch is imported. Raises UnusableError where it can't be, StoppedError where it was stopped."""
         deadline = time.monotonic() + START_LIMIT_S
         while not self._ready:
             if time.monotonic() > deadline:
-                self._give_up()
+                self._kill_server()
                 raise UnusableError(f"importing torch took more than {START_LIMIT_S:g} s")
             if should_stop():
-                self._give_up()
+                self._kill_server()
                 raise StoppedError
-            self._pump(LOOK_S)
+            self._receive_message(LOOK_S)
 
-    def _give_up(self) -> None:
+    def _kill_server(self) -> None:
         """Kills a server that does not answer, and with it whatever it started; the next launch starts another."""
         self._process.kill()
         self._lost = True
 
-    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never) -> ForkedTrial:
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> ForkedTrial:
         """Starts one trial. Its log and scratch folder must exist.
 
         A server that does not start it within LAUNCH_LIMIT_S is killed. Raises UnusableError where none can start,
@@ -170,26 +176,26 @@ class ForkServer:
         """
         if not self._lost:
             self.wait_ready(should_stop)
-            self._pump(0)
+            self._receive_message(0)
         if self._lost:
             self.close()
             self._ends[self._number] = self._process.returncode
             self._start()
             self.wait_ready(should_stop)
-        conversation = Conversation(order, time.monotonic)
+        checker = EventChecker(order, time.monotonic)
         # A channel for each rank, so that an answer reaches the one that asked.
         pairs = _pairs(order.ranks)
         try:
-            self._hand_over(order, [theirs.fileno() for _, theirs in pairs])
-            for _, theirs in pairs:
-                theirs.close()
+            self._hand_over(order, [rank_end.fileno() for _, rank_end in pairs])
+            for _, rank_end in pairs:
+                rank_end.close()
             self._await_start(should_stop)
         except BaseException:
             for end in itertools.chain.from_iterable(pairs):
                 end.close()
             raise
-        channels = [Channel(ours) for ours, _ in pairs]
-        return ForkedTrial(self, self._number, self._started.pop(), channels, conversation, order.scratch)
+        channels = [Channel(parent_end) for parent_end, _ in pairs]
+        return ForkedTrial(self, self._number, self._started.pop(), channels, checker, order.scratch)
 
     def _hand_over(self, order: TrialOrder, files: Sequence[int]) -> None:
         """Hands an order over. Raises UnusableError where it is too large; the server hears nothing of it then."""
@@ -209,29 +215,29 @@ class ForkServer:
         deadline = time.monotonic() + LAUNCH_LIMIT_S
         while not self._started:
             if not self._lost:
-                self._pump(LOOK_S)
+                self._receive_message(LOOK_S)
             if self._lost:
                 raise UnusableError(
                     "the fork server died while it started a trial: does the host have memory left?"
                 )
             if time.monotonic() > deadline and not self._started:
-                self._give_up()
+                self._kill_server()
                 raise UnusableError(
                     f"the fork server did not start the trial within {LAUNCH_LIMIT_S:g} s, as if it had been "
                     "stopped by a signal; it was killed, and the next trial gets a new one"
                 )
             if should_stop():
-                self._give_up()
+                self._kill_server()
                 raise StoppedError
 
-    def ending(self, pid: int, number: int) -> LeaderExit | ServerExit:
+    def exit_event(self, pid: int, number: int) -> LeaderExit | ServerExit:
         """Who ended and how, once `has_exited`."""
-        if self.lost(number):
-            return ServerExit(self._ends.get(number, 0) if number != self._number else self._died())
+        if self.is_lost(number):
+            return ServerExit(self._ends.get(number, 0) if number != self._number else self._exit_code())
         ended = self._exited[pid]
         return LeaderExit(ended.status if ended.code == os.CLD_EXITED else -ended.status)
 
-    def _died(self) -> int:
+    def _exit_code(self) -> int:
         """How the present server ended; 0 where it has not yet."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(TELL_LIMIT_S)
@@ -240,10 +246,10 @@ class ForkServer:
     def has_exited(self, pid: int, number: int) -> bool:
         """Whether the leader `pid` of server `number` is a zombie by now, or went with that server."""
         if not self._lost:
-            self._pump(0)
-        return self.lost(number) or pid in self._exited
+            self._receive_message(0)
+        return self.is_lost(number) or pid in self._exited
 
-    def lost(self, number: int) -> bool:
+    def is_lost(self, number: int) -> bool:
         """Whether server `number` was killed, by the host when its memory ran out, for example.
 
         Another may have taken its place since, to launch the next job of a group.
@@ -255,15 +261,15 @@ class ForkServer:
         deadline = time.monotonic() + TELL_LIMIT_S
         while not self.has_exited(pid, self._number):
             if time.monotonic() > deadline:
-                self._give_up()
+                self._kill_server()
                 return
-            self._pump(0.05)
+            self._receive_message(0.05)
 
     def reap(self, pid: int, limit: float = 10.0) -> None:
         """Waits for a killed leader of the present server and lets that one reap it."""
         deadline = time.monotonic() + limit
         while not self.has_exited(pid, self._number) and time.monotonic() < deadline:
-            self._pump(0.05)
+            self._receive_message(0.05)
         if not self._lost and self._exited.pop(pid, None) is not None:
             with contextlib.suppress(OSError):  # a server that has just died leaves nothing to reap
                 self._control.send(Reap(pid=pid))
@@ -281,16 +287,136 @@ class ForkServer:
             self._process.stderr.close()
 
 
+class ForkedTrial:
+    """A `Running` trial of the fork server."""
+
+    def __init__(
+        self,
+        server: ForkServer,
+        number: int,
+        pid: int,
+        channels: list[Channel],
+        checker: EventChecker,
+        scratch: Path,
+    ) -> None:
+        self.pid = pid
+        self._checker = checker
+        self._scratch = scratch
+        self._is_end_told = False
+        self._is_garbled = False
+        self._leader = process(pid)
+        self._server = server
+        self._number = number
+        self._channels = channels
+        self._open = list(channels)
+        self._over = False
+
+    @property
+    def open_files(self) -> Sequence[int]:
+        return [channel.fileno() for channel in self._open]
+
+    def events(self, timeout: float) -> list[Event]:
+        events: list[Event] = []
+        # Asked first: what was said before the end is then read below.
+        over = self.ended
+        if not self._open:
+            time.sleep(min(max(timeout, 0), 0.005))
+        heard = 0
+        while self._open and heard < MOST_EVENTS:
+            readable = _readable(self._open, 0 if events else max(timeout, 0))
+            if not readable:
+                break
+            heard += len(readable)
+            for channel in readable:
+                events += self._receive_event(channel)
+        if over and not self._is_end_told:
+            self._is_end_told = True
+            events.append(self._server.exit_event(self.pid, self._number))
+        return events
+
+    def _receive_event(self, channel: Channel) -> list[Event]:
+        """The event that waits in a channel, if it is one. After the first that is none no more are taken."""
+        rank = self._channels.index(channel)
+        try:
+            data = channel.receive_bytes()
+        except ConnectionError:
+            self._open.remove(channel)  # every process of the trial has closed its end
+            return []
+        if self._is_garbled:
+            return []
+        try:
+            return [self._checker.check(rank, data)]
+        except InvalidEventError as error:
+            self._is_garbled = True
+            return [Garbled(rank, str(error))]
+
+    def _discard(self, timeout: float) -> None:
+        """Reads what waits in the channels, up to `timeout` seconds for the first, and forgets it."""
+        if not self._open:
+            time.sleep(timeout)
+        for channel in _readable(self._open, timeout):
+            try:
+                channel.receive_bytes()
+            except ConnectionError:
+                self._open.remove(channel)
+
+    def reply(self, rank: int, answer: Answer) -> None:
+        with contextlib.suppress(OSError):  # a rank that died in the meantime needs no answer
+            self._channels[rank].send(answer, wait=False)  # nor one that asks and does not listen
+
+    @property
+    def ended(self) -> bool:
+        return self._over or self._server.has_exited(self.pid, self._number)
+
+    def stacks(self) -> list[stacks.Stack]:
+        return stacks.ask(self._scratch, descendants(self._leader))
+
+    def end(self) -> None:
+        if self._over:
+            return
+        self._over = True
+        # The leader reaps what is killed below it and then ends by itself; its unreaped id keeps the group ours.
+        deadline = time.monotonic() + END_LIMIT_S
+        while not self._server.has_exited(self.pid, self._number) and time.monotonic() < deadline:
+            kill(descendants(self._leader))
+            self._discard(0.005)  # so that the leader is not held up by a channel that a rank has filled
+        if not self._server.has_exited(self.pid, self._number) and not descendants(self._leader):
+            # The leader was stopped, or the server does not tell of its end: killing the leader tells which.
+            kill_group(self._leader)
+            self._server.await_exit(self.pid)
+        if self._server.is_lost(self._number):
+            # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
+            # channels close with the last process that holds them.
+            while self._open and time.monotonic() < deadline:
+                self._discard(0.05)
+        else:
+            strays = descendants(self._leader)
+            kill_group(self._leader)
+            kill(strays)
+            self._server.reap(self.pid)
+        for channel in self._channels:
+            channel.close()
+
+
+def _readable(channels: Sequence[Channel], timeout: float) -> list[Channel]:
+    """Those of the channels that something can be read from, waiting so many seconds for the first."""
+    by_file = {channel.fileno(): channel for channel in channels}
+    looked = select.poll()  # select() knows no descriptor from 1024 on
+    for file in by_file:
+        looked.register(file, select.POLLIN)
+    return [by_file[file] for file, _ in looked.poll(1e3 * timeout)]
+
+
 def _pairs(count: int) -> list[tuple[socket.socket, socket.socket]]:
     """So many pairs of ends. Raises UnusableError where the process may not open as many files."""
-    made: list[tuple[socket.socket, socket.socket]] = []
+    pairs: list[tuple[socket.socket, socket.socket]] = []
     try:
-        made.extend(pair() for _ in range(count))
+        pairs.extend(channel_pair() for _ in range(count))
     except OSError as error:
-        for end in itertools.chain.from_iterable(made):
+        for end in itertools.chain.from_iterable(pairs):
             end.close()
         raise UnusableError(
             f"no connection to {count} ranks can be opened: {error.strerror} "
             "(ulimit -n says how many files may be open)"
         ) from None
-    return made
+    return pairs

@@ -15,7 +15,7 @@ class StoppedError(Exception):
     """The sweep was stopped while a trial was being started."""
 
 
-def never() -> bool:
+def never_stop() -> bool:
     """Nobody stops it."""
     return False
 
@@ -56,14 +56,14 @@ class Running(Protocol):
 class Launcher(Protocol):
     """Starts trials."""
 
-    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never) -> Running:
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> Running:
         """Starts one trial. `should_stop` is asked while it waits, several times a second.
 
         Raises UnusableError where none can start, StoppedError where it was stopped.
         """
         ...
 
-    def wait_ready(self, should_stop: Callable[[], bool] = never) -> None:
+    def wait_ready(self, should_stop: Callable[[], bool] = never_stop) -> None:
         """Waits until trials can start. Raises UnusableError where none can, StoppedError where it was stopped."""
         ...
 

@@ -17,14 +17,15 @@ from pathlib import Path
 import psutil
 
 from gpubench.basics import linux
+from gpubench.basics.stopping import SIGNALS
 from gpubench.node.launch import shared_memory
-from gpubench.node.launch.channel import UNHEARD, Channel
+from gpubench.node.launch.channel import EXIT_UNHEARD, Channel
 from gpubench.node.launch.descendants import descendants, kill
 from gpubench.schema.events import RankExit
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.workload import WORKLOADS
 
-leave = os._exit
+exit_now = os._exit
 """Bound here, before a user's model is loaded in a rank, which may put another `os._exit` in its place."""
 GRACE_S = 5.0
 """How long the other ranks get after one has failed, before they are killed."""
@@ -35,20 +36,20 @@ def main(order: TrialOrder, channels: list[Channel], server: int) -> None:
     os.setsid()
     linux.die_with_parent(server)
     linux.become_subreaper()
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2):
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    redirect(order.log)
+    redirect_output(order.log)
     keep_temporary_files(order.scratch)
     shared_memory.note_forks(order.scratch)
     if order.cpu_ids:
         os.sched_setaffinity(0, order.cpu_ids)
     ranks = {fork_rank(order, rank, channels): rank for rank in range(order.ranks)}
-    code = wait(ranks, channels)
+    code = wait_for_ranks(ranks, channels)
     clean_up()
-    leave(code)
+    exit_now(code)
 
 
-def redirect(log: Path) -> None:
+def redirect_output(log: Path) -> None:
     """Sends what the trial's processes print to its log, and gives them no input."""
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -87,25 +88,25 @@ def fork_rank(order: TrialOrder, rank: int, channels: list[Channel]) -> int:
         worker = importlib.import_module(WORKLOADS[order.workload].worker)
         code = worker.main(order, rank, channels[rank])
     except OSError:
-        code = UNHEARD  # all else is reported by worker.main: it could not be
+        code = EXIT_UNHEARD  # all else is reported by worker.main: it could not be
         traceback.print_exc()
     except BaseException:  # noqa: BLE001 - whatever it is, this process ends here and says so in the log
         # worker.main reports its own errors; this is for what breaks around it, and the log is all that is left.
         traceback.print_exc()
     finally:
         # No interpreter shutdown: the result is written, and teardown of CUDA and gloo can hang or abort.
-        leave(code)
+        exit_now(code)
 
 
-def wait(ranks: dict[int, int], channels: list[Channel]) -> int:
+def wait_for_ranks(ranks: dict[int, int], channels: list[Channel]) -> int:
     """Waits for all ranks, reaping orphans on the way. Returns 0 when every rank ended well.
 
     When a rank fails the others get GRACE_S: they may be stuck in a collective that can never end.
     """
-    left = dict(ranks)
+    running = dict(ranks)
     failed = killed = False
     deadline: float | None = None
-    while left:
+    while running:
         if deadline is None:
             pid, status = os.waitpid(-1, 0)
         else:
@@ -113,15 +114,15 @@ def wait(ranks: dict[int, int], channels: list[Channel]) -> int:
             if pid == 0:
                 if time.monotonic() > deadline:
                     killed = True
-                    for other in left:
+                    for other in running:
                         with contextlib.suppress(ProcessLookupError):
                             os.kill(other, signal.SIGKILL)
                 time.sleep(0.02)
                 continue
         if os.WIFSTOPPED(status):  # it has had itself traced, by whoever its parent is
-            linux.let_go(pid, os.WSTOPSIG(status))
+            linux.detach_traced(pid, os.WSTOPSIG(status))
             continue
-        rank = left.pop(pid, None)
+        rank = running.pop(pid, None)
         if rank is None:
             continue  # an orphan of a rank: reaped, its CPU time counted to this process
         code = os.waitstatus_to_exitcode(status)
@@ -140,8 +141,8 @@ def clean_up() -> None:
     containers.
     """
     pause = 0.002
-    while left := descendants(psutil.Process()):
-        kill(left)
+    while remaining := descendants(psutil.Process()):
+        kill(remaining)
         with contextlib.suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass

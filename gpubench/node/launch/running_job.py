@@ -7,12 +7,12 @@ from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from gpubench.basics.stacks import told
+from gpubench.basics.stacks import describe
+from gpubench.node.cgroup import MemoryKills
 from gpubench.node.launch import shared_memory
-from gpubench.node.launch.incoming import garbled
+from gpubench.node.launch.event_checker import garbled_reason
 from gpubench.node.launch.launcher import Launcher, Running
 from gpubench.node.launch.trial_log import TrialLog
-from gpubench.node.watch.memory_kills import MemoryKills
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import (
@@ -148,16 +148,16 @@ class RunningJob:
             and time.monotonic() > self._left_early + GRACE_S
         )
 
-    def whereabouts(self) -> str:
+    def describe_processes(self) -> str:
         """Where its processes are at this moment and what they printed last, in words; their stacks go to the log."""
         last_words = self.log.last_words()
         stacks = self.running.stacks()
-        for one in stacks:
-            if one.text:
-                self.log.add(f"gpubench asked {one.name} at the deadline where it is:\n{one.text}")
-        where = told(stacks)
-        said = f"; last line of its output: {last_words}" if last_words else ""
-        return f"; {where}{said}" if where else said
+        for stack in stacks:
+            if stack.text:
+                self.log.add(f"gpubench asked {stack.name} at the deadline where it is:\n{stack.text}")
+        where = describe(stacks)
+        last_line = f"; last line of its output: {last_words}" if last_words else ""
+        return f"; {where}{last_line}" if where else last_line
 
     @property
     def has_failed(self) -> bool:
@@ -219,7 +219,7 @@ class RunningJob:
                 self._left_early = self._left_early or time.monotonic()
             case Garbled() if not self.complete:  # what is said after the results changes nothing
                 self.failed_at = self.failed_at or time.monotonic()
-                self.forced = ("failed", garbled(event.rank, event.what))
+                self.forced = ("failed", garbled_reason(event.rank, event.what))
 
 
 def call_all(parts: Iterable[Callable[[], object]]) -> None:

@@ -17,8 +17,8 @@ from gpubench.basics.errors import UnusableError
 from gpubench.node.launch import shared_memory
 
 PREFIX = "gpubench-"
-MARK = ".in-use"
-COMPILED = "TORCHINDUCTOR_CACHE_DIR"
+LOCK_FILE = ".in-use"
+COMPILE_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 """Names the folder where torch keeps what it compiles. Without it, importing torch makes one that nobody removes."""
 
 
@@ -32,7 +32,7 @@ def scratch_folder() -> Iterator[Path]:
     try:
         try:
             folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-            mark = (folder / MARK).open("w")
+            mark = (folder / LOCK_FILE).open("w")
         except OSError as error:
             raise UnusableError(
                 f"no folder for temporary files can be made: {error.strerror}; free some room there, or set TMPDIR to "
@@ -47,22 +47,22 @@ def scratch_folder() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def compiled_folder(environ: Mapping[str, str]) -> Iterator[Path | None]:
+def compile_cache_folder(environ: Mapping[str, str]) -> Iterator[Path | None]:
     """A folder for what torch compiles, which goes at the end.
 
     None where the user has named one, which stays, and where none can be made: most models need none.
     """
     with contextlib.ExitStack() as endings:
         folder = None
-        if not environ.get(COMPILED):
+        if not environ.get(COMPILE_CACHE):
             with contextlib.suppress(UnusableError):
                 folder = endings.enter_context(scratch_folder())
         yield folder
 
 
-def with_compiled(environ: Mapping[str, str], folder: Path | None) -> Mapping[str, str]:
+def with_compile_cache(environ: Mapping[str, str], folder: Path | None) -> Mapping[str, str]:
     """The environment of a process whose torch keeps what it compiles in this folder."""
-    return environ if folder is None else {**environ, COMPILED: str(folder)}
+    return environ if folder is None else {**environ, COMPILE_CACHE: str(folder)}
 
 
 def remove_abandoned() -> None:
@@ -73,7 +73,7 @@ def remove_abandoned() -> None:
         ):  # another's, in use, gone meanwhile, or of a version that left no mark
             if folder.is_symlink() or folder.lstat().st_uid != os.getuid():
                 continue
-            with (folder / MARK).open("r+") as mark:
+            with (folder / LOCK_FILE).open("r+") as mark:
                 fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 for notes in folder.glob(f"*/{shared_memory.NOTES}"):
                     shared_memory.clear(notes.parent)

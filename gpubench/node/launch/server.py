@@ -30,8 +30,8 @@ from gpubench.basics.stopping import SIGNALS
 from gpubench.node.launch import leader
 from gpubench.node.launch.channel import Channel
 from gpubench.node.launch.control import (
-    CantImport,
     Exited,
+    ImportFailed,
     Reap,
     Refused,
     Run,
@@ -43,7 +43,7 @@ from gpubench.schema.events import Error
 from gpubench.schema.order import TrialOrder
 
 
-def warm() -> None:
+def import_torch() -> None:
     """Imports all that a trial will need, so that no trial pays for it."""
     from gpubench.train import warm as train_warm
 
@@ -87,8 +87,8 @@ def serve(control: Channel) -> None:
                 control.send(Refused(reason=str(error)))
             match request:
                 case Run(order=order):
-                    own = (control.fileno(), waker.fileno(), wakened.fileno())
-                    pid = fork_leader(order, fds, own)
+                    server_files = (control.fileno(), waker.fileno(), wakened.fileno())
+                    pid = fork_leader(order, fds, server_files)
                     alive.add(pid)
                     control.send(Started(pid=pid))
                 case Reap(pid=pid):
@@ -128,7 +128,7 @@ def fork_leader(order: TrialOrder, events: list[int], close: tuple[int, ...]) ->
         traceback.print_exc()
         sys.stderr.flush()
     finally:
-        leader.leave(70)  # only reached where leader.main raised; it ends by os._exit itself
+        leader.exit_now(70)  # only reached where leader.main raised; it ends by os._exit itself
 
 
 def main() -> None:
@@ -141,9 +141,9 @@ def main() -> None:
     control = Channel(socket.socket(fileno=int(sys.argv[1])))
     began = time.monotonic()
     try:
-        warm()
+        import_torch()
     except ImportError as error:
-        control.send(CantImport(reason=f"{type(error).__name__}: {error}"))
+        control.send(ImportFailed(reason=f"{type(error).__name__}: {error}"))
         return
     linux.become_subreaper()
     linux.outlive_parent()

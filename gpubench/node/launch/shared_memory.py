@@ -47,7 +47,7 @@ def clear(scratch: Path, folder: Path = FOLDER) -> list[str]:
     Whatever may be another's stays: of another user, of a process that lives, older than the process whose number it
     bears, in use by anybody, or of another pid namespace.
     """
-    began = _noted(scratch)
+    began = _read_notes(scratch)
     removed = []
     with contextlib.suppress(OSError):  # no shared memory here, or not for us
         for entry in os.scandir(folder) if began else ():
@@ -55,29 +55,29 @@ def clear(scratch: Path, folder: Path = FOLDER) -> list[str]:
             if match is None or int(match[1]) not in began or psutil.pid_exists(int(match[1])):
                 continue
             with contextlib.suppress(FileNotFoundError):
-                found = entry.stat(follow_symlinks=False)
+                status = entry.stat(follow_symlinks=False)
                 since = began[int(match[1])] - _COARSE_S
-                own = stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid()
-                if own and found.st_ctime >= since and not _is_in_use(entry.path):
+                is_own_file = stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()
+                if is_own_file and status.st_ctime >= since and not _is_in_use(entry.path):
                     os.unlink(entry.path)  # noqa: PTH108
                     removed.append(entry.name)
     return removed
 
 
-def _noted(scratch: Path) -> dict[int, float]:
+def _read_notes(scratch: Path) -> dict[int, float]:
     """Process id -> when the first process with it began, of this pid namespace."""
-    found: dict[int, float] = {}
+    began: dict[int, float] = {}
     try:
         lines = read_regular(scratch / NOTES).decode().splitlines()
     except (OSError, UnicodeDecodeError):
         return {}
-    here = linux.pid_namespace()
+    namespace_here = linux.pid_namespace()
     for line in lines:
         pid, namespace, at = [*line.split(), "", "", ""][:3]
         with contextlib.suppress(ValueError):  # cut short by a full disk
-            if here and namespace == here:
-                found.setdefault(int(pid), float(at))
-    return found
+            if namespace_here and namespace == namespace_here:
+                began.setdefault(int(pid), float(at))
+    return began
 
 
 def _is_in_use(path: str) -> bool:

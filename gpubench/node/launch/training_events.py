@@ -28,7 +28,7 @@ MOST_WINDOWS_ALONE = 4
 """Of a stream: two that warm up, and two that are measured."""
 MOST_WINDOWS_TOGETHER = 100_000
 """Of a job of a group, which goes on until the others have measured."""
-STEPS_A_SECOND = 100_000
+MAX_STEPS_PER_S = 100_000
 """More than any device takes: launching an empty kernel takes longer."""
 
 TrainingWindow = tuple[int, int, bool]
@@ -44,15 +44,15 @@ class TrainingEvents:
         self._lengths: dict[int, int] = {}
         """Epoch -> its steps, as the first rank that began it told."""
 
-    def why_not(self, event: Told) -> str:
+    def violation(self, event: Told) -> str:
         """Why the event does not follow from those before; empty where it does, which is then noted."""
         if isinstance(event, Begin) and self._lengths.setdefault(event.epoch, event.steps) != event.steps:
             return "of more or fewer steps than another rank's"
-        if why := self._ranks[event.rank].why_not(event):
+        if why := self._ranks[event.rank].violation(event):
             return why
         if isinstance(event, Result):
             self._lacking -= 1
-            if not self._lacking and any(one.windows != self._ranks[0].windows for one in self._ranks):
+            if not self._lacking and any(rank.windows != self._ranks[0].windows for rank in self._ranks):
                 return "after other epochs than other ranks"
         return ""
 
@@ -76,7 +76,8 @@ class _Rank:
                 self._most_steps = max(
                     steps or 0,
                     warm_up_steps(order.workers * order.prefetch),
-                    math.ceil(STEPS_A_SECOND * max(window_s or 0.0, WARM_UP_S)) + 2 * (order.sync_every or 0),
+                    math.ceil(MAX_STEPS_PER_S * max(window_s or 0.0, WARM_UP_S))
+                    + 2 * (order.sync_every or 0),
                 )
         self._free_from = clock()
         """Until when the rank is accounted for: its next window can't have begun earlier."""
@@ -91,7 +92,7 @@ class _Rank:
         self._said: set[str] = set()
         """What is said once, and has been."""
 
-    def why_not(self, event: Told) -> str:
+    def violation(self, event: Told) -> str:
         """Why the event does not follow from those before; empty where it does, which is then noted."""
         match event:
             case Begin():
@@ -100,7 +101,7 @@ class _Rank:
                 of_now = self._window is not None and self._window[0] == event.epoch
                 return "" if of_now and event.step <= self._window_steps else "of another epoch"
             case Steps():
-                return self._tell(event)
+                return self._steps(event)
             case End():
                 return self._end(event)
             case AskMemory():
@@ -137,7 +138,7 @@ class _Rank:
         self._told, self._last_us = 0, 0
         return ""
 
-    def _tell(self, event: Steps) -> str:
+    def _steps(self, event: Steps) -> str:
         if self._window is None or self._window[0] != event.epoch:
             return "of another epoch"
         self._told += len(event.end_us)

@@ -23,7 +23,7 @@ LOOSE_BYTES = 16 << 20
 """What may lie between the two before blocks are given back."""
 WORDS_BYTES = 256_000
 """In which the last words lie: a stack may follow them, or what thousands of threads print."""
-_AFTERWORDS = re.compile(
+_AFTER_ERROR = re.compile(
     r"frame #\d+: |Exception raised from |Search for `cuda|CUDA kernel errors might be |For debugging consider "
     r"|Compile with `TORCH_USE_CUDA_DSA`|Device-side assert(ion|ions) (tracking|were) |\S+\.cuh?:\d+: "
 )
@@ -39,7 +39,7 @@ class TrialLog:
         self._given_back = HEAD_BYTES
         """Up to here the middle holds nothing any more."""
 
-    def bound(self) -> None:
+    def limit_size(self) -> None:
         """Gives the middle of a long log back to the file system. Cheap; to be called now and then while they print."""
         with contextlib.suppress(OSError):  # no log, or a file system without holes: the end bounds it
             end = self.path.stat().st_size - TAIL_BYTES
@@ -71,10 +71,9 @@ class TrialLog:
                 lines = file.read(WORDS_BYTES).decode(errors="replace").splitlines()
         except OSError:
             return ""
-        said = [one for line in lines if (one := clean(line).strip())]
-        return next(
-            (line for line in reversed(said) if not _AFTERWORDS.match(line)), said[-1] if said else ""
-        )[:300]
+        telling = [cleaned for line in lines if (cleaned := clean(line).strip())]
+        without_stack = (line for line in reversed(telling) if not _AFTER_ERROR.match(line))
+        return next(without_stack, telling[-1] if telling else "")[:300]
 
     def add(self, text: str) -> None:
         """Adds what gpubench has found out about the processes, as lines of its own."""

@@ -20,16 +20,16 @@ def part_commands(given: Sequence[str], environ: Mapping[str, str]) -> list[Part
     Raises UsageError for one that can't be read, UnusableError where SLURM does not tell its nodes.
     """
     if given:
-        return [_given(text) for text in given]
-    nodes, own = environ.get("SLURM_JOB_NODELIST", ""), environ.get("SLURMD_NODENAME", "")
+        return [_from_option(text) for text in given]
+    nodes, own_node = environ.get("SLURM_JOB_NODELIST", ""), environ.get("SLURMD_NODENAME", "")
     if not nodes or environ.get("SLURM_JOB_NUM_NODES", "1") == "1":
         return []
-    if not own:
+    if not own_node:
         raise UnusableError(
             "this is no node of the SLURM job, so nothing can be measured from here: start gpubench on its first node, "
             "in the batch script or by srun --nodes=1 --ntasks=1 --overlap"
         )
-    return [_by_srun(name, environ) for name in _spelled_out(nodes) if name != own]
+    return [_by_srun(name, environ) for name in _host_names(nodes) if name != own_node]
 
 
 def first_address(given: str | None, environ: Mapping[str, str]) -> str:
@@ -37,7 +37,7 @@ def first_address(given: str | None, environ: Mapping[str, str]) -> str:
     return given or environ.get("SLURMD_NODENAME") or socket.gethostname()
 
 
-def _given(text: str) -> PartCommand:
+def _from_option(text: str) -> PartCommand:
     try:
         words = tuple(shlex.split(text))
     except ValueError as error:
@@ -51,16 +51,16 @@ def _given(text: str) -> PartCommand:
 
 def _by_srun(name: str, environ: Mapping[str, str]) -> PartCommand:
     """All of the job's part of that node; --overlap, for this step holds it already."""
-    asked = environ.get("SLURM_CPUS_PER_TASK", "")
-    cpus = (f"--cpus-per-task={asked}",) if asked.isdigit() else ()
+    task_cpus = environ.get("SLURM_CPUS_PER_TASK", "")
+    cpus = (f"--cpus-per-task={task_cpus}",) if task_cpus.isdigit() else ()
     fixed = ("srun", "--overlap", "--nodes=1", "--ntasks=1", f"--nodelist={name}", "--kill-on-bad-exit=1")
     return PartCommand(name=name, before=(*fixed, *cpus))
 
 
-def _spelled_out(nodes: str) -> list[str]:
+def _host_names(nodes: str) -> list[str]:
     """`n[1-3]` as names."""
     try:
-        told = subprocess.run(
+        done = subprocess.run(
             ["scontrol", "show", "hostnames", nodes],
             capture_output=True,
             text=True,
@@ -69,4 +69,4 @@ def _spelled_out(nodes: str) -> list[str]:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise UnusableError(f"scontrol does not spell the job's nodes out ({nodes}): {error}") from None
-    return told.stdout.split()
+    return done.stdout.split()

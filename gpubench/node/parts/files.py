@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import secrets
 import shutil
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
@@ -34,10 +35,10 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Open:
+class PreparePart:
     """The first line: make ready, and write what this node is."""
 
-    request: Literal["open"] = "open"
+    request: Literal["prepare"] = "prepare"
     first: str
     """The first node, by name or IP address."""
     folder: Path
@@ -60,15 +61,15 @@ class RunPart:
     """Whether it runs on GPUs that another sweep of that node has, too."""
 
 
-Request = Open | RunPart
-read_request: Callable[[Any], Request] = reader(Open, RunPart)
+Request = PreparePart | RunPart
+read_request: Callable[[Any], Request] = reader(PreparePart, RunPart)
 
 
 # ---------------------------------------------------------------- what a part writes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GpuThere:
+class NodeGpu:
     """A GPU that the part may use."""
 
     uuid: str
@@ -85,7 +86,7 @@ class NodeInfo:
     """Of gpubench."""
     host: str
     pid: int
-    gpus: Sequence[GpuThere]
+    gpus: Sequence[NodeGpu]
     cpu_name: str
     cpu_ids: Sequence[Count]
     address: str
@@ -110,10 +111,10 @@ class StoredSeries:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredWatched:
-    """What was seen of this node's part of a trial: `Watched`, before it is cut to windows."""
+    """What was seen of this node's part of a trial: `Watched`, before it is cut to windows, with its fields' names."""
 
     series: list[StoredSeries]
-    gpus: list[str]
+    gpus: tuple[str, ...]
     uuids: dict[str, str]
     baseline_mib: dict[str, Finite]
     cpus: Finite
@@ -123,9 +124,9 @@ class StoredWatched:
     trained_until: Finite | None
     """None: it never had ended."""
     power_source: str
-    skipped: list[tuple[Finite, list[Finite]]]
-    strangers: list[str]
-    desktops: list[str]
+    skipped: list[tuple[Finite, tuple[Finite, ...]]]
+    strangers: tuple[str, ...]
+    desktops: tuple[str, ...]
     max_sm_clock_mhz: Finite | None
 
     @classmethod
@@ -142,19 +143,9 @@ class StoredWatched:
                 )
                 for (metric, device), series in seen.samples.each()
             ],
-            gpus=list(seen.gpus),
-            uuids=dict(seen.uuids),
-            baseline_mib=dict(seen.baseline_mib),
-            cpus=seen.cpus,
-            cpu_metric=seen.cpu_metric,
-            cpu_source=seen.cpu_source,
-            spare_cpus=seen.spare_cpus,
-            trained_until=None if seen.trained_until == float("inf") else seen.trained_until,
-            power_source=seen.power_source,
-            skipped=[(period, list(times)) for period, times in seen.skipped.items()],
-            strangers=list(seen.strangers),
-            desktops=list(seen.desktops),
-            max_sm_clock_mhz=seen.max_sm_clock_mhz,
+            trained_until=None if math.isinf(seen.trained_until) else seen.trained_until,
+            skipped=[(period, tuple(times)) for period, times in seen.skipped.items()],
+            **{name: getattr(seen, name) for name in _WATCHED_FIELDS},
         )
 
     def watched(self) -> Watched:
@@ -164,25 +155,21 @@ class StoredWatched:
             samples.put(stored.metric, stored.device, series)
         return Watched(
             samples=samples,
-            gpus=tuple(self.gpus),
-            uuids=self.uuids,
-            baseline_mib=self.baseline_mib,
-            cpus=self.cpus,
-            cpu_metric=self.cpu_metric,
-            cpu_source=self.cpu_source,
-            spare_cpus=self.spare_cpus,
-            trained_until=float("inf") if self.trained_until is None else self.trained_until,
-            power_source=self.power_source,
-            skipped={period: tuple(times) for period, times in self.skipped},
-            strangers=tuple(self.strangers),
-            desktops=tuple(self.desktops),
-            max_sm_clock_mhz=self.max_sm_clock_mhz,
+            trained_until=math.inf if self.trained_until is None else self.trained_until,
+            skipped=dict(self.skipped),
+            **{name: getattr(self, name) for name in _WATCHED_FIELDS},
         )
+
+
+_WATCHED_FIELDS = [
+    field.name for field in fields(StoredWatched) if field.name not in ("series", "trained_until", "skipped")
+]
+"""Fields that are stored as they are."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredAttempt:
-    """What happened on this node: `Attempt`, of this node's ranks and clock."""
+    """What happened on this node: `Attempt`, of this node's ranks and clock, with its fields' names."""
 
     file: Literal["attempt"] = "attempt"
     events: list[Annotated[Event, Field(discriminator="event")]]
@@ -195,56 +182,46 @@ class StoredAttempt:
 
     @classmethod
     def store(cls, done: Attempt) -> Self:
-        return cls(
-            events=list(done.events),
-            forced=done.forced,
-            launched=done.launched,
-            started=done.started,
-            finished=done.finished,
-            last_words=done.last_words,
-            watched=StoredWatched.store(done.watched),
-        )
+        values = {name: getattr(done, name) for name in _ATTEMPT_FIELDS}
+        return cls(watched=StoredWatched.store(done.watched), **values)
 
     def attempt(self) -> Attempt:
         return Attempt(
-            events=self.events,
-            forced=self.forced,
-            launched=self.launched,
-            started=self.started,
-            finished=self.finished,
-            last_words=self.last_words,
-            watched=self.watched.watched(),
+            watched=self.watched.watched(), **{name: getattr(self, name) for name in _ATTEMPT_FIELDS}
         )
 
 
-_WRITTEN: TypeAdapter[NodeInfo | StoredAttempt] = TypeAdapter(
+_ATTEMPT_FIELDS = [field.name for field in fields(StoredAttempt) if field.name not in ("file", "watched")]
+
+
+_PART_FILE: TypeAdapter[NodeInfo | StoredAttempt] = TypeAdapter(
     Annotated[NodeInfo | StoredAttempt, Field(discriminator="file")],
     config=ConfigDict(extra="forbid", strict=True),
 )
 
 
-class ForeignFileError(Exception):
+class InvalidFileError(Exception):
     """A file that no part of this version writes. The text says what is wrong with it."""
 
 
 def read_node_info(data: bytes) -> NodeInfo:
-    """Raises ForeignFileError."""
+    """Raises InvalidFileError."""
     return _read(NodeInfo, data)
 
 
 def read_attempt(data: bytes) -> Attempt:
-    """What happened on a further node. Raises ForeignFileError."""
+    """What happened on a further node. Raises InvalidFileError."""
     return _read(StoredAttempt, data).attempt()
 
 
 def _read(kind: type[T], data: bytes) -> T:
     try:
-        written = _WRITTEN.validate_json(data)
+        written = _PART_FILE.validate_json(data)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        raise ForeignFileError(clean(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)) from None
+        raise InvalidFileError(clean(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)) from None
     if not isinstance(written, kind):
-        raise ForeignFileError(f"file: another one than {kind.__name__}")
+        raise InvalidFileError(f"file: another one than {kind.__name__}")
     return written
 
 

@@ -14,36 +14,34 @@ from gpubench.basics.linux import boot, network_namespace
 def resolve(name: str) -> str:
     """The IP address of a host, as this node knows it. Raises UnusableError."""
     try:
-        found = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
+        addresses = socket.getaddrinfo(name, None, type=socket.SOCK_DGRAM)
     except OSError as error:
         raise UnusableError(
             f"the first node, {name}, is not known here ({error.strerror or error}); give its IP address (--network)"
         ) from None
-    return str(found[0][4][0])
+    return str(addresses[0][4][0])
 
 
 def interface_towards(address: str) -> str:
     """The interface of this node by which `address` (an IP address) is reached. Raises UnusableError."""
     family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
-    with socket.socket(
-        family, socket.SOCK_DGRAM
-    ) as looked:  # nothing is sent: the kernel looks its routes up
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:  # nothing is sent: the kernel looks its routes up
         try:
-            looked.connect((address, 9))
+            probe.connect((address, 9))
         except OSError as error:
             raise UnusableError(f"there is no way to {address} from here ({error.strerror})") from None
-        own = str(looked.getsockname()[0])
-    return interface_of(own)
+        source_address = str(probe.getsockname()[0])
+    return interface_of(source_address)
 
 
 def interface_of(address: str) -> str:
     """The interface of this node that has `address`. Raises UnusableError where none has it."""
     wanted = ipaddress.ip_address(address.partition("%")[0])
-    for name, known in psutil.net_if_addrs().items():
-        for one in known:
-            if one.family in (socket.AF_INET, socket.AF_INET6):
-                own = ipaddress.ip_address(one.address.partition("%")[0])
-                if own == wanted or (own.is_loopback and wanted.is_loopback):
+    for name, addresses in psutil.net_if_addrs().items():
+        for entry in addresses:
+            if entry.family in (socket.AF_INET, socket.AF_INET6):
+                candidate = ipaddress.ip_address(entry.address.partition("%")[0])
+                if candidate == wanted or (candidate.is_loopback and wanted.is_loopback):
                     return name
     raise UnusableError(f"no network interface of this node has the address {address}")
 

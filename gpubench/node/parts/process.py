@@ -19,7 +19,7 @@ from gpubench.basics.quoted import clean
 from gpubench.node.launch.fork_server import START_LIMIT_S, with_this_gpubench
 from gpubench.node.launch.launcher import StoppedError
 from gpubench.node.parts import files
-from gpubench.node.parts.files import ForeignFileError, NodeInfo, Open, PartsFolder, RunPart
+from gpubench.node.parts.files import InvalidFileError, NodeInfo, PartsFolder, PreparePart, RunPart
 from gpubench.schema.attempt import Attempt
 
 LOOK_S = 0.25
@@ -32,14 +32,14 @@ CLOSE_LIMIT_S = 15.0
 """How long a part may take to end what it has started."""
 LAST_BYTES = 4000
 """Of what it has printed, where its last words are looked for."""
-_NOT_OURS = (
+_DROPPED_VARIABLES = (
     "SLURM_LABELIO", "SLURM_UNBUFFEREDIO", "SLURM_STDINMODE", "SLURM_STDOUTMODE", "SLURM_STDERRMODE",
     "SLURM_CPU_BIND", "SLURM_MEM_BIND", "SLURM_GPU_BIND", "SLURM_DISTRIBUTION", "SLURM_EXPORT_ENV",
 )  # fmt: skip
 """Beginnings of variables by which users, or the srun that has started this process, tell a further srun what to do. A
 part's input must be left as it is; it is bound to CPUs of its own node, which have other numbers there; and it needs
 the environment of this process."""
-_NO_CAUSE = re.compile(r"srun: .*(: Exited with exit code \d+|Terminating StepId\S*|Job step aborted.*)")
+_SRUN_NOISE = re.compile(r"srun: .*(: Exited with exit code \d+|Terminating StepId\S*|Job step aborted.*)")
 """What srun says of any end, behind what tells of its cause."""
 
 
@@ -77,7 +77,9 @@ class PartProcess:
         self._folder = folder
         self._printed = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with the part
         environment = with_this_gpubench(environ)
-        environment = {name: value for name, value in environment.items() if not name.startswith(_NOT_OURS)}
+        environment = {
+            name: value for name, value in environment.items() if not name.startswith(_DROPPED_VARIABLES)
+        }
         try:
             self._process = subprocess.Popen(
                 command.argv,
@@ -99,7 +101,7 @@ class PartProcess:
     def has_ended(self) -> bool:
         return self._process.poll() is not None
 
-    def send(self, request: Open | RunPart) -> None:
+    def send(self, request: PreparePart | RunPart) -> None:
         """Raises LostError where the part is gone, or takes nothing in."""
         rest = memoryview(files.encode(request))
         try:
@@ -109,7 +111,7 @@ class PartProcess:
                 with contextlib.suppress(BlockingIOError):
                     rest = rest[os.write(self._input.fileno(), rest) :]
         except OSError:
-            raise self._gone() from None
+            raise self._lost() from None
 
     def await_node_info(self, should_stop: Callable[[], bool]) -> NodeInfo:
         """Waits until trials can be started there. Raises LostError, StoppedError."""
@@ -118,14 +120,14 @@ class PartProcess:
             if should_stop():
                 raise StoppedError
             if self.has_ended:
-                raise self._gone()
+                raise self._lost()
             if time.monotonic() > deadline:
                 raise LostError(f"it was not ready within {START_LIMIT_S:g} s")
             time.sleep(LOOK_S)
         try:
             info = files.read_node_info(data)
-        except ForeignFileError as error:
-            raise _foreign(error) from None
+        except InvalidFileError as error:
+            raise _invalid(error) from None
         if info.version != __version__:
             raise LostError(f"it has gpubench {info.version}, the first node {__version__}")
         self.name = info.host
@@ -136,20 +138,20 @@ class PartProcess:
         deadline = time.monotonic() + (SEEN_LIMIT_S if self._process.poll() == 0 else 0.0)
         while (data := self._folder.read(self._folder.attempt(self.number))) is None:
             if time.monotonic() > deadline:
-                raise self._gone()
+                raise self._lost()
             time.sleep(0.05)
         try:
             return files.read_attempt(data)
-        except ForeignFileError as error:
-            raise _foreign(error) from None
+        except InvalidFileError as error:
+            raise _invalid(error) from None
 
-    def _gone(self) -> LostError:
+    def _lost(self) -> LostError:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(2)
         code = self._process.poll()
-        how = "its input was closed" if code is None else _how(code)
-        said = self._last_words()
-        return LostError(f"{how}; it said: {said}" if said else how)
+        ending = "its input was closed" if code is None else _exit_text(code)
+        last_words = self._last_words()
+        return LostError(f"{ending}; it said: {last_words}" if last_words else ending)
 
     def _last_words(self) -> str:
         """The last line that it has printed that may tell why it has ended."""
@@ -157,7 +159,7 @@ class PartProcess:
         # The position in this file is the part's, too.
         data = os.pread(printed, LAST_BYTES, max(0, os.fstat(printed).st_size - LAST_BYTES))
         lines = [line for raw in data.decode(errors="replace").splitlines() if (line := clean(raw).strip())]
-        telling = [line for line in lines if not _NO_CAUSE.fullmatch(line)]
+        telling = [line for line in lines if not _SRUN_NOISE.fullmatch(line)]
         return (telling or lines or [""])[-1][:300]
 
     def stop(self) -> None:
@@ -184,13 +186,13 @@ def close_all(parts: Sequence[PartProcess]) -> None:
         part.close()
 
 
-def _foreign(error: ForeignFileError) -> LostError:
+def _invalid(error: InvalidFileError) -> LostError:
     return LostError(
         f"it has written what no part of gpubench {__version__} writes ({error}); is another version there?"
     )
 
 
-def _how(code: int) -> str:
+def _exit_text(code: int) -> str:
     if code < 0:
         try:
             return f"its part was ended by {signal.Signals(-code).name}"

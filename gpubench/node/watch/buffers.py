@@ -34,12 +34,12 @@ class DriverBuffers:
         for uuid, gpu in self._gpus.items():
             key = uuid, buffer.name
             try:
-                found = self._nvml.history(uuid, buffer.what, self._fetched[key])
+                samples = self._nvml.history(uuid, buffer.what, self._fetched[key])
             except Unmeasured as reason:
                 self._samples.gap(buffer.name, str(reason), gpu)
                 continue
             latest = max(self._samples.series(buffer.name, gpu).times[-1:], default=-math.inf)
-            for t, value in found:
+            for t, value in samples:
                 # A wall clock that was set back must not bring the series out of order.
                 latest = max(latest, t - ahead)
                 self._samples.add(latest, buffer.name, value, gpu)

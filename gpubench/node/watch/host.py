@@ -82,13 +82,13 @@ def cgroup_cpu_s(path: str) -> float:
 class _Stat:
     state: bytes
     ppid: int
-    own: int
+    ticks: int
     """Ticks of user and system time of the process, all its threads, those that have ended included."""
     reaped: int
     """Those of children that it has waited for, and of theirs."""
 
 
-class Tree:
+class ProcessTree:
     """A process and all below it. The root should be a child subreaper, so that orphans stay below it."""
 
     def __init__(self, root: int) -> None:
@@ -105,11 +105,11 @@ class Tree:
         """Live processes (zombies too), the root first. Raises HostError where the root is gone."""
         return list(self._walk())
 
-    def known(self) -> list[int]:
+    def last_pids(self) -> list[int]:
         """The process ids that `cpu_s` has just found. A walk costs a millisecond or more. Raises as `pids` does."""
         return self._known or self.pids()
 
-    def seen(self) -> set[int]:
+    def pids_ever(self) -> set[int]:
         """All that any walk has met, those that have ended included. Reads nothing itself."""
         return set(self._seen)
 
@@ -123,15 +123,15 @@ class Tree:
         """
         self._known = []
         for _ in range(3):
-            found = self._walk()
+            processes = self._walk()
             settled = all(
-                (again := _stat(pid)) is not None and again.reaped == found[pid].reaped
-                for pid in self._parents & found.keys()
+                (again := _stat(pid)) is not None and again.reaped == processes[pid].reaped
+                for pid in self._parents & processes.keys()
             )
             if settled:
                 break
-        self._known = list(found)
-        total = sum(s.own + s.reaped for s in found.values()) + self._lost
+        self._known = list(processes)
+        total = sum(s.ticks + s.reaped for s in processes.values()) + self._lost
         if settled and total < self._last:
             self._lost += self._last - total
         self._last = max(self._last, total)
@@ -151,7 +151,7 @@ class Tree:
             self._forking.clear()
         self._walks += 1
         children = self._children if _HAS_CHILDREN_FILES else _children_by_scan()
-        found: dict[int, _Stat] = {}
+        processes: dict[int, _Stat] = {}
         stack = [self.root]
         while stack:
             pid = stack.pop()
@@ -159,15 +159,15 @@ class Tree:
             stat = _stat(pid)
             if stat is None or stat.state in (b"X", b"x"):
                 continue  # gone, or being reaped: its time is its parent's already
-            found[pid] = stat
+            processes[pid] = stat
             below = children(pid)
             if below:
                 self._parents.add(pid)
                 stack += below
-        if not found:
+        if not processes:
             raise HostError(f"process {self.root} is gone")
-        self._seen.update(found)
-        return found
+        self._seen.update(processes)
+        return processes
 
     def _children(self, pid: int) -> list[int]:
         """Children of all its threads, since a child belongs to the thread that forked it.
@@ -182,12 +182,12 @@ class Tree:
             threads = [int(name) for name in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208 - ten times as fast
         except (FileNotFoundError, ProcessLookupError):
             return []  # ended meanwhile: its children are somebody else's now
-        found = {thread: _children_of(pid, thread) for thread in threads}
-        self._forking[pid] = [thread for thread, below in found.items() if below or thread == pid]
-        return [child for below in found.values() for child in below]
+        children = {thread: _children_of(pid, thread) for thread in threads}
+        self._forking[pid] = [thread for thread, below in children.items() if below or thread == pid]
+        return [child for below in children.values() for child in below]
 
 
-def name_of(pid: int) -> str:
+def process_name(pid: int) -> str:
     """The process's short name; `?` where it can't be seen (ended, or another pid namespace)."""
     try:
         return _read(f"/proc/{pid}/comm").decode(errors="replace").strip()
@@ -196,7 +196,7 @@ def name_of(pid: int) -> str:
 
 
 def _stat(pid: int) -> _Stat | None:
-    text = _glance(f"/proc/{pid}/stat")
+    text = _read_if_alive(f"/proc/{pid}/stat")
     if not text:
         return None
     f = text[text.rindex(b")") + 2 :].split(None, 15)  # the name may hold blanks and brackets
@@ -205,7 +205,7 @@ def _stat(pid: int) -> _Stat | None:
 
 def _children_of(pid: int, thread: int) -> list[int]:
     """Children that one thread has forked; none where it has just ended."""
-    return [int(child) for child in _glance(f"/proc/{pid}/task/{thread}/children").split()]
+    return [int(child) for child in _read_if_alive(f"/proc/{pid}/task/{thread}/children").split()]
 
 
 def _children_by_scan() -> Callable[[int], list[int]]:
@@ -219,7 +219,7 @@ def _children_by_scan() -> Callable[[int], list[int]]:
 
 def _pss_kib(pid: int) -> int:
     path = f"/proc/{pid}/smaps_rollup"
-    text = _glance(path)
+    text = _read_if_alive(path)
     for line in text.splitlines():
         if line.startswith(b"Pss:"):
             return int(line.split()[1])
@@ -236,7 +236,7 @@ def _read(path: str) -> bytes:
         raise HostError(f"{path}: {error.strerror}") from error
 
 
-def _glance(path: str) -> bytes:
+def _read_if_alive(path: str) -> bytes:
     """A file of some process; empty where that process, or thread, has just ended. Else like `_read`."""
     try:
         return _bytes(path)

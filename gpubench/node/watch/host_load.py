@@ -23,7 +23,7 @@ def busy_pct(machine: Machine, look_s: float) -> float:
     return min(100.0, max(0.0, 100 * taken / (wall * machine.cpu_count)))
 
 
-def unbound(machine: Machine) -> bool:
+def has_spare_cpus(machine: Machine) -> bool:
     """Whether it may use fewer CPUs than it is bound to: a number of them, none in particular."""
     return machine.cpu_count < len(machine.cpu_ids)
 
@@ -41,7 +41,7 @@ class _Reading:
 def _readings(machine: Machine) -> list[_Reading]:
     """Readings of the CPUs that may be run on; under a quota also of the cgroup, whose members share it."""
     spare = len(machine.cpu_ids) - machine.cpu_count
-    if machine.cpu_usage_file is None or not unbound(machine):
+    if machine.cpu_usage_file is None or not has_spare_cpus(machine):
         return [_Reading(host.cpu_time(machine.cpu_ids).busy, spare)]
     cgroup = _Reading(host.cgroup_cpu_s(machine.cpu_usage_file), 0)
     try:

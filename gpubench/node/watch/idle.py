@@ -9,7 +9,7 @@ from statistics import fmean
 
 from gpubench.node.watch import host
 from gpubench.node.watch.nvml import Nvml
-from gpubench.node.watch.nvml_calls import DESKTOP, POWER, PROCESSES, UTILISATION, Call, Listed
+from gpubench.node.watch.nvml_calls import DESKTOP, POWER, PROCESSES, UTILISATION, Call, GpuProcesses
 from gpubench.node.watch.pacing import Clock, Schedule
 from gpubench.schema.gpu_look import IN_USE_PCT, PERIOD_S, Look, Process
 from gpubench.schema.missing import Unmeasured
@@ -24,7 +24,7 @@ _EDGE = 3
 """Samples that are averaged at either end of a look, to tell whether power falls."""
 
 
-def look_around(
+def look_at_gpus(
     nvml: Nvml,
     uuids: Sequence[str],
     seconds: float = 1.0,
@@ -73,7 +73,7 @@ def look_around(
             util = _utilisation(nvml, uuid, polls[uuid][-count:], since)
             if util is not None and util >= IN_USE_PCT and _has_processes(nvml, uuid):
                 in_use[uuid] = util
-        settling = any(_falls(watts[uuid][-count:]) for uuid in uuids) or not in_use.keys() >= set(busy)
+        settling = any(_is_falling(watts[uuid][-count:]) for uuid in uuids) or not in_use.keys() >= set(busy)
         if spent >= limit_s or (is_whole and not settling):
             break
     looks = {
@@ -85,7 +85,7 @@ def look_around(
     return looks | {uuid: replace(looks[uuid], util_pct=util) for uuid, util in in_use.items()}
 
 
-def _falls(watts: Sequence[float]) -> bool:
+def _is_falling(watts: Sequence[float]) -> bool:
     if len(watts) < 2 * _EDGE:
         return False
     return fmean(watts[-_EDGE:]) < (1 - FALLING) * fmean(watts[:_EDGE])
@@ -112,7 +112,7 @@ def _look(
     failed: int,
 ) -> Look:
     power = None
-    if watts and _falls(watts):
+    if watts and _is_falling(watts):
         missing["power_w"] = (
             f"power was still falling, from {watts[0]:.0f} to {watts[-1]:.0f} W within the last second: "
             "something ran here moments ago"
@@ -147,10 +147,12 @@ def _utilisation(nvml: Nvml, uuid: str, polls: Sequence[float], since: float) ->
 
 
 def _processes(
-    what: str, nvml: Nvml, call: Call[Listed], uuid: str, missing: dict[str, str]
+    what: str, nvml: Nvml, call: Call[GpuProcesses], uuid: str, missing: dict[str, str]
 ) -> tuple[Process, ...] | None:
     try:
-        return tuple(Process(pid=pid, name=host.name_of(pid), mib=mib) for pid, mib in nvml.ask(call, uuid))
+        return tuple(
+            Process(pid=pid, name=host.process_name(pid), mib=mib) for pid, mib in nvml.ask(call, uuid)
+        )
     except Unmeasured as reason:
         missing[what] = str(reason)
         return None

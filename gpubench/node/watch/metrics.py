@@ -55,8 +55,8 @@ THROTTLE = "throttle_mask"
 TEMPERATURE = "temperature_c"
 
 RATES: tuple[GpuMetric, ...] = (
-    GpuMetric("gpu_util_pct", nvml_calls.UTILISATION, lambda found: found.gpu_pct),
-    GpuMetric("gpu_mem_util_pct", nvml_calls.UTILISATION, lambda found: found.memory_pct),
+    GpuMetric("gpu_util_pct", nvml_calls.UTILISATION, lambda utilisation: utilisation.gpu_pct),
+    GpuMetric("gpu_mem_util_pct", nvml_calls.UTILISATION, lambda utilisation: utilisation.memory_pct),
     DEVICE_MEMORY,
     GpuMetric(POWER, nvml_calls.POWER),
     GpuMetric(SM_CLOCK, nvml_calls.SM_CLOCK),

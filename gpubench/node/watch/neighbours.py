@@ -6,14 +6,14 @@ from collections.abc import Collection, Mapping
 
 from gpubench.node.watch import host
 from gpubench.node.watch.nvml import Nvml
-from gpubench.node.watch.nvml_calls import DESKTOP, Listed
+from gpubench.node.watch.nvml_calls import DESKTOP, GpuProcesses
 from gpubench.schema.missing import Unmeasured
 
 MPS_SERVER = "nvidia-cuda-mps"
 """CUDA's Multi-Process Service, as the kernel cuts its name: it holds memory for its clients, the trial among them."""
 
 
-class Neighbours:
+class StrangerWatch:
     """Who was there before the trial, and who came later. Each is a sentence that names process, memory and GPU."""
 
     def __init__(self, gpus: Mapping[str, str]) -> None:
@@ -21,46 +21,46 @@ class Neighbours:
         self._gpus = gpus
         self._before: dict[tuple[str, int], str] = {}
         self._later: dict[tuple[str, int], str] = {}
-        self._ours: set[int] = set()
+        self._trial_pids: set[int] = set()
         """Processes of the trial, and of the jobs beside it; those that have ended, too."""
-        self._ours_seen = False
+        self._is_trial_listed = False
         self.desktops: list[str] = []
 
-    def before(self, uuid: str, processes: Listed) -> None:
+    def note_before(self, uuid: str, processes: GpuProcesses) -> None:
         """Compute processes on a GPU before the trial starts."""
         for pid, mib in processes:
-            if host.name_of(pid) != MPS_SERVER:
+            if host.process_name(pid) != MPS_SERVER:
                 self._before[uuid, pid] = _sentence(pid, mib, self._gpus[uuid])
 
-    def draws(self, nvml: Nvml, uuid: str) -> None:
+    def note_desktops(self, nvml: Nvml, uuid: str) -> None:
         """Looks for graphics processes on a GPU."""
         try:
-            found = nvml.ask(DESKTOP, uuid)
+            processes = nvml.ask(DESKTOP, uuid)
         except Unmeasured:  # many GPUs can draw nothing: no figure rests on this
             return
-        self.desktops += [_sentence(pid, mib, self._gpus[uuid]) for pid, mib in found]
+        self.desktops += [_sentence(pid, mib, self._gpus[uuid]) for pid, mib in processes]
 
-    def know(self, ours: Collection[int]) -> None:
+    def add_trial_pids(self, pids: Collection[int]) -> None:
         """These are no strangers, whenever the driver listed them first."""
-        self._ours.update(ours)
+        self._trial_pids.update(pids)
 
-    def meanwhile(self, listed: Mapping[str, Listed], ours: Collection[int]) -> None:
-        """What the driver lists by uuid while the trial runs, whose own and friends' processes are `ours`."""
-        self.know(ours)
+    def note_running(self, listed: Mapping[str, GpuProcesses], trial_pids: Collection[int]) -> None:
+        """What the driver lists by uuid while the trial runs. `trial_pids`: of the trial and of the jobs beside it."""
+        self.add_trial_pids(trial_pids)
         for uuid, processes in listed.items():
             for pid, mib in processes:
-                self._ours_seen |= pid in ours
-                known = pid in self._ours or (uuid, pid) in self._before
-                if not known and host.name_of(pid) != MPS_SERVER:
+                self._is_trial_listed |= pid in trial_pids
+                known = pid in self._trial_pids or (uuid, pid) in self._before
+                if not known and host.process_name(pid) != MPS_SERVER:
                     self._later[uuid, pid] = _sentence(pid, mib, self._gpus[uuid])
 
     @property
     def strangers(self) -> list[str]:
         """Where the driver's pids are not ours to recognise, a process that came later may be the trial's."""
-        found = self._before | (self._later if self._ours_seen else {})
-        return [said for (_, pid), said in found.items() if pid not in self._ours]
+        strangers = self._before | (self._later if self._is_trial_listed else {})
+        return [sentence for (_, pid), sentence in strangers.items() if pid not in self._trial_pids]
 
 
 def _sentence(pid: int, mib: float | None, gpu: str) -> str:
     held = "an unknown amount" if mib is None else f"{mib:,.0f} MiB"
-    return f"process {pid} ({host.name_of(pid)}) held {held} on GPU {gpu}"
+    return f"process {pid} ({host.process_name(pid)}) held {held} on GPU {gpu}"

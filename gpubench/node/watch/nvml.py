@@ -6,7 +6,7 @@ NVML must not be carried across a fork: open it in the process that watches.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 import pynvml
@@ -25,16 +25,16 @@ _HISTORY: dict[str, tuple[int, float]] = {
     "gpu_mem_util_pct": (pynvml.NVML_MEMORY_UTILIZATION_SAMPLES, 1.0),
 }
 """The driver's kind of sample, and its unit in ours."""
-_NEVER = (
+_PERMANENT = (
     pynvml.NVML_ERROR_NOT_SUPPORTED, pynvml.NVML_ERROR_INVALID_ARGUMENT, pynvml.NVML_ERROR_FUNCTION_NOT_FOUND,
     pynvml.NVML_ERROR_NO_PERMISSION, pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
 )  # fmt: skip
 """Answers that will not change: an older driver or product, a container's rights. Others may pass."""
-Kind = Literal["lost", "unclear", "refused"]
+FailureKind = Literal["lost", "unclear", "refused"]
 """What a failed call says of its GPU: that it has fallen off the bus or must be reset, nothing that is of use, or
 that this one answer can't be had."""
 
-_KINDS: dict[int, Kind] = {
+_FAILURE_KINDS: dict[int, FailureKind] = {
     pynvml.NVML_ERROR_GPU_IS_LOST: "lost",
     pynvml.NVML_ERROR_RESET_REQUIRED: "lost",
     pynvml.NVML_ERROR_UNKNOWN: "unclear",
@@ -44,7 +44,7 @@ _KINDS: dict[int, Kind] = {
 class NvmlError(Unmeasured):
     """An NVML call that gave no figure; its text says which call and why."""
 
-    def __init__(self, text: str, kind: Kind = "refused") -> None:
+    def __init__(self, text: str, kind: FailureKind = "refused") -> None:
         super().__init__(text)
         self.kind = kind
 
@@ -100,18 +100,9 @@ class NoNvml:
     """Stands in where there is no driver: no devices, and every call says why."""
 
     reason: str
-
-    @property
-    def devices(self) -> Sequence[Device]:
-        return ()
-
-    @property
-    def driver(self) -> str | None:
-        return None
-
-    @property
-    def unreadable(self) -> Mapping[int, str]:
-        return {}
+    devices: Sequence[Device] = ()
+    driver: str | None = None
+    unreadable: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def power_source(self) -> str:
@@ -135,27 +126,27 @@ class PynvmlNvml:
         self.unreadable: dict[int, str] = {}
         """NVML index -> why that GPU is left out (fallen off the bus, no permission)."""
         self.devices: tuple[Device, ...] = tuple(self._list())
-        self._given_up: set[tuple[str, str, int]] = set()
+        self._unsupported: set[tuple[str, str, int]] = set()
         """Call, GPU and number of the way that the driver does not know, and never will."""
 
     def ask(self, call: Call[T], uuid: str) -> T:
         handle = self._handle(uuid)
         *better, last = call.ways
         for number, way in enumerate(better):
-            if (call.name, uuid, number) in self._given_up:
+            if (call.name, uuid, number) in self._unsupported:
                 continue
             try:
                 return way(handle)
             except pynvml.NVMLError as error:
-                if error.value in _NEVER:
-                    self._given_up.add((call.name, uuid, number))
+                if error.value in _PERMANENT:
+                    self._unsupported.add((call.name, uuid, number))
                 elif not call.stands_in:
-                    raise _failed(call.said, error) from error
-        return _call(call.said, last, handle)
+                    raise _nvml_error(call.label, error) from error
+        return _call(call.label, last, handle)
 
     @property
     def power_source(self) -> str:
-        is_mean = any(name == POWER.name for name, *_ in self._given_up)
+        is_mean = any(name == POWER.name for name, *_ in self._unsupported)
         kind = "power usage, on Ampere and later a mean of 1 s" if is_mean else "field 186, instant"
         return f"NVML {kind}"
 
@@ -167,13 +158,13 @@ class PynvmlNvml:
         except pynvml.NVMLError_NotFound:
             return []  # nothing new; or, where it never has anything, nothing at all
         except pynvml.NVMLError as error:
-            raise _failed(f"buffer of {what}", error) from error
+            raise _nvml_error(f"buffer of {what}", error) from error
         read = _VALUE.get(value_type)
         if read is None:
             raise NvmlError(f"buffer of {what}: values of unknown type {value_type}")
         # A buffer that is not full yet has empty places, with no time on them.
-        found = [(s.timeStamp / 1e6, getattr(s.sampleValue, read) * scale) for s in samples if s.timeStamp]
-        return sorted(found)
+        dated = [(s.timeStamp / 1e6, getattr(s.sampleValue, read) * scale) for s in samples if s.timeStamp]
+        return sorted(dated)
 
     def _handle(self, uuid: str) -> Any:
         if uuid not in self._handles:
@@ -244,7 +235,7 @@ def _call(what: str, function: Callable[..., T], *args: Any) -> T:
     try:
         return function(*args)
     except pynvml.NVMLError as error:
-        raise _failed(what, error) from error
+        raise _nvml_error(what, error) from error
 
 
 def _reserved(handle: Any) -> int | None:
@@ -256,8 +247,8 @@ def _reserved(handle: Any) -> int | None:
     return kept // MIB
 
 
-def _failed(what: str, error: pynvml.NVMLError) -> NvmlError:
-    return NvmlError(f"{what}: {error}", _KINDS.get(error.value, "refused"))
+def _nvml_error(what: str, error: pynvml.NVMLError) -> NvmlError:
+    return NvmlError(f"{what}: {error}", _FAILURE_KINDS.get(error.value, "refused"))
 
 
 def _text(value: Any) -> str:

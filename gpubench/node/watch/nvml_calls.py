@@ -30,7 +30,7 @@ and the display's (0x100) are settings, not accidents. Source: nvml.h, nvmlClock
 
 ComputeMode = Literal["shared", "exclusive", "prohibited"]
 """Any number of processes, one at a time, none."""
-Listed = list[tuple[int, float | None]]
+GpuProcesses = list[tuple[int, float | None]]
 """Processes: pid and MiB. None: the driver does not say how much."""
 
 _COMPUTE_MODES: dict[int, ComputeMode] = {
@@ -66,7 +66,7 @@ class DeviceMemory:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToldReading(Generic[T]):
+class DoctorReading(Generic[T]):
     """How `gpubench doctor` tells of a call, and what hangs on it."""
 
     name: str
@@ -89,7 +89,7 @@ class Call(Generic[T]):
     """One question about one GPU. Its answer holds for now."""
 
     name: str
-    said: str
+    label: str
     """How a message names it."""
     ways: tuple[Callable[[Any], T], ...]
     """From pynvml's handle of a GPU, the best first. A way that a driver does not know, and never will, is given up."""
@@ -97,9 +97,9 @@ class Call(Generic[T]):
     """What a GPU answers on which nothing runs: what tests' own NVML begins with."""
     stands_in: bool = False
     """Whether the next way may answer where this one fails only now."""
-    keeps: bool = True
+    is_cacheable: bool = True
     """Whether an answer that is a moment old serves several watchers."""
-    reading: ToldReading[T] | None = None
+    reading: DoctorReading[T] | None = None
     """None: `gpubench doctor` tells it in another way."""
 
 
@@ -120,7 +120,7 @@ def _memory_before_510(handle: Any) -> DeviceMemory:
     return DeviceMemory(used_mib=pynvml.nvmlDeviceGetMemoryInfo(handle).used / MIB, reserved_mib=None)
 
 
-def _listed(processes: Any) -> Listed:
+def _process_list(processes: Any) -> GpuProcesses:
     return [(p.pid, None if p.usedGpuMemory is None else p.usedGpuMemory / MIB) for p in processes]
 
 
@@ -141,20 +141,20 @@ def _compute_mode(handle: Any) -> ComputeMode:
 # ---------------------------------------------------------------- how answers are shown
 
 
-def _shown_memory(memory: DeviceMemory) -> str:
+def _format_memory(memory: DeviceMemory) -> str:
     apart = (
         "the driver's reserve not told apart" if memory.reserved_mib is None else "the driver's reserve apart"
     )
     return f"{memory.used_mib:,.0f} MiB in use, {apart}"
 
 
-def _shown_power(watts: float) -> str:
+def _format_power(watts: float) -> str:
     if watts <= 0:
         raise Unmeasured("the driver tells a power of 0 W")
     return f"{watts:.0f} W"
 
 
-def _shown_throttling(mask: int) -> str:
+def _format_throttling(mask: int) -> str:
     return ", ".join(name for name, bit in THROTTLE_REASONS.items() if mask & bit) or "none now"
 
 
@@ -165,12 +165,12 @@ NO_POWER = "power_w and energy_sampled_j stay empty"
 
 UTILISATION: Call[Utilisation] = Call(
     name="utilisation",
-    said="utilisation",
+    label="utilisation",
     ways=(_utilisation,),
     idle=Utilisation(gpu_pct=0.0, memory_pct=0.0),
-    reading=ToldReading(
+    reading=DoctorReading(
         name="utilisation",
-        shows=lambda found: f"{found.gpu_pct:.0f} %, memory {found.memory_pct:.0f} %",
+        shows=lambda utilisation: f"{utilisation.gpu_pct:.0f} %, memory {utilisation.memory_pct:.0f} %",
         lost=NO_UTILISATION,
         stand_ins=("utilisation buffer",),
         instead="the driver's buffer stands in, except for windows under 0.5 s",
@@ -178,52 +178,52 @@ UTILISATION: Call[Utilisation] = Call(
 )
 MEMORY: Call[DeviceMemory] = Call(
     name="memory",
-    said="memory",
+    label="memory",
     ways=(_memory, _memory_before_510),
     idle=DeviceMemory(used_mib=0.0, reserved_mib=600.0),
-    reading=ToldReading(
+    reading=DoctorReading(
         name="device memory",
-        shows=_shown_memory,
+        shows=_format_memory,
         lost="where memory is not told by process either, gpu_mem_mib is what torch's allocator reserved",
         minor=True,
     ),
 )
-PROCESSES: Call[Listed] = Call(
+PROCESSES: Call[GpuProcesses] = Call(
     name="processes",
-    said="compute processes",
-    ways=(lambda handle: _listed(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)),),
+    label="compute processes",
+    ways=(lambda handle: _process_list(pynvml.nvmlDeviceGetComputeRunningProcesses(handle)),),
     idle=[],
-    reading=ToldReading(
+    reading=DoctorReading(
         name="processes",
-        shows=lambda found: f"{len(found)}",
+        shows=lambda processes: f"{len(processes)}",
         lost="gpu_mem_mib is what torch's allocator reserved, and strangers can't be seen",
         stand_ins=("device memory",),
         instead="gpu_mem_mib is the growth of device memory, and strangers can't be seen",
     ),
 )
 """Pids are those of the driver's pid namespace, which inside a container may not be ours."""
-DESKTOP: Call[Listed] = Call(
+DESKTOP: Call[GpuProcesses] = Call(
     name="desktop",
-    said="graphics processes",
-    ways=(lambda handle: _listed(pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle)),),
+    label="graphics processes",
+    ways=(lambda handle: _process_list(pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle)),),
     idle=[],
-    keeps=False,
-    reading=ToldReading(
+    is_cacheable=False,
+    reading=DoctorReading(
         name="desktops",
-        shows=lambda found: f"{len(found)}",
+        shows=lambda processes: f"{len(processes)}",
         lost="a desktop on the GPU goes unnoticed",
         minor=True,
     ),
 )
 POWER: Call[float] = Call(
     name="power_w",
-    said="power",
+    label="power",
     ways=(_instant_power, lambda handle: float(pynvml.nvmlDeviceGetPowerUsage(handle)) / 1000),
     idle=0.0,
     stands_in=True,
-    reading=ToldReading(
+    reading=DoctorReading(
         name="power",
-        shows=_shown_power,
+        shows=_format_power,
         lost=f"{NO_POWER}, and idle_power_w",
         stand_ins=("power buffer",),
         instead="the driver's buffer stands in; idle_power_w stays empty",
@@ -232,10 +232,10 @@ POWER: Call[float] = Call(
 """What is drawn now; by drivers that don't tell, the mean over the last second."""
 ENERGY: Call[float] = Call(
     name="energy_j",
-    said="energy counter",
+    label="energy counter",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1000,),
     idle=0.0,
-    reading=ToldReading(
+    reading=DoctorReading(
         name="energy counter",
         shows=lambda joules: f"{joules:.0f} J",
         counts=True,
@@ -247,10 +247,10 @@ ENERGY: Call[float] = Call(
 """Since the driver was loaded; counts on every 0.1 s. A call costs 4 to 6 ms of CPU time."""
 SM_CLOCK: Call[float] = Call(
     name="sm_clock_mhz",
-    said="SM clock",
+    label="SM clock",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),),
     idle=1980.0,
-    reading=ToldReading(
+    reading=DoctorReading(
         name="SM clock",
         shows=lambda mhz: f"{mhz:.0f} MHz",
         lost="sm_clock_mhz stays empty, and a slow clock goes unnoticed",
@@ -259,11 +259,11 @@ SM_CLOCK: Call[float] = Call(
 """The clock of the multiprocessors."""
 MAX_SM_CLOCK: Call[float] = Call(
     name="max_sm_clock_mhz",
-    said="highest SM clock",
+    label="highest SM clock",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)),),
     idle=1980.0,
-    keeps=False,
-    reading=ToldReading(
+    is_cacheable=False,
+    reading=DoctorReading(
         name="highest SM clock",
         shows=lambda mhz: f"{mhz:.0f} MHz",
         lost="a clock far below it goes unnoticed",
@@ -273,22 +273,22 @@ MAX_SM_CLOCK: Call[float] = Call(
 """That this product allows. About 2 ms a call."""
 THROTTLE: Call[int] = Call(
     name="throttle_mask",
-    said="throttle reasons",
+    label="throttle reasons",
     ways=(lambda handle: int(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)),),
     idle=0,
-    reading=ToldReading(
+    reading=DoctorReading(
         name="throttle reasons",
-        shows=_shown_throttling,
+        shows=_format_throttling,
         lost="throttled_pct and throttle_reasons stay empty",
     ),
 )
 """What lowers the clocks now, as bits of THROTTLE_REASONS and others."""
 TEMPERATURE: Call[float] = Call(
     name="temperature_c",
-    said="temperature",
+    label="temperature",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),),
     idle=40.0,
-    reading=ToldReading(
+    reading=DoctorReading(
         name="temperature",
         shows=lambda celsius: f"{celsius:.0f} °C",
         lost="temperature_c stays empty",
@@ -297,10 +297,10 @@ TEMPERATURE: Call[float] = Call(
 """The temperature of the GPU's core."""
 COMPUTE_MODE: Call[ComputeMode] = Call(
     name="compute_mode",
-    said="compute mode",
+    label="compute mode",
     ways=(_compute_mode,),
     idle="shared",
-    keeps=False,
+    is_cacheable=False,
 )
 """Whom a GPU lets in."""
 

@@ -17,16 +17,18 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import ParamSpec, Protocol
+from collections.abc import Callable, Collection, Sequence
+from statistics import fmean
+from typing import ParamSpec
 
+from gpubench.node.environment import Machine
 from gpubench.node.watch import host, metrics
 from gpubench.node.watch.buffers import DriverBuffers
-from gpubench.node.watch.neighbours import Neighbours
+from gpubench.node.watch.cached_nvml import uncached
+from gpubench.node.watch.neighbours import StrangerWatch
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.node.watch.nvml_calls import ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES
-from gpubench.node.watch.pacing import Clock, Schedule, Sparing
-from gpubench.node.watch.shared_nvml import afresh
+from gpubench.node.watch.pacing import Clock, Schedule, TimeBudget
 from gpubench.schema.attempt import Live
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.samples import HOST, Samples
@@ -38,55 +40,28 @@ _NOT_OURS = "none of the trial's processes is among those that the driver lists 
 _NOT_TOLD = "the driver does not tell the memory of a process"
 
 
-class NumberedGpu(Protocol):
-    """A GPU and its number; `environment.Gpu` is one."""
-
-    @property
-    def index(self) -> int: ...
-    @property
-    def uuid(self) -> str: ...
-
-
-class Limits(Protocol):
-    """What is asked of the machine here; `environment.Machine` is one."""
-
-    @property
-    def gpus(self) -> Sequence[NumberedGpu]: ...
-    @property
-    def cpu_count(self) -> int: ...
-    @property
-    def cpu_quota(self) -> float | None: ...
-    @property
-    def cpu_usage_file(self) -> str | None: ...
-
-
-def nobody() -> Collection[int]:
-    """The friends of a trial that runs alone."""
-    return ()
-
-
 class Watcher:
     """Samples of one trial. Nothing here raises for a figure that can't be had: it becomes a gap."""
 
     def __init__(
         self,
         nvml: Nvml | None,
-        machine: Limits,
+        machine: Machine,
         gpu_uuids: Sequence[str],
         cpu_ids: Sequence[int],
         clock: Clock = time.monotonic,
         wall: Clock = time.time,
         *,
-        friends: Callable[[], Collection[int]] = nobody,
+        other_jobs_pids: Callable[[], Collection[int]] = frozenset,
         shared_gpus: Collection[str] = (),
     ) -> None:
         """`gpu_uuids`: the trial's GPUs, none for a CPU trial; `cpu_ids`: the CPUs that it may run on.
 
-        `wall`: seconds since 1970, by which the driver dates its own samples. `friends`: the process ids of the jobs
-        beside it, as their watchers' `pids` tell them now; `shared_gpus`: those of its GPUs that they use too.
+        `wall`: seconds since 1970, by which the driver dates its own samples. `other_jobs_pids`: the process ids of the
+        jobs beside it, as their watchers' `pids` tell them now; `shared_gpus`: those of its GPUs that they use too.
         """
         self._nvml: Nvml = nvml or NoNvml("NVML was not opened")
-        self._friends = friends
+        self._other_jobs_pids = other_jobs_pids
         numbers = {gpu.uuid: str(gpu.index) for gpu in machine.gpus}
         self._gpus = {uuid: numbers.get(uuid, uuid[:12]) for uuid in gpu_uuids}
         self._shared = tuple(gpu for uuid, gpu in self._gpus.items() if uuid in shared_gpus)
@@ -97,13 +72,13 @@ class Watcher:
         self._clock = clock
         self._samples = Samples()
         self._buffers = DriverBuffers(self._nvml, self._gpus, self._samples, clock, wall)
-        self._neighbours = Neighbours(self._gpus)
-        self._tree: host.Tree | None = None
+        self._neighbours = StrangerWatch(self._gpus)
+        self._tree: host.ProcessTree | None = None
         self._schedule: Schedule | None = None
         self._baseline_mib: dict[str, float] = {}
         self._trained_until = math.inf
-        self._sparing_totals = Sparing(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.TOTALS_FRESH_S)
-        self._sparing_energy = Sparing(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.ENERGY_FRESH_S)
+        self._totals_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.TOTALS_FRESH_S)
+        self._energy_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.ENERGY_FRESH_S)
 
     # ------------------------------------------------------------ what the runner calls
 
@@ -115,14 +90,14 @@ class Watcher:
             except Unmeasured as reason:
                 self._samples.gap(metrics.DEVICE_MEMORY.name, str(reason), gpu)
             try:
-                self._neighbours.before(uuid, self._nvml.ask(PROCESSES, uuid))
+                self._neighbours.note_before(uuid, self._nvml.ask(PROCESSES, uuid))
             except Unmeasured as reason:
                 self._samples.gap(metrics.PROCESS_MEMORY, str(reason), gpu)
-            self._neighbours.draws(self._nvml, uuid)
+            self._neighbours.note_desktops(self._nvml, uuid)
 
     def start(self, root_pid: int) -> None:
         """Begins to watch the trial whose leader is `root_pid`, and takes the first samples."""
-        self._tree = host.Tree(root_pid)
+        self._tree = host.ProcessTree(root_pid)
         periods = {"rates": metrics.RATES_S, "totals": metrics.TOTALS_S}
         if self._gpus:
             periods |= {"energy": metrics.ENERGY_S} | {b.name: b.period_s for b in metrics.BUFFERS}
@@ -139,26 +114,26 @@ class Watcher:
             return
         due = self._schedule.due(self._clock())
         if "rates" in due:
-            self._rates()
+            self._sample_gpus(metrics.RATES)
         if "totals" in due:
             self._totals()
-            self._each_gpu(metrics.TOTALS)
+            self._sample_gpus(metrics.TOTALS)
             self._process_memory(self._nvml)
         for buffer in metrics.BUFFERS:
             if buffer.name in due:
                 self._buffers.fetch(buffer)
         now = self._clock()
-        if self._sparing_totals.owed(now):
+        if self._totals_budget.is_due(now):
             self._totals()
-        if "energy" in due or self._sparing_energy.owed(now):
+        if "energy" in due or self._energy_budget.is_due(now):
             self._energy()
 
     def edge(self, *, first: bool = False) -> None:
         """Reads the counters now, at the edge of a window, out of turn. `first`: the first measured window begins."""
         now = self._clock()
-        if self._sparing_totals.ask(now) or first:
+        if self._totals_budget.ask(now) or first:
             self._totals()
-        if self._sparing_energy.ask(now) or first:
+        if self._energy_budget.ask(now) or first:
             self._energy()
 
     def settle(self) -> None:
@@ -169,13 +144,13 @@ class Watcher:
         """
         self._totals()
         self._energy()
-        exact = afresh(self._nvml)
+        exact = uncached(self._nvml)
         self._process_memory(exact)
         for uuid, gpu in self._gpus.items():
             self._read(metrics.DEVICE_MEMORY.name, gpu, metrics.DEVICE_MEMORY.read, exact, uuid)
         self._trained_until = self._clock()
         self.after()  # the teardown may last longer than a buffer is deep
-        self._read(metrics.TREE_MEMORY, HOST, self._tree_memory)
+        self._read(metrics.TREE_MEMORY, HOST, lambda: self._started_tree().pss_mib())
 
     def after(self) -> None:
         """Fetches what the driver has sampled since the last time: its last samples come late."""
@@ -185,24 +160,25 @@ class Watcher:
     def process_gpu_mib(self) -> dict[str, float] | None:
         """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell."""
         # A rank that asks has just allocated: what another job's watcher was told a moment ago won't do.
-        return self._of_processes(afresh(self._nvml))
+        return self._memory_by_gpu(uncached(self._nvml))
 
     def pids(self) -> set[int]:
         """The trial's processes as its CPU readings found them, those that have ended included. Reads nothing."""
-        return self._tree.seen() if self._tree else set()
+        return self._tree.pids_ever() if self._tree else set()
 
     def now(self) -> Live:
         """The latest readings. Reads nothing itself."""
+        utilisation = self._latest("gpu_util_pct")
         return Live(
-            gpu_mem_mib=self._fullest_now(),
-            gpu_util_pct=_mean(self._latest("gpu_util_pct")),
+            gpu_mem_mib=self._gpu_memory_now(),
+            gpu_util_pct=fmean(utilisation) if utilisation else None,
             cpu_util_pct=self._cpu_now(),
         )
 
     def watched(self) -> Watched:
         """All that was seen of the trial, once it has ended."""
         # Those, too, that the driver listed before their own watcher met them.
-        self._neighbours.know(self._friends())
+        self._neighbours.add_trial_pids(self._other_jobs_pids())
         skipped = self._schedule.skipped if self._schedule else {}
         return Watched(
             samples=self._samples,
@@ -236,10 +212,7 @@ class Watcher:
         except Unmeasured as reason:
             self._samples.gap(metric, str(reason), device)
 
-    def _rates(self) -> None:
-        self._each_gpu(metrics.RATES)
-
-    def _each_gpu(self, wanted: Sequence[metrics.GpuMetric]) -> None:
+    def _sample_gpus(self, wanted: Sequence[metrics.GpuMetric]) -> None:
         for uuid, gpu in self._gpus.items():
             for metric in wanted:
                 self._read(metric.name, gpu, metric.read, self._nvml, uuid)
@@ -248,7 +221,7 @@ class Watcher:
         began = self._clock()
         for uuid, gpu in self._gpus.items():
             self._read(metrics.ENERGY, gpu, self._nvml.ask, ENERGY, uuid)
-        self._sparing_energy.done(began, self._clock())
+        self._energy_budget.spend(began, self._clock())
 
     def _cpu_source(self) -> str:
         if self._bound:
@@ -275,45 +248,39 @@ class Watcher:
             self._samples.gap(metrics.CPU_BUSY if self._bound else metrics.CPU_HOST, str(reason))
         if not self._bound and self._usage_file is not None:
             self._read(metrics.CPU_BUSY, HOST, host.cgroup_cpu_s, self._usage_file)
-        self._read(metrics.CPU_TREE, HOST, self._tree_cpu_s)
-        self._sparing_totals.done(t, self._clock())
+        self._read(metrics.CPU_TREE, HOST, lambda: self._started_tree().cpu_s())
+        self._totals_budget.spend(t, self._clock())
 
     def _process_memory(self, nvml: Nvml) -> None:
         t = self._clock()
-        for uuid, mib in (self._of_processes(nvml, known=True) or {}).items() if self._gpus else ():
+        for uuid, mib in (self._memory_by_gpu(nvml, known=True) or {}).items() if self._gpus else ():
             self._samples.add(t, metrics.PROCESS_MEMORY, mib, self._gpus[uuid])
 
-    def _of_processes(self, nvml: Nvml, *, known: bool = False) -> dict[str, float] | None:
-        """uuid -> MiB. `known`: the trial's processes are those that the last reading of their CPU time found."""
+    def _memory_by_gpu(self, nvml: Nvml, *, known: bool = False) -> dict[str, float] | None:
+        """uuid -> MiB. `last_pids`: the trial's processes are those that the last reading of their CPU time found."""
         try:
             # Before the driver is asked: who comes between the two has no memory yet.
-            tree = self._living()
-            pids = set(tree.known() if known else tree.pids())
+            tree = self._started_tree()
+            pids = set(tree.last_pids() if known else tree.pids())
             listed = {uuid: nvml.ask(PROCESSES, uuid) for uuid in self._gpus}
         except Unmeasured as reason:
-            self._no_process_memory(str(reason), self._samples.gap)
+            self._note_no_process_memory(str(reason), self._samples.gap)
             return None
-        self._neighbours.meanwhile(listed, pids | set(self._friends()))
-        mine = {uuid: [mib for pid, mib in found if pid in pids] for uuid, found in listed.items()}
+        self._neighbours.note_running(listed, pids | set(self._other_jobs_pids()))
+        mine = {uuid: [mib for pid, mib in processes if pid in pids] for uuid, processes in listed.items()}
         if not any(mine.values()):
-            self._no_process_memory(_NOT_OURS, self._samples.note)
+            self._note_no_process_memory(_NOT_OURS, self._samples.note)
             return None
         if any(None in amounts for amounts in mine.values()):
-            self._no_process_memory(_NOT_TOLD, self._samples.gap)
+            self._note_no_process_memory(_NOT_TOLD, self._samples.gap)
             return None
         return {uuid: sum(mib for mib in amounts if mib is not None) for uuid, amounts in mine.items()}
 
-    def _no_process_memory(self, reason: str, note: Callable[[str, str, str], None]) -> None:
+    def _note_no_process_memory(self, reason: str, note: Callable[[str, str, str], None]) -> None:
         for gpu in self._gpus.values():
             note(metrics.PROCESS_MEMORY, reason, gpu)
 
-    def _tree_cpu_s(self) -> float:
-        return self._living().cpu_s()
-
-    def _tree_memory(self) -> float:
-        return self._living().pss_mib()
-
-    def _living(self) -> host.Tree:
+    def _started_tree(self) -> host.ProcessTree:
         if self._tree is None:
             raise Unmeasured("watching has not started")
         return self._tree
@@ -321,12 +288,12 @@ class Watcher:
     # ------------------------------------------------------------ the live view
 
     def _latest(self, metric: str) -> list[float]:
-        series = [self._samples.series(metric, gpu) for gpu in self._gpus.values()]
-        return [one.values[-1] for one in series if one.values]
+        by_gpu = [self._samples.series(metric, gpu) for gpu in self._gpus.values()]
+        return [series.values[-1] for series in by_gpu if series.values]
 
-    def _fullest_now(self) -> float | None:
-        if own := self._latest(metrics.PROCESS_MEMORY):
-            return max(own)
+    def _gpu_memory_now(self) -> float | None:
+        if amounts := self._latest(metrics.PROCESS_MEMORY):
+            return max(amounts)
         if self._shared:
             return None  # what grew may be another job's
         used = {
@@ -342,8 +309,3 @@ class Watcher:
             if (wall := busy.times[-1] - t) >= metrics.TOTALS_S / 2:
                 return min(100 * (busy.values[-1] - value) / (wall * self._cpus), 100.0)
         return None
-
-
-def _mean(values: Iterable[float]) -> float | None:
-    found = list(values)
-    return sum(found) / len(found) if found else None

@@ -33,7 +33,7 @@ class WorkerStart:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         with contextlib.suppress(OSError):  # no room for a file: a hang will lack this worker's place
-            stacks.listen_too(f"loader_worker_{worker}_of_rank_{self.rank}")
+            stacks.listen_in_fork(f"loader_worker_{worker}_of_rank_{self.rank}")
         torch.set_num_threads(1)
         state = np.random.SeedSequence((self.seed, self.rank, worker)).generate_state(3)
         random.seed(int(state[0]))

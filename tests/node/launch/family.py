@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -99,3 +100,10 @@ class Spy:
         if not self.seen and len(found := family(self.server)) >= self.count:
             self.seen = found
             self.act(found)
+
+
+def blamed(reason: str) -> tuple[int, str]:
+    """The rank that a trial's reason begins with, and how that ended: the name of a signal, or an exit code."""
+    match = re.match(r"rank (\d+)\b.*? (?:was ended by (SIG\w+)|ended with exit code (\d+))", reason)
+    assert match, reason
+    return int(match[1]), match[2] or match[3]

@@ -11,7 +11,7 @@ from scripted import Line, Scripted, epoch, hangs, hello, order, result
 
 from gpubench.node import environment
 from gpubench.node.launch import running_job
-from gpubench.node.launch.attempt import attempt
+from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.running_job import Task
 from gpubench.node.launch.trial_log import HEAD_BYTES, TAIL_BYTES
 from gpubench.node.watch.watcher import Watcher
@@ -34,7 +34,7 @@ class Edges(Watcher):
 def tried(script: object, watcher: Watcher) -> Attempt:
     launcher = Scripted(lambda _: script)  # type: ignore[arg-type,return-value]
     task = Task(order=order(batch_size=4, ranks=2, train_images=8), watcher=watcher)
-    (done,) = attempt([task], launcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None)
+    (done,) = run_attempt([task], launcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None)
     return done
 
 
@@ -103,7 +103,7 @@ def test_what_fails_to_be_cleaned_keeps_nothing_else_from_it(tmp_path: Path) -> 
         tasks.append(Task(order=order(batch_size=4, train_images=8, log=log), watcher=watcher))
     launcher = Scripted(lambda _: hangs)
     with pytest.raises(RuntimeError, match=f"said watcher {id(watchers[0])}"):
-        attempt(tasks, launcher, timeout_s=0.1, should_stop=lambda: False, look=lambda _: None)
+        run_attempt(tasks, launcher, timeout_s=0.1, should_stop=lambda: False, look=lambda _: None)
     launcher.close()  # which finds out whether all have been ended
     for place in range(2):
         assert b"gpubench left out" in (tmp_path / f"{place}.txt").read_bytes()
@@ -116,5 +116,5 @@ def test_the_error_that_comes_first_is_told_not_those_of_the_cleaning() -> None:
     launcher = Scripted(lambda _: hangs)
     task = Task(order=order(batch_size=4, train_images=8), watcher=Broken())
     with pytest.raises(KeyError, match="the first"):
-        attempt([task], launcher, timeout_s=10, should_stop=lambda: False, look=looks)
+        run_attempt([task], launcher, timeout_s=10, should_stop=lambda: False, look=looks)
     launcher.close()

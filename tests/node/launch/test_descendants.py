@@ -113,7 +113,8 @@ def test_a_group_ends_whose_leader_is_a_zombie(monkeypatch: pytest.MonkeyPatch, 
     kill_group(known)
     ready, _, _ = select.select([leader.stdout], [], [], 10)
     last.kill()
-    assert ready, "the last one of the group has closed it"
+    # The last one of the group has closed it.
+    assert ready
     assert leader.stdout.read() == b""
     leader.wait()
     kill_group(known)

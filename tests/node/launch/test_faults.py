@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from family import blamed
 
 from gpubench.doctor import remedies
 from gpubench.node.launch import attempt
-from gpubench.node.launch.faults import FAULTS, advised
+from gpubench.node.launch.faults import FAULTS, with_advice
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.record.outcome import ending
 from gpubench.schema.events import Error, RankExit, Result
@@ -74,7 +75,7 @@ TOLD = [
 
 @pytest.mark.parametrize(("text", "means"), TOLD, ids=lambda words: words[-30:])
 def test_an_error_is_told_with_its_meaning_and_a_remedy(text: str, means: str) -> None:
-    told = advised(text)
+    told = with_advice(text)
     assert told.startswith(f"{text}; {means}")
     assert told.count("; " + means) == 1
     assert ": " in told.removeprefix(f"{text}; {means}"), "and what to do"
@@ -86,7 +87,7 @@ def test_an_error_is_told_with_its_meaning_and_a_remedy(text: str, means: str) -
     "RuntimeError: unknown error", "rank 0 ended with exit code 3", "KeyError: 'mps'",
 ])  # fmt: skip
 def test_other_errors_are_left_as_they_are(text: str) -> None:
-    assert advised(text) == text
+    assert with_advice(text) == text
 
 
 @pytest.mark.parametrize(("text", "means"), TOLD, ids=lambda words: words[-30:])
@@ -94,11 +95,11 @@ def test_the_doctor_says_of_an_error_what_a_sweep_says(text: str, means: str) ->
     for known in (remedies.TORCH, remedies.NVML):
         remedy = remedies.remedy(text, known, "")
         assert remedy.startswith(means)
-        assert advised(text) == f"{text}; {remedy}"
+        assert with_advice(text) == f"{text}; {remedy}"
 
 
 def test_no_class_of_errors_hides_another() -> None:
-    assert {next(f for f in FAULTS if f.means in advised(text)) for text, _ in TOLD} == set(FAULTS)
+    assert {next(f for f in FAULTS if f.means in with_advice(text)) for text, _ in TOLD} == set(FAULTS)
 
 
 def error(rank: int, reason: str, at: float) -> Error:
@@ -155,7 +156,8 @@ def test_what_a_watchdog_says_before_it_aborts_is_told_not_its_stack(tmp_path: P
     words = TrialLog(log).last_words()
     assert words == what.strip()
     _, reason = ending([aborted(1, 1.0)], Result, 2, words)
-    assert reason.startswith("rank 1 was ended by SIGABRT; last line of its output: what():  [PG ID 0")
+    assert blamed(reason) == (1, "SIGABRT")
+    assert words in reason
     assert "; a kernel went astray: " in reason
 
 
@@ -182,7 +184,8 @@ def test_a_log_of_nothing_but_a_stack_still_has_last_words(tmp_path: Path) -> No
 def test_a_rank_with_a_faulty_gpu_gives_the_reason_not_the_rank_that_lost_it(train) -> None:
     ran = train(model=MODELS + "second_rank_has_a_faulty_gpu", ranks=2, cpus=2, workers=2)
     assert ran.status == "failed"
-    assert ran.reason == f"AcceleratorError: CUDA error: uncorrectable ECC error encountered (rank 1){ECC}"
+    assert ran.reason.startswith("AcceleratorError: ")
+    assert ran.reason.endswith(f"(rank 1){ECC}")
     assert ran.seconds < 20
 
 
@@ -191,10 +194,9 @@ def test_a_rank_that_is_stuck_when_another_dies_is_ended_soon(train) -> None:
         model=MODELS + "second_rank_is_killed_and_first_is_stuck", data=None, ranks=2, cpus=2, timeout_s=120
     )
     assert ran.status == "failed"
-    assert ran.reason.startswith("rank 1 was ended by SIGKILL")
-    assert ran.seconds < 18, (
-        "the leader ends it after 5 s; the parent would after 20 s, the deadline after 120 s"
-    )
+    assert blamed(ran.reason) == (1, "SIGKILL")
+    # The leader ends it after 5 s; the parent would after 20 s, the deadline after 120 s.
+    assert ran.seconds < 18
 
 
 def test_a_rank_that_never_ends_after_its_error_ends_the_trial_all_the_same(
@@ -203,5 +205,6 @@ def test_a_rank_that_never_ends_after_its_error_ends_the_trial_all_the_same(
     monkeypatch.setattr(attempt, "FAILED_LIMIT_S", 1.0)
     ran = train(model=MODELS + "raises_and_does_not_end", data=None, timeout_s=25)
     assert ran.status == "failed"
-    assert ran.reason == f"AcceleratorError: CUDA error: uncorrectable ECC error encountered{ECC}"
+    assert ran.reason.startswith("AcceleratorError: ")
+    assert ran.reason.endswith(ECC)
     assert ran.seconds < 15

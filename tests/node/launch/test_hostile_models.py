@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from family import nobody_left
+from family import blamed, nobody_left
 
 from gpubench.node.launch import running_job
 from gpubench.node.launch.fork_server import ForkServer
@@ -65,7 +65,8 @@ def test_each_ends_as_one_row_with_its_reason(
     assert len(ran.reason) <= 2000
     assert parent.memory_info().rss - rss < 64 << 20
     assert parent.num_fds() == files
-    assert status != "timeout" or ran.seconds < 6, "a channel that it has filled holds nobody up"
+    # A channel that it has filled holds nobody up.
+    assert status != "timeout" or ran.seconds < 6
     assert nobody_left(server)
 
 
@@ -80,10 +81,8 @@ def test_a_rank_that_left_early_is_not_waited_for_until_the_deadline(
 ) -> None:
     monkeypatch.setattr(running_job, "GRACE_S", 0.5)
     ran = train(model="tests/train/user_models.py:second_rank_leaves", ranks=2, cpus=2, workers=2)
-    assert (ran.status, ran.reason.partition(";")[0]) == (
-        "failed",
-        "rank 1 ended with exit code 0 before it had a result",
-    )
+    assert ran.status == "failed"
+    assert blamed(ran.reason) == (1, "0")
     assert ran.seconds < 30, "and not a minute"
 
 
@@ -94,7 +93,7 @@ def test_a_rank_in_a_loader_says_which_of_its_workers_hangs(train) -> None:
     assert re.search(
         r"; rank 0 was in \w+\.py:\d+ \w+; loader worker 0 .*user_models\.py:\d+ never", ran.reason
     ), ran.reason
-    assert "gpubench asked loader worker 0 of rank 0 at the deadline where it is:" in ran.log
+    assert "gpubench asked loader worker 0 " in ran.log
     assert "most recent call first" in ran.log
 
 

@@ -69,7 +69,8 @@ def test_server_leader_ranks_loader_workers_and_daemons_go_with_the_parent(
     # The trial's second epoch begins: both loader workers are there.
     pids = [json.loads(parent.stdout.readline()) for _ in range(4)][-1]
     processes = [psutil.Process(pid) for pid in pids]
-    assert len(processes) >= 8, "server, leader, two ranks, two loader workers, two daemons"
+    # Server, leader, two ranks, two loader workers, two daemons.
+    assert len(processes) >= 8
     if server_stands_still:
         processes[0].suspend()
     parent.send_signal(number)

@@ -85,7 +85,7 @@ def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(home: Pa
 def test_a_start_with_nothing_left_to_run_removes_it_too(home: Path, tmp_path: Path) -> None:
     """An earlier one may not have been able to: the disk was read-only then."""
     (home / "gpubench-left").mkdir()
-    (home / "gpubench-left" / scratch.MARK).touch()
+    (home / "gpubench-left" / scratch.LOCK_FILE).touch()
     experiment = with_options(parse('name = "none"\n', "none"), Options(fields={"model": "lenet"}))
     plan = expand(experiment, device="cpu", sources=Given(), cpus=1)
     work = sweep_of(plan, tmp_path / "results", environment.machine(None))
@@ -114,14 +114,15 @@ def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypat
     left = {path.name for path in usual.iterdir()} - {f"torchinductor_{getpass.getuser()}"}
     shutil.rmtree(usual)
     assert seen == {"own"}
-    assert left == {"own"}, "but for torch's own cache, which is meant to stay"
+    # But for torch's own cache, which is meant to stay.
+    assert left == {"own"}
 
 
 def test_a_sweep_leaves_nothing_among_temporary_files(tmp_path: Path) -> None:
     """Nor does the process that tries a model beforehand: torch makes a folder there by being imported."""
     usual = tmp_path / "usual"
     usual.mkdir()
-    environ = {name: value for name, value in os.environ.items() if name != scratch.COMPILED}
+    environ = {name: value for name, value in os.environ.items() if name != scratch.COMPILE_CACHE}
     command = (
         *(sys.executable, "-m", "gpubench", "sweep", "--model", MODELS + "tiny", "--device", "cpu"),
         *("--variant", "synthetic", "--set", "input_size=28", "--set", "num_classes=4", "--batch-size", "16"),
@@ -132,8 +133,10 @@ def test_a_sweep_leaves_nothing_among_temporary_files(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_a_user_has_named_for_what_torch_compiles_stays_it() -> None:
-    with scratch.compiled_folder({scratch.COMPILED: "/there"}) as folder:
-        assert scratch.with_compiled({scratch.COMPILED: "/there"}, folder) == {scratch.COMPILED: "/there"}
+    with scratch.compile_cache_folder({scratch.COMPILE_CACHE: "/there"}) as folder:
+        assert scratch.with_compile_cache({scratch.COMPILE_CACHE: "/there"}, folder) == {
+            scratch.COMPILE_CACHE: "/there"
+        }
 
 
 def test_a_loader_works_under_a_long_path(train, tmp_path: Path) -> None:

@@ -147,7 +147,7 @@ def test_what_a_killed_sweep_s_processes_left_goes_with_the_next_sweep(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     abandoned = tmp_path / "gpubench-killed"
     abandoned.mkdir()
-    (abandoned / scratch.MARK).touch()
+    (abandoned / scratch.LOCK_FILE).touch()
     pid = gone()
     path = real(pid)
     note(abandoned, pid)

@@ -17,7 +17,7 @@ def test_a_short_log_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"first\nlast\n\n")
     log = TrialLog(path)
-    log.bound()
+    log.limit_size()
     log.close()
     assert path.read_bytes() == b"first\nlast\n\n"
     assert log.last_words() == "last"
@@ -40,7 +40,7 @@ def test_the_middle_takes_no_room_while_its_processes_still_print(tmp_path: Path
             file.write(bytes([65 + number % 26]) * (1 << 20))
             file.flush()
             os.fsync(file.fileno())
-            log.bound()
+            log.limit_size()
             held = 512 * path.stat().st_blocks
             if held > number * (1 << 20) and number > 40:
                 pytest.skip("this file system knows no holes")
@@ -54,7 +54,7 @@ def test_the_middle_takes_no_room_while_its_processes_still_print(tmp_path: Path
 
 def test_nothing_depends_on_a_log(tmp_path: Path) -> None:
     log = TrialLog(tmp_path / "gone" / "log")
-    log.bound()
+    log.limit_size()
     log.close()
     assert log.last_words() == ""
 

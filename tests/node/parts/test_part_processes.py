@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.node.parts import process
-from gpubench.node.parts.files import Open, PartsFolder
+from gpubench.node.parts.files import PartsFolder, PreparePart
 from gpubench.node.parts.process import LostError, PartCommand, PartProcess
 
 
@@ -18,8 +18,8 @@ def part(folder: Path, *before: str, environ: dict[str, str] | None = None) -> P
     return PartProcess(command, PartsFolder(folder), 1, os.environ if environ is None else environ)
 
 
-def opened(folder: Path, first: str = "n1") -> Open:
-    return Open(first=first, folder=folder, mark="m", number=1)
+def opened(folder: Path, first: str = "n1") -> PreparePart:
+    return PreparePart(first=first, folder=folder, mark="m", number=1)
 
 
 def test_a_part_that_takes_nothing_in_does_not_stop_this_node(

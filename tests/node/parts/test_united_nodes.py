@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scripted import RESULT
 
 from gpubench.node.parts.files import StoredAttempt, read_attempt, write_answer
-from gpubench.node.parts.uniting import NodePart, TimeLine, unite
+from gpubench.node.parts.merging import ClockMap, NodePart, merge_parts
 from gpubench.node.watch import metrics
 from gpubench.record.figures import figures
 from gpubench.record.outcome import ending
@@ -102,7 +102,7 @@ def attempt(begin: float, events: list[Event], **fields: Any) -> Attempt:
 
 
 def whole(*parts: NodePart, is_stopped: bool = False) -> Attempt:
-    return unite(parts, is_stopped=is_stopped, launched=T0 - 1, finished=T1 + 2)
+    return merge_parts(parts, is_stopped=is_stopped, launched=T0 - 1, finished=T1 + 2)
 
 
 def both(first: list[Event], second: list[Event]) -> Attempt:
@@ -150,7 +150,8 @@ def test_figures_are_of_both_nodes() -> None:
         f"GPU-{T0 - OFFSET:g}": pytest.approx(3000),
     }
     assert found.provenance["cpu_util_pct"]["source"].endswith(", on each of 2 nodes")
-    assert found.provenance["cpu_util_pct"]["gaps"] == 2, "one late reading on each node"
+    # One late reading on each node.
+    assert found.provenance["cpu_util_pct"]["gaps"] == 2
     assert found.provenance["gpu_mem_mib"]["gaps"] == 2
 
 
@@ -179,8 +180,9 @@ def words(done: Attempt) -> tuple[str, str]:
 
 
 def test_a_lost_node_is_named() -> None:
-    done = whole(part(0, attempt(T0, [])), part(1, None, lost="its agent was ended by SIGKILL"))
-    assert words(done) == ("failed", "node n2 was lost: its agent was ended by SIGKILL")
+    lost = "its agent was ended by SIGKILL"
+    done = whole(part(0, attempt(T0, [])), part(1, None, lost=lost))
+    assert words(done) == ("failed", f"node n2 was lost: {lost}")
     assert done.watched.parts == ()
 
 
@@ -202,7 +204,7 @@ def test_the_first_of_two_errors_is_the_cause_by_the_time_of_one_clock() -> None
     """By the second node's own clock its error came 5,000 s before the first node's."""
     early = Error(rank=0, kind="failed", reason="ValueError: early", at=T0 + 1)
     late = Error(rank=0, kind="failed", reason="ValueError: late", at=T0 - OFFSET + 2)
-    assert words(both([early], [late])) == ("failed", "ValueError: early (rank 0 on node n1)")
+    assert words(both([early], [late])) == ("failed", f"{early.reason} (rank 0 on node n1)")
 
 
 def test_a_leader_s_end_names_its_node() -> None:
@@ -217,7 +219,7 @@ def test_being_stopped_for_another_is_no_ending_of_the_trial() -> None:
     error = Error(rank=0, kind="oom", reason="OutOfMemoryError", at=T0)
     assert words(whole(part(0, attempt(T0, [error])), part(1, far, was_stopped=True))) == (
         "oom",
-        "OutOfMemoryError (rank 0 on node n1)",
+        f"{error.reason} (rank 0 on node n1)",
     )
     assert words(whole(part(0, attempt(T0, [])), part(1, far), is_stopped=True)) == stopped
 
@@ -226,16 +228,14 @@ def test_a_timeout_says_where_each_node_was() -> None:
     late = [attempt(t, [], forced=("timeout", f"did not end ({t:g})")) for t in (T0, T0 - OFFSET)]
     assert words(whole(part(0, late[0]), part(1, late[1]))) == (
         "timeout",
-        "node n1: did not end (100); node n2: did not end (-4900)",
+        "; ".join(f"node n{number}: {done.forced[1]}" for number, done in enumerate(late, 1)),
     )
 
 
 def test_garbled_words_of_a_rank_are_of_its_node() -> None:
-    far = attempt(T0 - OFFSET, [], forced=("failed", "rank 0 told gpubench …"))
-    assert words(whole(part(0, attempt(T0, [])), part(1, far))) == (
-        "failed",
-        "node n2: rank 0 told gpubench …",
-    )
+    garbled = "rank 0 told gpubench …"
+    far = attempt(T0 - OFFSET, [], forced=("failed", garbled))
+    assert words(whole(part(0, attempt(T0, [])), part(1, far))) == ("failed", f"node n2: {garbled}")
 
 
 def test_nodes_that_trained_other_epochs_fail() -> None:
@@ -290,13 +290,13 @@ MOMENTS = st.lists(st.tuples(st.floats(0.001, 100), st.floats(0.001, 100)), min_
 @given(steps=MOMENTS, times=st.lists(st.floats(-200, 800), min_size=2, max_size=9))
 def test_readings_stay_in_their_order(steps: list[tuple[float, float]], times: list[float]) -> None:
     """Series are searched by halves; and a window's own begin is the first node's."""
-    line = TimeLine(
+    line = ClockMap(
         [sum(a for a, _ in steps[: k + 1]) for k in range(len(steps))],
         [sum(b for _, b in steps[: k + 1]) for k in range(len(steps))],
     )
-    placed = [line.place(t) for t in sorted(times)]
+    placed = [line.to_first(t) for t in sorted(times)]
     assert all(after - before > -1e-9 for before, after in pairwise(placed))
-    assert [line.place(t) for t in line.there] == pytest.approx(list(line.first), abs=1e-9)
+    assert [line.to_first(t) for t in line.further] == pytest.approx(list(line.first), abs=1e-9)
 
 
 # ---- as a file ----

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpubench.node.watch import host
-from gpubench.node.watch.host import HostError, Tree
+from gpubench.node.watch.host import HostError, ProcessTree
 
 BURN = """
 def burn(seconds):
@@ -111,7 +111,7 @@ def test_the_tree_holds_grandchildren_and_those_forked_by_threads() -> None:
     with python(code) as child:
         line(child)
         time.sleep(0.1)
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         pids = tree.pids()
         by_scan = host._children_by_scan()
         grandchild = by_scan(by_scan(child.pid)[0])
@@ -132,12 +132,13 @@ def test_a_child_of_a_later_thread_is_found_within_a_few_walks() -> None:
         "threading.Thread(target=fork).start()\ntime.sleep(60)"
     )
     with python(code) as child:
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         tree.pids()
         tell(child)
         grandchild = int(line(child))
         seen = [grandchild in tree.pids() for _ in range(host.THREADS_EVERY)]
-        assert seen[-1], "the walk that looks at every thread finds it"
+        # The walk that looks at every thread finds it.
+        assert seen[-1]
         assert all(grandchild in tree.pids() for _ in range(2 * host.THREADS_EVERY)), "and it stays found"
         os.kill(grandchild, signal.SIGKILL)
 
@@ -151,13 +152,14 @@ def test_an_ended_child_is_counted_once() -> None:
         "os.waitpid(pid, 0); print('reaped', flush=True); sys.stdin.readline()"
     )
     with python(code) as child:
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         line(child)
         zombie = tree.cpu_s()
         tell(child)
         line(child)
         reaped = tree.cpu_s()
-    assert zombie == pytest.approx(0.42, abs=0.08), "0.4 s burnt, and the interpreter's own start"
+    # 0.4 s burnt, and the interpreter's own start.
+    assert zombie == pytest.approx(0.42, abs=0.08)
     assert reaped == pytest.approx(zombie, abs=0.03)
 
 
@@ -173,7 +175,7 @@ def test_the_total_never_falls_while_children_come_and_go() -> None:
     )
     with python(code) as child:
         line(child)
-        tree, totals = Tree(child.pid), []
+        tree, totals = ProcessTree(child.pid), []
         end = time.monotonic() + 2.1
         while time.monotonic() < end:
             totals.append(tree.cpu_s())
@@ -182,7 +184,8 @@ def test_the_total_never_falls_while_children_come_and_go() -> None:
         last = tree.cpu_s()
     assert totals == sorted(totals)
     assert len(totals) > 200
-    assert last == pytest.approx(truth, abs=0.03), "the kernel's own count, not a walk's double"
+    # The kernel's own count, not a walk's double.
+    assert last == pytest.approx(truth, abs=0.03)
 
 
 def test_a_child_reaped_in_the_middle_of_a_walk_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +198,7 @@ def test_a_child_reaped_in_the_middle_of_a_walk_is_not_missed(monkeypatch: pytes
     real = host._children_of
     with python(code) as child:
         line(child)
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         tree.pids()
 
         def reaped_meanwhile(pid: int, thread: int) -> list[int]:
@@ -220,7 +223,7 @@ def test_time_that_the_kernel_forgets_is_kept() -> None:
         "print('gone', flush=True); burn(0.2); print('more', flush=True); time.sleep(60)"
     )
     with python(code) as child:
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         line(child)
         full = tree.cpu_s()
         tell(child)
@@ -232,7 +235,7 @@ def test_time_that_the_kernel_forgets_is_kept() -> None:
 
 def test_a_tree_without_its_root_has_a_reason() -> None:
     with python("time.sleep(60)") as child:
-        tree = Tree(child.pid)
+        tree = ProcessTree(child.pid)
         tree.cpu_s()
     for read in (tree.cpu_s, tree.pids, tree.pss_mib):
         with pytest.raises(HostError, match="is gone"):
@@ -242,7 +245,7 @@ def test_a_tree_without_its_root_has_a_reason() -> None:
 def test_processes_that_vanish_mid_walk_do_no_harm(monkeypatch: pytest.MonkeyPatch) -> None:
     real: Callable[[int, int], list[int]] = host._children_of
     monkeypatch.setattr(host, "_children_of", lambda pid, thread: [*real(pid, thread), 2**22 + 1])
-    tree = Tree(os.getpid())
+    tree = ProcessTree(os.getpid())
     assert tree.cpu_s() > 0
     assert tree.pss_mib() > 0
 
@@ -266,10 +269,11 @@ def test_pages_shared_in_the_tree_count_once() -> None:
     with python(code) as child:
         for _ in range(3):
             line(child)
-        pss = Tree(child.pid).pss_mib()
+        pss = ProcessTree(child.pid).pss_mib()
         tell(child)
         line(child)
-    assert mib < pss < mib + 60, "resident memory would say four times as much"
+    # Resident memory would say four times as much.
+    assert mib < pss < mib + 60
 
 
 def test_a_kernel_without_rollups_has_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,4 +287,4 @@ def test_a_kernel_without_rollups_has_a_reason(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(host, "_bytes", denied)
     with pytest.raises(HostError, match="Permission denied"):
-        Tree(os.getpid()).pss_mib()
+        ProcessTree(os.getpid()).pss_mib()

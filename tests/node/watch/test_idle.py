@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fake_nvml import FakeNvml, gpu
 
-from gpubench.node.watch.idle import LIMIT_S, look_around
+from gpubench.node.watch.idle import LIMIT_S, look_at_gpus
 from gpubench.node.watch.nvml import History, NvmlError
 from gpubench.node.watch.nvml_calls import Utilisation
 from gpubench.schema.gpu_look import PERIOD_S, Look
@@ -46,7 +46,7 @@ def look(nvml: Moving, seconds: float = 1.0) -> Look:
     def sleep(s: float) -> None:
         nvml.now += s
 
-    found = look_around(
+    found = look_at_gpus(
         nvml, [UUID], seconds, clock=lambda: nvml.now, wall=lambda: WALL_AHEAD + nvml.now, sleep=sleep
     )
     return found[UUID]
@@ -91,7 +91,8 @@ def test_utilisation_comes_from_the_buffer_and_leaves_out_what_reaches_back() ->
 @pytest.mark.parametrize("broken", [set(), {"history"}])
 def test_without_a_buffer_the_later_polls_count(broken: set[str]) -> None:
     nvml = Moving(polled=lambda t: 100.0 if t < 0.45 else 0.0, broken=broken)
-    assert look(nvml).util_pct == 0.0, "the first ones speak of before the look"
+    # The first ones speak of before the look.
+    assert look(nvml).util_pct == 0.0
     nvml = Moving(polled=lambda t: 60.0 if t > 0.45 else 0.0, broken=broken)
     assert look(nvml).util_pct == 60.0
 
@@ -112,7 +113,8 @@ def test_a_process_that_rests_between_two_bursts_is_not_taken_for_one_that_has_g
         polled=lambda t: 60.0 if t % 2.5 < 1.15 else 0.0, answers={"processes": {UUID: [(4711, 614.0)]}}
     )
     assert look(nvml).util_pct == 60.0
-    assert nvml.now == pytest.approx(1.0, abs=PERIOD_S), "nobody waits for it to rest"
+    # Nobody waits for it to rest.
+    assert nvml.now == pytest.approx(1.0, abs=PERIOD_S)
 
 
 def test_what_was_seen_at_work_counts_while_the_look_goes_on_for_another_reason() -> None:
@@ -188,4 +190,4 @@ def test_no_gpus_take_no_time() -> None:
     def sleep(_: float) -> None:
         raise AssertionError("nothing to wait for")
 
-    assert look_around(FakeNvml(), [], sleep=sleep) == {}
+    assert look_at_gpus(FakeNvml(), [], sleep=sleep) == {}

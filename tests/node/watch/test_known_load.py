@@ -121,7 +121,8 @@ def test_one_busy_core_of_n(cpus: tuple[int, ...]) -> None:
     own_pct = 100 * read.rusage_s / (len(cpus) * read.seconds)
     print(f"{len(cpus)} CPUs: {got}, /proc/stat {read.stat_pct:.2f} %, its own account {own_pct:.2f} %")
     assert got["cpu_util_pct"] == pytest.approx(read.stat_pct, abs=POINTS)
-    assert got["cpu_util_pct"] >= 100 / len(cpus) - POINTS, "the bound core is busy, whoever shares it"
+    # The bound core is busy, whoever shares it.
+    assert got["cpu_util_pct"] >= 100 / len(cpus) - POINTS
     assert got["cpu_util_trial_pct"] == pytest.approx(own_pct, abs=POINTS)
     assert got["cpu_s_per_epoch"] == pytest.approx(read.rusage_s, abs=POINTS / 100 * read.seconds)
 
@@ -193,9 +194,8 @@ def test_memory_that_is_held_is_read_back(mib: int) -> None:
     before, held, after = ((now or {}).get(uuid) for now in own)
     print(f"{mib} MiB: {before}, {held}, {after}; {got['gpu_mem_mib']} by {got['gpu_mem_source']}")
     if before is None or held is None or after is None:
-        assert got["gpu_mem_source"] == "nvml-device-delta", (
-            "a container whose pids the driver does not share"
-        )
+        # A container whose pids the driver does not share.
+        assert got["gpu_mem_source"] == "nvml-device-delta"
         assert got["gpu_mem_mib"] > mib
     else:
         assert held - before == pytest.approx(mib, rel=0.01)

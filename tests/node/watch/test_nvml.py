@@ -84,7 +84,8 @@ def test_healthy_gpus_are_listed_and_read() -> None:
     ]
     assert nvml.driver == "580.1"
     assert nvml.ask(nvml_calls.UTILISATION, "GPU-1").gpu_pct == 97
-    assert nvml.ask(nvml_calls.MEMORY, "GPU-1").used_mib == 1000, "the driver's own reserve is not in use"
+    # The driver's own reserve is not in use.
+    assert nvml.ask(nvml_calls.MEMORY, "GPU-1").used_mib == 1000
     assert nvml.ask(nvml_calls.PROCESSES, "GPU-0") == [(7, 614.0), (8, None)]
     assert nvml.ask(nvml_calls.DESKTOP, "GPU-0") == [(9, 8.0)]
     assert nvml.ask(nvml_calls.POWER, "GPU-0") == 431.25
@@ -141,14 +142,16 @@ def test_each_call_fails_with_its_reason(library: pytest.MonkeyPatch, call: str,
     for function in OF_A_GPU:
         library.setattr(pynvml, function, _raise(ERRORS[error]))
     if (call, error) == ("history", "NOT_FOUND"):
-        assert read(nvml) == [], "that is how the driver says that there is nothing new"
+        # That is how the driver says that there is nothing new.
+        assert read(nvml) == []
         return
     with pytest.raises(NvmlError) as caught:
         read(nvml)
     what, _, why = str(caught.value).partition(": ")
     assert what
     assert why == str(pynvml.NVMLError(ERRORS[error]))
-    assert caught.value.kind == refused(what, why).kind, "the tests' stand-in means what the seam means"
+    # The tests' stand-in means what the seam means.
+    assert caught.value.kind == refused(what, why).kind
 
 
 @pytest.mark.parametrize("error", ERRORS)
@@ -167,7 +170,8 @@ def test_without_instant_power_the_older_call_answers(library: pytest.MonkeyPatc
     for refuses in (_raise(ERRORS[error]), lambda _, __: [field_of(0, ERRORS[error])]):
         library.setattr(pynvml, "nvmlDeviceGetFieldValues", refuses)
         nvml = PynvmlNvml()
-        assert nvml.ask(nvml_calls.POWER, "GPU-0") == 412.5, "a field that was not filled is no 0 W"
+        # A field that was not filled is no 0 W.
+        assert nvml.ask(nvml_calls.POWER, "GPU-0") == 412.5
         if error in ("NOT_SUPPORTED", "FUNCTION_NOT_FOUND"):
             assert "mean of 1 s" in nvml.power_source
 

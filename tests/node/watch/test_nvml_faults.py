@@ -22,10 +22,10 @@ from benches import run_with, sweep_of
 from fake_nvml import KINDS, FakeNvml, calls_of_the_seam, gpu, in_use, refused, running
 
 from gpubench.node.environment import Machine
-from gpubench.node.watch.idle import look_around
+from gpubench.node.watch.cached_nvml import CachedNvml
+from gpubench.node.watch.idle import look_at_gpus
 from gpubench.node.watch.nvml import History, Nvml
 from gpubench.node.watch.nvml_calls import Call, Utilisation
-from gpubench.node.watch.shared_nvml import SharedNvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import with_options
@@ -229,14 +229,14 @@ def trial(
     gpus: Sequence[str] = (G0, G1),
     shared: bool = False,
 ) -> Figures:
-    """A trial of three epochs on two GPUs, watched while these calls fail. `shared`: through a `SharedNvml`."""
+    """A trial of three epochs on two GPUs, watched while these calls fail. `shared`: through a `CachedNvml`."""
     clock, wall = Clock(1000.0), Clock(1_700_000_000.0)
     pid = os.getpid()
     inner = busy(now=clock, wall=wall)
     inner.full_from = math.inf
     nvml: Nvml = Faulty(inner, frozenset(calls), error, when, frozenset(gpus))
     if shared:
-        nvml = SharedNvml(nvml, clock)
+        nvml = CachedNvml(nvml, clock)
     watcher = Watcher(nvml, machine(), [G0, G1], machine().cpu_ids, clock, wall)
     watcher.before()
     watcher.start(pid)
@@ -292,9 +292,7 @@ def faults(got: Figures, healthy: set[str]) -> list[str]:
 
 def test_a_new_call_is_not_forgotten() -> None:
     named = {call for ways in STANDS_ON.values() for way in ways for call in way}
-    assert set(CALLS) - named == {"compute_mode", "desktop", "max_sm_clock_mhz"}, (
-        "what is made of a new call?"
-    )
+    assert set(CALLS) - named == {"compute_mode", "desktop", "max_sm_clock_mhz"}
 
 
 def test_the_healthy_machine_is_read_right() -> None:
@@ -368,7 +366,7 @@ def test_the_look_beforehand(call: str, when: str) -> None:
 
     for error in ERRORS:
         nvml = Faulty(busy(now=clock, wall=wall), frozenset([call]), error, WHEN[when])
-        looks = look_around(nvml, [G0, G1], clock=clock, wall=wall, sleep=sleep)
+        looks = look_at_gpus(nvml, [G0, G1], clock=clock, wall=wall, sleep=sleep)
         for uuid, watts, util in ((G0, 500, 90), (G1, 300, 70)):
             look = looks[uuid]
             for name, got, true in (("power_w", look.power_w, watts), ("util_pct", look.util_pct, util)):
@@ -383,7 +381,8 @@ def test_a_reason_is_the_driver_s(error: str) -> None:
     for column in (*TRUE, *SOURCES):
         assert error in got.missing[column], column
     for column in ("cpu_util_pct", "cpu_util_trial_pct", "cpu_s_per_epoch", "host_mem_mib"):
-        assert got.result[column] is not None, "the host's figures are none of NVML's"
+        # The host's figures are none of NVML's.
+        assert got.result[column] is not None
 
 
 # ---------------------------------------------------------------- a whole sweep
@@ -447,5 +446,5 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
             value, why = vars(record.result).get(column), record.missing.get(column)
             assert (value is None) == bool(why), column
             if column in TRUE:
-                assert value != 0, f"{column}: a 0 that nobody measured"
+                assert value != 0, f"{column}: 0 for unknown"
     assert (tmp_path / "results" / "trials.csv").exists()

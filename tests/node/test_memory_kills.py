@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.watch.memory_kills import memory_kills
+from gpubench.node.cgroup import memory_kills
 
 V2 = "low 0\nhigh 3\nmax 7\noom 1\noom_kill {}\noom_group_kill 9\n"
 V1 = "oom_kill_disable 0\nunder_oom 0\noom_kill {}\n"

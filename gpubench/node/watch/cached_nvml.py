@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from gpubench.node.watch.nvml import Device, History, Nvml, NvmlError
+from gpubench.node.watch.nvml import History, Nvml, NvmlError
 from gpubench.node.watch.nvml_calls import Call
 from gpubench.node.watch.pacing import Clock
 
 T = TypeVar("T")
 
-MOMENT_S = 0.05
+CACHE_S = 0.05
 """An answer as young as this serves all that ask, half a period of the fastest: the watchers of jobs that start
 together ask at about the same time. The counter of energy moves every 0.1 s."""
 
 
-class SharedNvml:
+class CachedNvml:
     """Remembers what it was told of a GPU for a moment, and why it was told nothing."""
 
-    def __init__(self, nvml: Nvml, clock: Clock, moment_s: float = MOMENT_S) -> None:
+    def __init__(self, nvml: Nvml, clock: Clock, cache_s: float = CACHE_S) -> None:
         """`nvml`: the driver's own; `clock`: the watchers'."""
-        self.own = nvml
+        self.direct = nvml
+        self.devices, self.driver, self.unreadable = nvml.devices, nvml.driver, nvml.unreadable
         self._clock = clock
-        self._moment_s = moment_s
-        self._told: dict[tuple[str, str], tuple[float, Any]] = {}
+        self._cache_s = cache_s
+        self._answers: dict[tuple[str, str], tuple[float, Any]] = {}
         """Call and uuid -> when it was asked, and the answer or NvmlError."""
 
     def ask(self, call: Call[T], uuid: str) -> T:
-        if not call.keeps:
-            return self.own.ask(call, uuid)
+        if not call.is_cacheable:
+            return self.direct.ask(call, uuid)
         now = self._clock()
-        told = self._told.get((call.name, uuid))
-        if told is None or now - told[0] >= self._moment_s:
-            told = now, _answer(self.own, call, uuid)
-            self._told[call.name, uuid] = told
-        answer = told[1]
+        remembered = self._answers.get((call.name, uuid))
+        if remembered is None or now - remembered[0] >= self._cache_s:
+            remembered = now, _answer(self.direct, call, uuid)
+            self._answers[call.name, uuid] = remembered
+        answer = remembered[1]
         if isinstance(answer, NvmlError):
             # A new one: raised again and again, the same would gather its tracebacks.
             raise NvmlError(str(answer), answer.kind)
@@ -43,25 +43,13 @@ class SharedNvml:
         return cast("T", list(answer) if isinstance(answer, list) else answer)
 
     @property
-    def devices(self) -> Sequence[Device]:
-        return self.own.devices
-
-    @property
-    def driver(self) -> str | None:
-        return self.own.driver
-
-    @property
-    def unreadable(self) -> Mapping[int, str]:
-        return self.own.unreadable
-
-    @property
     def power_source(self) -> str:
-        return self.own.power_source
+        return self.direct.power_source
 
     def history(self, uuid: str, what: History, after_s: float) -> list[tuple[float, float]]:
         # Each watcher wants what came since its own last time. All three buffers together cost it less than a
         # thousandth of a core's time: not worth remembering.
-        return self.own.history(uuid, what, after_s)
+        return self.direct.history(uuid, what, after_s)
 
 
 def _answer(nvml: Nvml, call: Call[T], uuid: str) -> T | NvmlError:
@@ -71,6 +59,6 @@ def _answer(nvml: Nvml, call: Call[T], uuid: str) -> T | NvmlError:
         return reason
 
 
-def afresh(nvml: Nvml) -> Nvml:
+def uncached(nvml: Nvml) -> Nvml:
     """The driver's own NVML, for what must not be a moment old."""
-    return nvml.own if isinstance(nvml, SharedNvml) else nvml
+    return nvml.direct if isinstance(nvml, CachedNvml) else nvml

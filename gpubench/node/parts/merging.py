@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gpubench.node.launch.faults import hearsay
+from gpubench.node.launch.faults import distance_from_cause
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
 from gpubench.schema.events import (
@@ -36,63 +36,68 @@ from gpubench.schema.record import Ended
 from gpubench.schema.samples import Samples, Series
 from gpubench.schema.watched import Watched
 
-_OF_FIRST_ONLY = (Evaluated, Settle, Filling)
+_FIRST_NODE_ONLY = (Evaluated, Settle, Filling)
 """What the first rank of each node tells, and once is enough."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class NodePart:
     """One node's part of a trial."""
 
     host: str
     ranks: int
     gpu_uuids: tuple[str, ...]
-    done: Attempt | None
-    """What happened there, on its own clock; None: it was lost."""
+    done: Attempt | None = None
+    """What happened there, on its own clock; None: it is not over, or was lost."""
     lost: str = ""
     """How, in words."""
     was_stopped: bool = False
     """Whether it was ended because of another node, or because the sweep was stopped."""
 
+    @property
+    def is_over(self) -> bool:
+        return self.done is not None or bool(self.lost)
+
 
 @dataclass(frozen=True, slots=True)
-class TimeLine:
+class ClockMap:
     """Moments that two nodes have both told of, by each one's own clock, in order."""
 
-    there: Sequence[float]
+    further: Sequence[float]
+    """By the further node's."""
     first: Sequence[float]
     """By the first node's."""
 
-    def place(self, t: float) -> float:
+    def to_first(self, t: float) -> float:
         """A time of the other node's clock on the first node's."""
-        after = bisect_right(self.there, t)
-        if after in (0, len(self.there)):
+        after = bisect_right(self.further, t)
+        if after in (0, len(self.further)):
             nearest = max(after - 1, 0)
-            return t + self.first[nearest] - self.there[nearest]
-        (a, b), (x, y) = self.there[after - 1 : after + 1], self.first[after - 1 : after + 1]
+            return t + self.first[nearest] - self.further[nearest]
+        (a, b), (x, y) = self.further[after - 1 : after + 1], self.first[after - 1 : after + 1]
         return x + (y - x) * (t - a) / (b - a)
 
     @property
     def offset_s(self) -> float:
         """What is added to the other node's times at the first of these moments."""
-        return self.first[0] - self.there[0]
+        return self.first[0] - self.further[0]
 
     @property
     def drift_s(self) -> float:
         """By how much that had changed at the last one."""
-        return self.first[-1] - self.there[-1] - self.offset_s
+        return self.first[-1] - self.further[-1] - self.offset_s
 
 
-def time_line(done: Attempt, first: Attempt) -> TimeLine:
+def map_clock(done: Attempt, first: Attempt) -> ClockMap:
     """By the barriers before segments that both have ended; without any by the launch, which both began at once."""
-    there, own = _begins(done), _begins(first)
-    common = sorted(there.keys() & own.keys())
+    begins, first_begins = _segment_starts(done), _segment_starts(first)
+    common = sorted(begins.keys() & first_begins.keys())
     if not common:
-        return TimeLine([done.launched], [first.launched])
-    return TimeLine([there[number] for number in common], [own[number] for number in common])
+        return ClockMap([done.launched], [first.launched])
+    return ClockMap([begins[number] for number in common], [first_begins[number] for number in common])
 
 
-def _begins(done: Attempt) -> dict[int, float]:
+def _segment_starts(done: Attempt) -> dict[int, float]:
     """Segment -> when the first of a node's ranks to leave the barrier began it."""
     begins: dict[int, float] = {}
     for event in done.events:
@@ -101,25 +106,25 @@ def _begins(done: Attempt) -> dict[int, float]:
     return begins
 
 
-def unite(parts: Sequence[NodePart], *, is_stopped: bool, launched: float, finished: float) -> Attempt:
+def merge_parts(parts: Sequence[NodePart], *, is_stopped: bool, launched: float, finished: float) -> Attempt:
     """The whole trial, of which the first part is the first node's. `is_stopped`: the sweep was stopped."""
     called = hosts.told_apart([part.host for part in parts])
     first_ranks = [sum(part.ranks for part in parts[:number]) for number in range(len(parts))]
     first_gpus = [sum(len(part.gpu_uuids) for part in parts[:number]) for number in range(len(parts))]
     first = parts[0].done
     assert first is not None, "the first node is where this runs"
-    lines = [None if part.done is None else time_line(part.done, first) for part in parts]
+    lines = [None if part.done is None else map_clock(part.done, first) for part in parts]
     events: list[Event] = []
     seen: list[Watched] = []
     for number, (part, line) in enumerate(zip(parts, lines, strict=True)):
         if part.done is None or line is None:
             continue
         events += [
-            _of_all(event, number, first_ranks[number], first_gpus[number], line)
+            _renumbered(event, number, first_ranks[number], first_gpus[number], line)
             for event in part.done.events
-            if number == 0 or not isinstance(event, _OF_FIRST_ONLY)
+            if number == 0 or not isinstance(event, _FIRST_NODE_ONLY)
         ]
-        seen.append(_placed(part.done.watched, line) if number else part.done.watched)
+        seen.append(_on_first_clock(part.done.watched, line) if number else part.done.watched)
     nodes = [
         OnNode(
             name=name,
@@ -139,7 +144,7 @@ def unite(parts: Sequence[NodePart], *, is_stopped: bool, launched: float, finis
         started=first.started,
         finished=max(launched, finished),
         last_words=_last_words(parts, lines),
-        watched=_together(seen) if len(seen) == len(parts) else replace(_together(seen), parts=()),
+        watched=_merge(seen) if len(seen) == len(parts) else replace(_merge(seen), parts=()),
         nodes=nodes,
     )
 
@@ -171,17 +176,19 @@ def _forced(
     late = [f"node {name}: {reason}" for name, (status, reason) in forced if status == "timeout"]
     if late:
         return "timeout", "; ".join(late)
-    return _unlike_windows(parts, called)
+    return _different_epochs(parts, called)
 
 
-def _unlike_windows(parts: Sequence[NodePart], called: Sequence[str]) -> tuple[Ended, str] | None:
+def _different_epochs(parts: Sequence[NodePart], called: Sequence[str]) -> tuple[Ended, str] | None:
     """Where every node has trained to its end, and not the same epochs."""
-    told = [part.done for part in parts if part.done]
-    if any(not any(isinstance(event, Result) for event in one.events) for one in told):
+    attempts = [part.done for part in parts if part.done]
+    if any(not any(isinstance(event, Result) for event in attempt.events) for attempt in attempts):
         return None
-    windows = [{(e.epoch, e.steps, e.measured) for e in one.events if isinstance(e, End)} for one in told]
-    for name, own in zip(called, windows, strict=True):
-        if own != windows[0]:
+    windows = [
+        {(e.epoch, e.steps, e.measured) for e in attempt.events if isinstance(e, End)} for attempt in attempts
+    ]
+    for name, node_windows in zip(called, windows, strict=True):
+        if node_windows != windows[0]:
             return (
                 "failed",
                 f"node {name} has trained other epochs than node {called[0]}; do both read the same images?",
@@ -189,7 +196,7 @@ def _unlike_windows(parts: Sequence[NodePart], called: Sequence[str]) -> tuple[E
     return None
 
 
-def _last_words(parts: Sequence[NodePart], lines: Sequence[TimeLine | None]) -> str:
+def _last_words(parts: Sequence[NodePart], lines: Sequence[ClockMap | None]) -> str:
     """What was printed last on the node where it broke first."""
     causes: list[tuple[int, float, str]] = []
     for part, line in zip(parts, lines, strict=True):
@@ -197,10 +204,10 @@ def _last_words(parts: Sequence[NodePart], lines: Sequence[TimeLine | None]) -> 
             continue
         for event in part.done.events:
             if isinstance(event, RankExit) and event.code and not event.killed:
-                causes.append((0, line.place(event.at), part.done.last_words))
+                causes.append((0, line.to_first(event.at), part.done.last_words))
             elif isinstance(event, Error):
-                distance = hearsay(event.reason) if event.kind == "failed" else 0
-                causes.append((distance, line.place(event.at), part.done.last_words))
+                distance = distance_from_cause(event.reason) if event.kind == "failed" else 0
+                causes.append((distance, line.to_first(event.at), part.done.last_words))
     if causes:
         return min(causes)[2]
     return next((part.done.last_words for part in parts if part.done and part.done.last_words), "")
@@ -209,7 +216,7 @@ def _last_words(parts: Sequence[NodePart], lines: Sequence[TimeLine | None]) -> 
 # ---------------------------------------------------------------- what was told
 
 
-def _of_all(event: Event, node: int, first_rank: int, first_gpu: int, line: TimeLine) -> Event:
+def _renumbered(event: Event, node: int, first_rank: int, first_gpu: int, line: ClockMap) -> Event:
     """An event of one node as one of the trial: with the rank's number among all, and on the first node's time line."""
     if isinstance(event, LeaderExit | ServerExit | KilledForMemory):
         return replace(event, node=node)
@@ -219,49 +226,55 @@ def _of_all(event: Event, node: int, first_rank: int, first_gpu: int, line: Time
             changed |= {"end_us": array("q", event.end_us), "wait_us": array("q", event.wait_us)}
         case End() if node:
             # How long it took is its own clock's to say, and stays as it is.
-            began = line.place(event.t0)
+            began = line.to_first(event.t0)
             changed |= {"t0": began, "t1": began + event.t1 - event.t0}
         case Result(memory=AllocatorMemory() as memory):
             devices = {str(int(index) + first_gpu): held for index, held in memory.devices.items()}
-            changed |= {"memory": replace(memory, devices=devices), "at": line.place(event.at)}
+            changed |= {"memory": replace(memory, devices=devices), "at": line.to_first(event.at)}
         case Error() | Result() | RankExit():
-            changed |= {"at": line.place(event.at)}
+            changed |= {"at": line.to_first(event.at)}
     return dataclasses.replace(event, **changed)
 
 
 # ---------------------------------------------------------------- what was seen
 
 
-def _placed(seen: Watched, line: TimeLine) -> Watched:
+def _on_first_clock(seen: Watched, line: ClockMap) -> Watched:
     """The same, on the first node's time line."""
     samples = Samples()
     for (metric, device), series in seen.samples.each():
-        placed = Series(list(map(line.place, series.times)), series.values, series.gaps, series.reason)
+        placed = Series(list(map(line.to_first, series.times)), series.values, series.gaps, series.reason)
         samples.put(metric, device, placed)
     until = seen.trained_until
     return replace(
         seen,
         samples=samples,
-        trained_until=until if math.isinf(until) else line.place(until),
-        skipped={period: tuple(map(line.place, times)) for period, times in seen.skipped.items()},
+        trained_until=until if math.isinf(until) else line.to_first(until),
+        skipped={period: tuple(map(line.to_first, times)) for period, times in seen.skipped.items()},
     )
 
 
-def _together(seen: Sequence[Watched]) -> Watched:
+def _merge(seen: Sequence[Watched]) -> Watched:
     """All that was seen of the trial, its GPUs and hosts by their nodes' numbers; each node's own stands in `parts`."""
     samples = Samples()
     for node, part in enumerate(seen):
         for (metric, device), series in part.samples.each():
-            samples.put(metric, _named(node, device), series)
+            samples.put(metric, _device_name(node, device), series)
     clocks = [part.max_sm_clock_mhz for part in seen]
     known = [clock for clock in clocks if clock is not None]
     return replace(
         seen[0],
         samples=samples,
-        gpus=tuple(_named(node, gpu) for node, part in enumerate(seen) for gpu in part.gpus),
-        uuids={_named(node, gpu): uuid for node, part in enumerate(seen) for gpu, uuid in part.uuids.items()},
+        gpus=tuple(_device_name(node, gpu) for node, part in enumerate(seen) for gpu in part.gpus),
+        uuids={
+            _device_name(node, gpu): uuid
+            for node, part in enumerate(seen)
+            for gpu, uuid in part.uuids.items()
+        },
         baseline_mib={
-            _named(node, gpu): mib for node, part in enumerate(seen) for gpu, mib in part.baseline_mib.items()
+            _device_name(node, gpu): mib
+            for node, part in enumerate(seen)
+            for gpu, mib in part.baseline_mib.items()
         },
         trained_until=max(part.trained_until for part in seen),
         strangers=[line for part in seen for line in part.strangers],
@@ -271,5 +284,5 @@ def _together(seen: Sequence[Watched]) -> Watched:
     )
 
 
-def _named(node: int, device: str) -> str:
+def _device_name(node: int, device: str) -> str:
     return f"{node}:{device}" if node else device

@@ -11,29 +11,29 @@ _LOST = ("GPU is lost", "GPU requires restart", "Unknown Error")
 """What the driver says of such a GPU when NVML is opened. One that others may use alone is no loss."""
 
 
-_ASKED: tuple[Call[Any], ...] = (MEMORY, UTILISATION, TEMPERATURE)
+_LOSS_CALLS: tuple[Call[Any], ...] = (MEMORY, UTILISATION, TEMPERATURE)
 
 
-def loss(nvml: Nvml, uuid: str) -> str | None:
+def why_lost(nvml: Nvml, uuid: str) -> str | None:
     """What the driver says of a GPU that it has lost; None where the GPU answers, or fails for another reason.
 
     One answer that names the loss is enough. `Unknown Error` is how some drivers put it, and some put a passing
     trouble: it counts only where the GPU answers nothing else.
     """
     unclear: list[str] = []
-    for call in _ASKED:
+    for call in _LOSS_CALLS:
         try:
             nvml.ask(call, uuid)
         except NvmlError as error:
             # The text begins with the call, and which one it was tells nothing here.
-            said = str(error).partition(": ")[2] or str(error)
+            words = str(error).partition(": ")[2] or str(error)
             if error.kind == "lost":
-                return said
+                return words
             if error.kind == "unclear":
-                unclear.append(said)
-    return unclear[0] if len(unclear) == len(_ASKED) else None
+                unclear.append(words)
+    return unclear[0] if len(unclear) == len(_LOSS_CALLS) else None
 
 
-def lost_before(nvml: Nvml) -> dict[int, str]:
+def lost_at_start(nvml: Nvml) -> dict[int, str]:
     """NVML's index -> the driver's words, of GPUs that were lost when NVML was opened: no `Device` stands for them."""
     return {n: why for n, why in nvml.unreadable.items() if any(words in why for words in _LOST)}

@@ -19,10 +19,10 @@ from gpubench.node.launch.fork_server import START_LIMIT_S, child_environment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tried:
+class ProbeResult:
     """How far the child came."""
 
-    told: Sequence[Mapping[str, Any]]
+    verdicts: Sequence[Mapping[str, Any]]
     """Of each try that it ended: what is wrong, if anything."""
     code: int
     """Its exit code, or less than zero for a signal."""
@@ -30,7 +30,7 @@ class Tried:
     """The last line of what it printed besides."""
 
 
-def tried(tries: Sequence[Mapping[str, Any]], limit_s: int) -> Tried:
+def probe_user_code(tries: Sequence[Mapping[str, Any]], limit_s: int) -> ProbeResult:
     """What a child tells that tries all of them, each for `limit_s` seconds at most.
 
     Raises UnusableError where it takes too long to import torch.
@@ -39,13 +39,13 @@ def tried(tries: Sequence[Mapping[str, Any]], limit_s: int) -> Tried:
         _in_memory("order") as order,
         _in_memory("out") as out,
         _in_memory("errors") as errors,
-        scratch.compiled_folder(os.environ) as compiled,
+        scratch.compile_cache_folder(os.environ) as compiled,
     ):
         order.write(json.dumps(list(tries)).encode())
         order.seek(0)
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "gpubench.train.vetting", str(os.getpid()), str(limit_s)],
-            env=child_environment(scratch.with_compiled(os.environ, compiled)),
+            env=child_environment(scratch.with_compile_cache(os.environ, compiled)),
             stdin=order,
             stdout=out,
             stderr=errors,
@@ -60,8 +60,11 @@ def tried(tries: Sequence[Mapping[str, Any]], limit_s: int) -> Tried:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-        last = _lines(errors)[-1:] or [f"signal {-code}" if code < 0 else f"exit code {code}"]
-        return Tried(told=[json.loads(line) for line in _lines(out)], code=code, last_words=last[0][:300])
+        return ProbeResult(
+            verdicts=[json.loads(line) for line in _lines(out)],
+            code=code,
+            last_words=last_words(errors, code),
+        )
 
 
 def _in_memory(name: str) -> IO[bytes]:
@@ -69,6 +72,12 @@ def _in_memory(name: str) -> IO[bytes]:
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create(name), "w+b")
     return tempfile.TemporaryFile(dir="/dev/shm")
+
+
+def last_words(errors: IO[bytes], code: int) -> str:
+    """The last line that a child has printed there; where it printed none, how it ended."""
+    lines = _lines(errors)
+    return lines[-1][:300] if lines else f"signal {-code}" if code < 0 else f"exit code {code}"
 
 
 def _lines(file: IO[bytes]) -> list[str]:

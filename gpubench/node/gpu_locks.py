@@ -17,7 +17,7 @@ SHARED = Path("/dev/shm")
 """In memory, and the same for all users of a host."""
 
 
-class GpuHold:
+class GpuLocks:
     """The GPUs that one sweep has for itself. `folder`: where locks lie; None: where all users of the host see them."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -31,7 +31,7 @@ class GpuHold:
             if uuid in self._held:
                 continue
             try:
-                file = _opened(self._folder / f"gpubench-{uuid}.lock")
+                file = _open_lock_file(self._folder / f"gpubench-{uuid}.lock")
             except OSError:  # no room, or no right: then the look at the GPU alone must do
                 continue
             try:
@@ -53,18 +53,18 @@ class GpuHold:
         self._held.clear()
 
 
-def _opened(path: Path) -> int:
+def _open_lock_file(path: Path) -> int:
     """Whoever made it: in a folder of all users the kernel lets nobody open another's file as if to make it."""
     for _ in range(2):
         try:
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             with contextlib.suppress(FileExistsError):
-                return _made(path)
+                return _create_lock_file(path)
     raise FileNotFoundError(path)
 
 
-def _made(path: Path) -> int:
+def _create_lock_file(path: Path) -> int:
     """It comes into being with its rights: under a strict umask other users could not lock it."""
     aside = path.with_name(f"{path.name}.{secrets.token_hex(6)}")
     file = os.open(aside, os.O_RDONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Collection
 
 
-class CpuHold:
+class CpuLocks:
     """The CPUs on which one sweep measures now."""
 
     def __init__(self) -> None:

@@ -27,8 +27,7 @@ from whole_conversations import (
     told,
 )  # fmt: skip
 
-from gpubench.node.launch.conversation import Conversation
-from gpubench.node.launch.incoming import UnreadableError
+from gpubench.node.launch.event_checker import EventChecker, InvalidEventError
 from gpubench.schema.events import End
 from gpubench.schema.order import SteadyWindow, TrialOrder
 
@@ -89,8 +88,8 @@ def test_a_loss_that_is_no_number_comes_through() -> None:
     ],
 )
 def test_what_is_no_event_is_told_in_one_harmless_line(data: bytes, words: str) -> None:
-    with pytest.raises(UnreadableError) as caught:
-        Conversation(order(), lambda: 0.0).take(0, data)
+    with pytest.raises(InvalidEventError) as caught:
+        EventChecker(order(), lambda: 0.0).check(0, data)
     said = str(caught.value)
     assert words in said
     assert said.isprintable()
@@ -154,7 +153,7 @@ OUT_OF_ORDER = {
 
 @pytest.mark.parametrize("events", OUT_OF_ORDER.values(), ids=OUT_OF_ORDER)
 def test_what_does_not_follow_is_refused(events: list[Message]) -> None:
-    with pytest.raises(UnreadableError):
+    with pytest.raises(InvalidEventError):
         heard(order(), events)
 
 
@@ -165,7 +164,7 @@ def test_ranks_must_have_trained_alike() -> None:
     for event in events:
         if event["rank"] == 1 and event["event"] in ("begin", "end"):
             event["measured"] = True
-    with pytest.raises(UnreadableError, match="other epochs than other ranks"):
+    with pytest.raises(InvalidEventError, match="other epochs than other ranks"):
         heard(asked, events)
 
 
@@ -182,14 +181,14 @@ def stream(asked: TrialOrder, *lengths: int, warm_up: int = 1) -> list[Message]:
 def test_of_a_stream_windows_are_as_long_as_they_are() -> None:
     assert [plainly(event) for event in heard(STREAM, STREAMED)] == STREAMED
     assert heard(STREAM, stream(STREAM, 10, 3, 5, 7, warm_up=2))
-    with pytest.raises(UnreadableError, match="'result' of other epochs than it has told of"):
+    with pytest.raises(InvalidEventError, match="'result' of other epochs than it has told of"):
         heard(order(), stream(order(), 6, 5, 6))
 
 
 def test_a_stream_measures_twice_after_two_warm_ups_and_in_a_group_as_often_as_its_neighbours_need() -> None:
     together = order(protocol=STREAM.protocol, jobs=2)
     assert heard(together, stream(together, *[4] * 50))
-    with pytest.raises(UnreadableError, match="'begin' of an epoch that is not the next"):
+    with pytest.raises(InvalidEventError, match="'begin' of an epoch that is not the next"):
         heard(STREAM, stream(STREAM, 4, 4, 4, 4, 4))
 
 
@@ -207,13 +206,13 @@ def test_a_window_has_no_more_steps_than_a_device_could_take_in_it(window: Stead
     (hello,) = (plainly(line) for line in scripted.hello(asked))
     begin = next(event for event in STREAMED if event["event"] == "begin")
     heard(asked, [hello, begin | {"steps": most}])
-    with pytest.raises(UnreadableError, match=f"of {most + 1} steps, more than there can be"):
+    with pytest.raises(InvalidEventError, match=f"of {most + 1} steps, more than there can be"):
         heard(asked, [hello, begin | {"steps": most + 1}])
 
 
 @pytest.mark.parametrize("lengths", [(), (10,), (10, 4)])
 def test_a_stream_has_no_result_before_anything_was_measured(lengths: tuple[int, ...]) -> None:
-    with pytest.raises(UnreadableError, match="'result' before it has trained"):
+    with pytest.raises(InvalidEventError, match="'result' before it has trained"):
         heard(STREAM, stream(STREAM, *lengths, warm_up=2))
 
 
@@ -224,15 +223,15 @@ HOSTILE = (None, True, -1, 0, 1, 2, 7, 1.5, -0.5, 1e300, 1 << 62, 1 << 70, float
 def test_ranks_that_tell_epochs_of_unlike_length_are_not_heard() -> None:
     """What reckons with steps looks at those of all ranks side by side."""
     asked = order(ranks=2)
-    conversation = Conversation(asked, lambda: NOW)
+    conversation = EventChecker(asked, lambda: NOW)
     hello = next(event for event in WHOLE if event["event"] == "hello")
     begin = next(event for event in WHOLE if event["event"] == "begin")
     for rank in (0, 1):
-        conversation.take(rank, json.dumps(hello | {"rank": rank}).encode())
-    conversation.take(0, json.dumps(begin | {"rank": 0}).encode())
-    with pytest.raises(UnreadableError, match="more or fewer steps than another rank's"):
-        conversation.take(1, json.dumps(begin | {"rank": 1, "steps": begin["steps"] - 1}).encode())
-    conversation.take(1, json.dumps(begin | {"rank": 1}).encode())
+        conversation.check(rank, json.dumps(hello | {"rank": rank}).encode())
+    conversation.check(0, json.dumps(begin | {"rank": 0}).encode())
+    with pytest.raises(InvalidEventError, match="more or fewer steps than another rank's"):
+        conversation.check(1, json.dumps(begin | {"rank": 1, "steps": begin["steps"] - 1}).encode())
+    conversation.check(1, json.dumps(begin | {"rank": 1}).encode())
 
 
 def spoiled(draw: random.Random) -> Iterator[tuple[TrialOrder, list[Message]]]:
@@ -259,7 +258,7 @@ def test_whatever_comes_through_can_be_reckoned_with() -> None:
     for asked, events in spoiled(random.Random(5)):
         try:
             came = heard(asked, events)
-        except UnreadableError:
+        except InvalidEventError:
             continue
         through += 1
         ended = reckoned(came, is_stream=asked is STREAM)

@@ -8,19 +8,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-from gpubench.node.gpu_hold import GpuHold
+from gpubench.node.gpu_locks import GpuLocks
 
 HOLDS = """
 import pathlib, sys
-from gpubench.node.gpu_hold import GpuHold
-hold = GpuHold(pathlib.Path(sys.argv[1]))
+from gpubench.node.gpu_locks import GpuLocks
+hold = GpuLocks(pathlib.Path(sys.argv[1]))
 print(hold.take(["GPU-1", "GPU-2"]), flush=True)
 sys.stdin.read()
 """
 
 
 def test_what_one_has_another_does_not_get_until_it_is_given_up(tmp_path: Path) -> None:
-    one, other = GpuHold(tmp_path), GpuHold(tmp_path)
+    one, other = GpuLocks(tmp_path), GpuLocks(tmp_path)
     assert one.take(["GPU-1", "GPU-2"]) == []
     assert other.take(["GPU-2", "GPU-3"]) == ["GPU-2"]
     assert one.take(["GPU-1"]) == [], "its own"
@@ -35,22 +35,22 @@ def test_a_killed_sweep_holds_nothing(tmp_path: Path) -> None:
     )
     assert child.stdout is not None
     assert child.stdout.readline() == "[]\n"
-    assert GpuHold(tmp_path).take(["GPU-1"]) == ["GPU-1"]
+    assert GpuLocks(tmp_path).take(["GPU-1"]) == ["GPU-1"]
     os.kill(child.pid, signal.SIGKILL)
     child.communicate()
-    assert GpuHold(tmp_path).take(["GPU-1"]) == []
+    assert GpuLocks(tmp_path).take(["GPU-1"]) == []
 
 
 def test_a_file_that_somebody_else_made_is_locked_all_the_same(tmp_path: Path) -> None:
     path = tmp_path / "gpubench-GPU-1.lock"
     path.touch(mode=0o444)
-    one, other = GpuHold(tmp_path), GpuHold(tmp_path)
+    one, other = GpuLocks(tmp_path), GpuLocks(tmp_path)
     assert one.take(["GPU-1"]) == []
     assert other.take(["GPU-1"]) == ["GPU-1"]
 
 
 def test_where_no_file_can_be_made_nobody_is_refused(tmp_path: Path) -> None:
-    assert GpuHold(tmp_path / "nowhere").take(["GPU-1"]) == []
+    assert GpuLocks(tmp_path / "nowhere").take(["GPU-1"]) == []
     (tmp_path / "gpubench-GPU-2.lock").symlink_to(tmp_path / "elsewhere")
-    assert GpuHold(tmp_path).take(["GPU-2"]) == []
+    assert GpuLocks(tmp_path).take(["GPU-2"]) == []
     assert not (tmp_path / "elsewhere").exists(), "no link is followed"

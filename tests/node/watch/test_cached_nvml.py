@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.node.watch import metrics
+from gpubench.node.watch.cached_nvml import CACHE_S, CachedNvml, uncached
 from gpubench.node.watch.nvml import Nvml, NvmlError
 from gpubench.node.watch.nvml_calls import CALLS, ENERGY, PROCESSES
-from gpubench.node.watch.shared_nvml import MOMENT_S, SharedNvml, afresh
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
 SEAM = sorted(calls_of_the_seam())
-REMEMBERED = {name for name, call in CALLS.items() if call.keeps}
+REMEMBERED = {name for name, call in CALLS.items() if call.is_cacheable}
 """Calls of which an answer that is a moment old serves several watchers."""
 
 
@@ -55,13 +55,13 @@ def test_what_watchers_sample_is_remembered() -> None:
 @pytest.mark.parametrize("call", SEAM)
 def test_within_a_moment_the_driver_is_asked_once_a_gpu(call: str) -> None:
     inner, clock = Counted(busy()), Clock()
-    shared: Nvml = SharedNvml(inner, clock)
+    shared: Nvml = CachedNvml(inner, clock)
     for _ in range(3):
         for uuid in (G0, G1):
             assert ask(shared, call, uuid) == ask(inner.inner, call, uuid)
-        clock.now += MOMENT_S / 4
+        clock.now += CACHE_S / 4
     assert inner.made[call] == (2 if call in REMEMBERED else 6)
-    clock.now += MOMENT_S
+    clock.now += CACHE_S
     ask(shared, call, G0)
     assert inner.made[call] == (3 if call in REMEMBERED else 7)
 
@@ -70,25 +70,25 @@ def test_within_a_moment_the_driver_is_asked_once_a_gpu(call: str) -> None:
 def test_a_failure_is_remembered_as_one_and_passes(call: str) -> None:
     fake, clock = busy(), Clock()
     inner = Counted(fake)
-    shared = SharedNvml(inner, clock)
+    shared = CachedNvml(inner, clock)
     fake.broken = {call}
     for _ in range(2):
         with pytest.raises(NvmlError, match="Not Supported"):
             ask(shared, call, G0)
     assert inner.made[call] == 1
     fake.error = "GPU is lost"
-    clock.now += 2 * MOMENT_S
+    clock.now += 2 * CACHE_S
     for _ in range(2):
         with pytest.raises(NvmlError) as caught:
             ask(shared, call, G0)
         assert caught.value.kind == "lost"
     fake.broken = set()
-    clock.now += 2 * MOMENT_S
+    clock.now += 2 * CACHE_S
     assert ask(shared, call, G0) == ask(fake, call, G0)
 
 
 def test_a_list_that_one_asker_changes_is_not_the_next_one_s() -> None:
-    shared = SharedNvml(busy(), Clock())
+    shared = CachedNvml(busy(), Clock())
     shared.ask(PROCESSES, G0).clear()
     assert shared.ask(PROCESSES, G0) == [(7, 5000)]
 
@@ -96,7 +96,7 @@ def test_a_list_that_one_asker_changes_is_not_the_next_one_s() -> None:
 def test_what_is_no_call_is_the_driver_s_own() -> None:
     fake = busy()
     fake.unreadable = {3: "GPU is lost"}
-    shared = SharedNvml(fake, Clock())
+    shared = CachedNvml(fake, Clock())
     assert (shared.devices, shared.driver, shared.unreadable, shared.power_source) == (
         fake.devices,
         fake.driver,
@@ -107,18 +107,18 @@ def test_what_is_no_call_is_the_driver_s_own() -> None:
 
 def test_what_must_be_exact_goes_to_the_driver() -> None:
     fake = busy()
-    shared = SharedNvml(fake, Clock())
+    shared = CachedNvml(fake, Clock())
     assert shared.ask(PROCESSES, G0) == [(7, 5000)]
     fake.answers["processes"][G0] = [(7, 6000)]
     assert shared.ask(PROCESSES, G0) == [(7, 5000)]
-    assert afresh(shared).ask(PROCESSES, G0) == [(7, 6000)]
-    assert afresh(fake) is fake
+    assert uncached(shared).ask(PROCESSES, G0) == [(7, 6000)]
+    assert uncached(fake) is fake
 
 
 def test_each_asker_gets_all_of_the_driver_s_samples() -> None:
     fake = busy()
     fake.buffers[G0, "power_w"] = [(float(t), 10.0 * t) for t in range(10)]
-    shared = SharedNvml(fake, Clock())
+    shared = CachedNvml(fake, Clock())
     assert [t for t, _ in shared.history(G0, "power_w", 6.0)] == [7, 8, 9]
     assert [t for t, _ in shared.history(G0, "power_w", 3.0)] == [4, 5, 6, 7, 8, 9], (
         "though another asked for less"
@@ -129,10 +129,10 @@ def test_each_asker_gets_all_of_the_driver_s_samples() -> None:
 def test_no_answer_is_older_than_a_moment(asked: list[tuple[float, str]]) -> None:
     """The fake's counter is the time: an answer tells when it was given."""
     clock, fake = Clock(), FakeNvml()
-    shared = SharedNvml(fake, clock)
+    shared = CachedNvml(fake, clock)
     for pause, uuid in asked:
         clock.now += pause
         fake.answers["energy_j"] = {G0: clock.now, G1: -clock.now}
         age = clock.now - abs(shared.ask(ENERGY, uuid))
-        assert 0 <= age < MOMENT_S
+        assert 0 <= age < CACHE_S
         assert (shared.ask(ENERGY, uuid) > 0) == (uuid == G0)
