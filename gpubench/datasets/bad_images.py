@@ -47,19 +47,19 @@ def look(root: Path, progress: Progress | None = None) -> tuple[BadImage, ...]:
     Raises as `folder.everything` does; UnusableError where the outcome can't be kept, or a worker is killed.
     """
     odd: dict[str, str] = {}
-    told = [" ".join([str(VERSION), *map(_version, ("torchcodec", "torchvision", "pillow"))])]
+    key_lines = [" ".join([str(VERSION), *map(_version, ("torchcodec", "torchvision", "pillow"))])]
     for path in folder.everything(root):
-        found = _stat(f"{root}/{path}")
-        if isinstance(found, str):
-            odd[path] = found
+        status = _stat(f"{root}/{path}")
+        if isinstance(status, str):
+            odd[path] = status
         else:
-            told.append(f"{path}\0{found.st_size}\0{found.st_ctime_ns}")
-    key = hashlib.sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()[:16]
+            key_lines.append(f"{path}\0{status.st_size}\0{status.st_ctime_ns}")
+    key = hashlib.sha256("\n".join(key_lines).encode(errors="surrogateescape")).hexdigest()[:16]
     kept = data_home() / f"bad-images-{key}.json"
     broken = _read(kept)
     if broken is None:
         ensure_writable(kept.parent)
-        files = [line.partition("\0")[0] for line in told[1:]]
+        files = [line.partition("\0")[0] for line in key_lines[1:]]
         broken = _try(root, files, progress)
         _keep(kept, broken)
     return tuple(BadImage(path, reason) for path, reason in sorted((odd | dict(broken)).items()))
@@ -87,17 +87,17 @@ def crashes(name: str) -> str:
 def _stat(path: str) -> os.stat_result | str:
     """What is known of a file that can be opened, or why it can't be. Nothing is opened: a pipe would wait for ever."""
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError as error:
         if Path(path).is_symlink():
             return f"a link to {os.readlink(path)}, which is not there"  # noqa: PTH115
         return error.strerror or str(error)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "not a file"
     # Only where the mode leaves it open: asking costs as much as all the rest.
-    if not found.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
+    if not status.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
         return "no permission"
-    return found
+    return status
 
 
 @functools.cache
@@ -111,8 +111,8 @@ def _version(package: str) -> str:
 def _read(kept: Path) -> Mapping[str, str] | None:
     """The outcome that was kept; None where there is none, or something else lies there."""
     try:
-        found = json.loads(read_regular(kept))
-        return {str(path): str(reason) for path, reason in found["bad"].items()}
+        outcome = json.loads(read_regular(kept))
+        return {str(path): str(reason) for path, reason in outcome["bad"].items()}
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
         return None
     except OSError as error:

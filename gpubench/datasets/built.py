@@ -65,8 +65,8 @@ def build(
 
 def is_done(place: Path, wanted: Marker, complete: Callable[[Path], bool]) -> bool:
     """Whether `place` is as wanted. Raises as `build` does where something else, or only a part, is there."""
-    found = marker.read(place)
-    if found is not None and found.fingerprint == wanted.fingerprint:
+    present = marker.read(place)
+    if present is not None and present.fingerprint == wanted.fingerprint:
         if complete(place):
             return True
         raise UnusableError(
@@ -93,8 +93,8 @@ def _clear_leftovers(folder: Path) -> None:
     """Removes what killed builds of this host have left in `folder`, of whatever place in it."""
     with contextlib.suppress(OSError):  # there is no such folder yet, or it is not for us to look into
         matches = [match for path in folder.iterdir() if (match := _PARTIAL.fullmatch(path.name))]
-        here = os.uname().nodename
-        for name in {match["name"] for match in matches if match["host"] == here}:
+        host = os.uname().nodename
+        for name in {match["name"] for match in matches if match["host"] == host}:
             with contextlib.suppress(_HeldError, UnusableError), _locked(folder / name, _refuse):
                 _clear(folder / name)
 
@@ -109,9 +109,9 @@ def _refuse() -> None:
 
 def _clear(place: Path) -> None:
     """Removes what a build of `place` that was killed has left. The lock says that nobody on this host is at it."""
-    for left in place.parent.iterdir():
-        if left.name.startswith(_partial_prefix(place)):
-            shutil.rmtree(left, ignore_errors=True)
+    for path in place.parent.iterdir():
+        if path.name.startswith(_partial_prefix(place)):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _check_room(place: Path, need_bytes: int) -> None:
@@ -133,8 +133,8 @@ def _into_place(partial: Path, place: Path, wanted: Marker) -> None:
         partial.rename(place)
     except OSError:
         # Another node may have been first.
-        found = marker.read(place)
-        if found is None or found.fingerprint != wanted.fingerprint:
+        present = marker.read(place)
+        if present is None or present.fingerprint != wanted.fingerprint:
             raise
 
 

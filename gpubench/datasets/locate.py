@@ -167,5 +167,5 @@ def _named(name: str) -> DataFacts:
 
 def _is_resized(source: Path, size: int) -> bool:
     """Whether the folder is itself such a copy."""
-    made = marker.read(source)
-    return made is not None and made.recipe == resize.COPY.recipe and made.size == size
+    copy_marker = marker.read(source)
+    return copy_marker is not None and copy_marker.recipe == resize.COPY.recipe and copy_marker.size == size

@@ -104,7 +104,7 @@ def each(
                             "try again with fewer processes"
                         )
                     if end - start > 1:  # one of these tasks did it: each by itself
-                        waiting.extendleft((one, one + 1) for one in reversed(range(start, end)))
+                        waiting.extendleft((task, task + 1) for task in reversed(range(start, end)))
                         answer = []
                     else:
                         answer = [crashed(signalled)]
@@ -155,13 +155,13 @@ class _Workers:
 
     def add(self) -> Connection:
         """Starts one, which knows its target."""
-        ours, theirs = socket.socketpair()
-        end = Connection(ours.detach())
-        with theirs:
+        our_socket, worker_socket = socket.socketpair()
+        end = Connection(our_socket.detach())
+        with worker_socket:
             try:
                 child = subprocess.Popen(
-                    [sys.executable, "-c", _START, str(theirs.fileno()), str(os.getpid()), *sys.path],
-                    pass_fds=[theirs.fileno()],
+                    [sys.executable, "-c", _START, str(worker_socket.fileno()), str(os.getpid()), *sys.path],
+                    pass_fds=[worker_socket.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=self._stderr,

@@ -205,7 +205,9 @@ def _mottled(rng: np.random.Generator, side: int) -> Image.Image:
     return _lit_square(rng, rough, _any_colour(rng), _any_colour(rng), _noise(rng, side, side))
 
 
-def _lit_square(rng: np.random.Generator, pattern: Ints, one: Ints, other: Ints, rough: Ints) -> Image.Image:
+def _lit_square(
+    rng: np.random.Generator, pattern: Ints, light_colour: Ints, dark_colour: Ints, rough: Ints
+) -> Image.Image:
     """A square that runs from colour `other` to `one` as `pattern` does from −127 to 127, lit from a side."""
     side = len(pattern)
     slope_x, slope_y = rng.uniform(-45, 45, 2)
@@ -215,7 +217,7 @@ def _lit_square(rng: np.random.Generator, pattern: Ints, one: Ints, other: Ints,
     # Channel by channel: numpy is slow where the innermost axis has three values.
     planes = [
         _bytes((pattern * ((a - b) >> 1) >> 7) + (light + ((a + b) >> 1)))
-        for a, b in zip(one, other, strict=True)
+        for a, b in zip(light_colour, dark_colour, strict=True)
     ]
     return Image.merge("RGB", [Image.fromarray(plane) for plane in planes])
 

@@ -45,8 +45,8 @@ def resize(
 
     def fill(partial: Path) -> None:
         pairs = [
-            (f"{of}/{name}/{path}", f"{partial}/{split}/{name}/{_as_jpeg(path)}")
-            for split, (of, images) in folder.layout(src, without).items()
+            (f"{source_folder}/{name}/{path}", f"{partial}/{split}/{name}/{_as_jpeg(path)}")
+            for split, (source_folder, images) in folder.layout(src, without).items()
             for name, paths in images.items()
             for path in paths
         ]

@@ -33,8 +33,10 @@ def opened(path: str, size: int) -> Image.Image:
         whole = image.convert("RGB")
     width, height = whole.size
     side = min(width, height)
-    left, top = (width - side) / 2, (height - side) / 2
-    return whole.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, left + side, top + side))
+    left_edge, top_edge = (width - side) / 2, (height - side) / 2
+    return whole.resize(
+        (size, size), Image.Resampling.BILINEAR, box=(left_edge, top_edge, left_edge + side, top_edge + side)
+    )
 
 
 def save(task: tuple[str, str], *, size: int) -> str | None:

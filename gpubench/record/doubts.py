@@ -152,17 +152,17 @@ def _cpu_starved(case: DoubtEvidence) -> str | None:
 
 
 def _other_load(case: DoubtEvidence) -> str | None:
-    whole, own = case.number("cpu_util_pct"), case.number("cpu_util_trial_pct")
+    whole, trial_pct = case.number("cpu_util_pct"), case.number("cpu_util_trial_pct")
     theirs, crowding = case.neighbours.cpu_pct, case.seen.crowding_pct
-    if own is None or theirs is None:
+    if trial_pct is None or theirs is None:
         return None
-    if whole is not None and (used := whole - own - theirs) > OTHER_LOAD_PCT:
+    if whole is not None and (used := whole - trial_pct - theirs) > OTHER_LOAD_PCT:
         return f"other work used {used:.0f} % of the trial's CPUs meanwhile; run it again on a quiet host"
-    if crowding is not None and (taken := crowding - own - theirs) > OTHER_LOAD_PCT:
-        left = max(0.0, case.resolved.cpus * (1 - taken / 100))
+    if crowding is not None and (taken := crowding - trial_pct - theirs) > OTHER_LOAD_PCT:
+        free_cpus = max(0.0, case.resolved.cpus * (1 - taken / 100))
         return (
-            f"other work on the host left {left:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; run "
-            "it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
+            f"other work on the host left {free_cpus:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; "
+            "run it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
         )
     return None
 

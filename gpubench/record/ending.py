@@ -117,13 +117,13 @@ def provenance(
     if result.get("gpu_mem_source") != RESERVED:
         return dict(seen)
     reason = why or "the device's memory grew by less than that: somebody else gave some back"
-    told = {
+    facts = {
         "source": f"torch's allocator, reserved at its peak ({reason})",
         "period_s": None,
         "samples": 1,
         "gaps": 0,
     }
-    return {**seen, "gpu_mem_mib": told, "gpu_mem_source": told}
+    return {**seen, "gpu_mem_mib": facts, "gpu_mem_source": facts}
 
 
 OF_GPUS = frozenset({

@@ -86,8 +86,8 @@ def _by_counter(watched: Watched) -> Figure:
         sum(joules.values()),
         COUNTER,
         metrics.ENERGY_S,
-        sum(len(one.values) for one in series),
-        sum(one.gaps for one in series),
+        sum(len(readings.values) for readings in series),
+        sum(readings.gaps for readings in series),
         joules,
     )
 
@@ -142,8 +142,8 @@ def _sampled(watched: Watched) -> Figure:
         if buffered
         else f"integral of polled power ({watched.power_source})",
         0.02 if buffered else metrics.RATES_S,
-        sum(len(one.between(w.t0, w.t1)) for one in used for w in watched.measured),
-        sum(one.gaps for one in used),
+        sum(len(readings.between(w.t0, w.t1)) for readings in used for w in watched.measured),
+        sum(readings.gaps for readings in used),
         joules,
     )
 

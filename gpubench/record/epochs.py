@@ -87,7 +87,7 @@ def segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
                 ends.setdefault(event.epoch, []).append(event)
             case Steps():
                 steps.setdefault((event.epoch, event.rank), []).append(event)
-    made = []
+    finished = []
     for number, parts in sorted(ends.items()):
         if len(parts) < ranks:
             continue
@@ -96,10 +96,10 @@ def segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
         waits_us = [[us for m in steps[number, rank] for us in m.wait_us] for rank in range(ranks)]
         # The device's clock may run ahead of the host's, which `t1` is of.
         ended_s = [
-            [min(part.t0 + _US * us, part.t1) for us in one]
-            for part, one in zip(parts, ended_us, strict=True)
+            [min(part.t0 + _US * us, part.t1) for us in rank_ended_us]
+            for part, rank_ended_us in zip(parts, ended_us, strict=True)
         ]
-        made.append(
+        finished.append(
             FinishedSegment(
                 number=number,
                 measured=parts[0].measured,
@@ -115,7 +115,7 @@ def segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
                 top1_pct=top1.get(number),
             )
         )
-    return made
+    return finished
 
 
 def epoch_rows(events: Sequence[Event], *, ranks: int, batch_size: int) -> list[EpochRow]:
@@ -280,33 +280,33 @@ def timing(rows: Sequence[EpochRow], *, is_stream: bool, images_per_epoch: int) 
     if not measured:
         return {}
     seconds = sum(row.epoch_time_s for row in measured)
-    found: dict[str, Any] = {"data_wait_pct": 100 * sum(row.data_wait_s for row in measured) / seconds}
+    columns: dict[str, Any] = {"data_wait_pct": 100 * sum(row.data_wait_s for row in measured) / seconds}
     if is_stream:
         (window,) = measured
         epoch_time_s = seconds * images_per_epoch / window.images
-        found |= {"epoch_time_source": STEADY, "first_batch_s": rows[0].first_batch_s}
+        columns |= {"epoch_time_source": STEADY, "first_batch_s": rows[0].first_batch_s}
     else:
         times = [row.epoch_time_s for row in measured]
         epoch_time_s = statistics.median(times)
-        found |= {
+        columns |= {
             "epoch_time_source": MEASURED,
             "epochs_measured": len(times),
             "first_batch_s": statistics.median(row.first_batch_s or 0.0 for row in measured),
         }
         if len(times) >= FEWEST_TIMES:
             low, _, high = statistics.quantiles(times, n=4, method="inclusive")
-            found["epoch_time_iqr_s"] = high - low
+            columns["epoch_time_iqr_s"] = high - low
     steady_s = sorted(time_s for row in measured for time_s in row.step_times_s)
     if steady_s:
-        found["step_time_ms_p50"] = 1e3 * statistics.median(steady_s)
+        columns["step_time_ms_p50"] = 1e3 * statistics.median(steady_s)
     if len(steady_s) >= FEWEST_FOR_P95:
-        found["step_time_ms_p95"] = 1e3 * steady_s[math.ceil(0.95 * len(steady_s)) - 1]
+        columns["step_time_ms_p95"] = 1e3 * steady_s[math.ceil(0.95 * len(steady_s)) - 1]
     mean = step_mean([time_s for row in measured for time_s in row.step_times_s])
     if mean is not None:
-        found["step_error_pct"] = 100 * mean.error
+        columns["step_error_pct"] = 100 * mean.error
     return {
         "epoch_time_s": epoch_time_s,
         "images_per_epoch": images_per_epoch,
         "images_per_s": images_per_epoch / epoch_time_s,
-        **found,
+        **columns,
     }

@@ -61,7 +61,7 @@ class Figures:
 def figures(watched: Watched) -> Figures:
     """Every column that is watched from outside: its value, or why it has none."""
     joules = joules_by_epoch(watched)
-    made = Figures(
+    seen = Figures(
         crowding_pct=crowding_pct(watched),
         cpu_s_by_epoch=cpu_s_by_epoch(watched),
         energy_j_by_epoch={
@@ -73,13 +73,13 @@ def figures(watched: Watched) -> Figures:
         desktops=list(watched.desktops),
         max_sm_clock_mhz=watched.max_sm_clock_mhz,
     )
-    parts = {"energy_j": made.joules_by_gpu, "energy_sampled_j": made.sampled_joules_by_gpu}
+    parts = {"energy_j": seen.joules_by_gpu, "energy_sampled_j": seen.sampled_joules_by_gpu}
     for column, make in COLUMNS.items():
         try:
             figure = make(watched)
         except Unmeasured as reason:
-            made.result[column] = None
-            made.missing[column] = str(reason)
+            seen.result[column] = None
+            seen.missing[column] = str(reason)
             continue
         parts.get(column, {}).update(watched.by_uuid(figure.by_gpu))
         facts = {
@@ -89,15 +89,15 @@ def figures(watched: Watched) -> Figures:
             "gaps": figure.gaps + _missed(watched, column, figure.period_s),
         }
         if watched.shared and column in energy_figures.OF_ONE_JOB:
-            made.whole[column], made.whole_provenance[column] = figure.value, facts
-            made.result[column] = None
-            made.missing[column] = SHARED_ENERGY
+            seen.whole[column], seen.whole_provenance[column] = figure.value, facts
+            seen.result[column] = None
+            seen.missing[column] = SHARED_ENERGY
             continue
         if watched.shared and column in OF_WHOLE_GPUS:
             facts["source"] = f"{figure.source}; {_of_whole_gpus(watched)}"
-        made.result[column] = figure.value
-        made.provenance[column] = facts
-    return made
+        seen.result[column] = figure.value
+        seen.provenance[column] = facts
+    return seen
 
 
 def _missed(watched: Watched, column: str, period_s: float | None) -> int:

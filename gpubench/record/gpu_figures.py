@@ -129,10 +129,10 @@ def _masks(watched: Watched) -> tuple[list[int], int]:
     gaps = 0
     for gpu in watched.some_gpus:
         series = watched.samples.series(metrics.THROTTLE, gpu)
-        found = [int(v) for w in watched.measured for v in series.between(w.t0, w.t1)]
-        if not found:
+        gpu_masks = [int(v) for w in watched.measured for v in series.between(w.t0, w.t1)]
+        if not gpu_masks:
             raise Unmeasured(series.reason or "no sample was taken within the measured windows")
-        masks += found
+        masks += gpu_masks
         gaps += series.gaps
     return masks, gaps
 

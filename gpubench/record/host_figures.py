@@ -26,15 +26,15 @@ def _over_nodes(
     """A column's maker, from that of one node's figure and from how those of several are put together."""
 
     def make(watched: Watched) -> Figure:
-        found = [of_host(host) for host in watched.hosts]
-        if len(found) == 1:
-            return found[0]
+        figures = [of_host(host) for host in watched.hosts]
+        if len(figures) == 1:
+            return figures[0]
         return replace(
-            found[0],
-            value=put(watched.hosts, [float(one.value) for one in found]),
-            source=f"{found[0].source}, on each of {len(found)} nodes",
-            samples=sum(one.samples for one in found),
-            gaps=sum(one.gaps for one in found),
+            figures[0],
+            value=put(watched.hosts, [float(figure.value) for figure in figures]),
+            source=f"{figures[0].source}, on each of {len(figures)} nodes",
+            samples=sum(figure.samples for figure in figures),
+            gaps=sum(figure.gaps for figure in figures),
         )
 
     return make
@@ -92,7 +92,7 @@ def crowding_pct(watched: Watched) -> float | None:
     All work counts, the trial's own too. None: the trial has CPUs of its own, or the kernel did not tell. Of several
     nodes: where it is most.
     """
-    known = [one for host in watched.hosts if (one := _crowding_pct(host)) is not None]
+    known = [pct for host in watched.hosts if (pct := _crowding_pct(host)) is not None]
     return max(known, default=None)
 
 

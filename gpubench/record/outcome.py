@@ -45,13 +45,13 @@ def ending(
     done = {e.rank for e in events if isinstance(e, last_word)}
     if len(done) == ranks:
         return "ok", ""
-    said = f"; last line of its output: {last_words}" if last_words else ""
+    last_line = f"; last line of its output: {last_words}" if last_words else ""
     counted = {e.node: e for e in events if isinstance(e, KilledForMemory)}
     for cause in sorted(_causes(events, done), key=lambda e: (_hearsay(e), e.at)):
         node = _node_of(cause.rank, nodes)
         kills, on = counted.get(node), f" on node {nodes[node].name}" if nodes else ""
         if isinstance(cause, RankExit):
-            return "failed", advised(f"rank {cause.rank}{on} {_exit_words(cause.code, kills)}{said}")
+            return "failed", advised(f"rank {cause.rank}{on} {_exit_words(cause.code, kills)}{last_line}")
         where = f" (rank {cause.rank}{on})" if ranks > 1 else ""
         beside = f"; {_kill_words(kills)}" if cause.kind == "failed" and kills and kills.count else ""
         reason = f"{cause.reason}{where}{beside}"
@@ -62,17 +62,17 @@ def ending(
         kills, on = counted.get(event.node), f" on node {nodes[event.node].name}" if nodes else ""
         match event:
             case LeaderExit(code=0 | 1):  # it saw all ranks end, and could not say so
-                return "failed", f"nothing was heard of how its ranks{on} ended{said}; {_SHUT}"
+                return "failed", f"nothing was heard of how its ranks{on} ended{last_line}; {_SHUT}"
             case ServerExit(code=0):  # somebody else has heard how
-                return "failed", f"the fork server{on} has gone, and the trial's processes with it{said}"
+                return "failed", f"the fork server{on} has gone, and the trial's processes with it{last_line}"
             case LeaderExit():
                 return (
                     "failed",
-                    f"the process that leads the trial{on} {_exit_words(event.code, kills)}{said}",
+                    f"the process that leads the trial{on} {_exit_words(event.code, kills)}{last_line}",
                 )
             case ServerExit():
-                return "failed", f"the fork server{on} {_exit_words(event.code, kills)}{said}"
-    return "failed", f"its processes ended without a result{said}"
+                return "failed", f"the fork server{on} {_exit_words(event.code, kills)}{last_line}"
+    return "failed", f"its processes ended without a result{last_line}"
 
 
 _SHUT = "does the model shut down sockets that it has not opened itself?"
@@ -89,13 +89,13 @@ def _causes(events: Sequence[Event], done: Collection[int]) -> list[Error | Rank
     `done`: the ranks that have done their work.
     """
     errors = [e for e in events if isinstance(e, Error)]
-    told = {e.rank for e in errors}
+    reporting = {e.rank for e in errors}
     deaths = [
         e
         for e in events
         if isinstance(e, RankExit)
         and (e.code != 0 or e.rank not in done)
-        and e.rank not in told
+        and e.rank not in reporting
         and not e.killed
     ]
     return [*errors, *deaths]
@@ -155,6 +155,6 @@ def outcome(
     status, reason = forced or ending(events, last_word, ranks, last_words, nodes)
     work = kind.work(events, is_done=status == "ok")
     hello = next((e for e in events if isinstance(e, Hello)), None)
-    told: dict[str, Any] = {one.name: getattr(work, one.name) for one in fields(work)}
+    values: dict[str, Any] = {part.name: getattr(work, part.name) for part in fields(work)}
     cuda, decoder = (hello.cuda, hello.decoder) if hello else (None, None)
-    return Outcome(status=status, reason=reason, cuda=cuda, decoder=decoder, **told)
+    return Outcome(status=status, reason=reason, cuda=cuda, decoder=decoder, **values)

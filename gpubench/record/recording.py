@@ -102,28 +102,33 @@ def records_of(
     ended_jobs: dict[int, _EndedJob] = {}
     shared = None
     if len(tried) > 1:
-        shared = shared_span([one.done.events for one in tried], [one.resolved.processes for one in tried])
+        shared = shared_span(
+            [attempt.done.events for attempt in tried], [attempt.resolved.processes for attempt in tried]
+        )
     # Those that were taken along last: their reason is another's.
-    for index, one in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
-        cause = one.done.cut_by
-        forced = one.done.forced if cause is None else ("skipped", _taken_along(ended_jobs[cause]))
-        ended_jobs[index] = _ended_job(one, known, forced, shared)
+    for index, attempt in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
+        cause = attempt.done.cut_by
+        forced = attempt.done.forced if cause is None else ("skipped", _taken_along(ended_jobs[cause]))
+        ended_jobs[index] = _ended_job(attempt, known, forced, shared)
     jobs = [ended_jobs[index] for index in range(len(tried))]
     # Over its cap, as the driver says now that all have ended; or too slow for a figure of the time that they shared.
-    culprit = next((one for one in jobs if one.status == "oom" and one.ended.status == "ok"), None)
-    slow = next((one for one in jobs if one.status == "ok" and not one.ended.counted), None)
+    culprit = next(
+        (job for job in jobs if job.status == "oom" and job.ended.status == "ok"),
+        None,
+    )
+    slow = next((job for job in jobs if job.status == "ok" and not job.ended.counted), None)
     if culprit is None and slow is not None:
         culprit = _ended_job(slow.tried, known, ("failed", TOO_FEW_STEPS))
-        jobs = [culprit if one is slow else one for one in jobs]
+        jobs = [culprit if job is slow else job for job in jobs]
     if culprit is not None and len(jobs) > 1:
         taken = ("skipped", _taken_along(culprit))
-        jobs = [_ended_job(one.tried, known, taken) if one.status == "ok" else one for one in jobs]
+        jobs = [_ended_job(job.tried, known, taken) if job.status == "ok" else job for job in jobs]
     facts: dict[str, Any] = {}
     if len(jobs) > 1:
         facts = _compare(jobs, known, group_prediction)
     return [
-        _record(_case(jobs, index, known, group_prediction), one, known, facts)
-        for index, one in enumerate(jobs)
+        _record(_case(jobs, index, known, group_prediction), job, known, facts)
+        for index, job in enumerate(jobs)
     ]
 
 
@@ -168,76 +173,79 @@ def _ended_job(
 
 def _compare(jobs: Sequence[_EndedJob], known: Known, group_prediction: GroupPrediction) -> dict[str, Any]:
     """Fills the group's columns in; returns the group's facts."""
-    memberships = [one.tried.job.membership for one in jobs]
+    memberships = [job.tried.job.membership for job in jobs]
     compared = compare(
         [
             Ran(
-                status=one.status,
-                reason=one.reason,
-                resolved=one.tried.resolved,
-                epoch_times_s=[e.epoch_time_s for e in one.ended.epochs if not e.warmup],
-                result=one.result,
-                missing=one.missing,
-                joules_by_gpu=_joules(one),
+                status=job.status,
+                reason=job.reason,
+                resolved=job.tried.resolved,
+                epoch_times_s=[e.epoch_time_s for e in job.ended.epochs if not e.warmup],
+                result=job.result,
+                missing=job.missing,
+                joules_by_gpu=_joules(job),
                 doubts=doubts(_case(jobs, index, known, group_prediction)),
             )
-            for index, one in enumerate(jobs)
+            for index, job in enumerate(jobs)
         ],
         group_prediction,
-        [_gpu_mib(one.tried.resolved, known.machine) for one in jobs],
+        [_gpu_mib(job.tried.resolved, known.machine) for job in jobs],
         memberships[0].group_id if memberships[0] else "",
-        [one.solo.trial_id for one in memberships if one],
+        [membership.solo.trial_id for membership in memberships if membership],
     )
-    for one, found, why in zip(jobs, compared.result, compared.missing, strict=True):
-        for column, value in found.items():
-            one.result.pop(column, None)
-            one.missing.pop(column, None)
+    for job, columns, why in zip(jobs, compared.result, compared.missing, strict=True):
+        for column, value in columns.items():
+            job.result.pop(column, None)
+            job.missing.pop(column, None)
             if value is not None:
-                one.result[column] = value
+                job.result[column] = value
             else:
-                ending = write_ending(one.status, one.reason)
-                one.missing[column] = why.get(column, ending if one.status != "ok" else "not reported")
-    for one, shares in zip(jobs, compared.shares, strict=True):
+                ending = write_ending(job.status, job.reason)
+                job.missing[column] = why.get(column, ending if job.status != "ok" else "not reported")
+    for job, shares in zip(jobs, compared.shares, strict=True):
         if shares:
-            _estimated(one, shares)
+            _estimated(job, shares)
     done = jobs[0].tried.done
     return compared.facts | {"released": done.released, "stopped": done.stopped}
 
 
-def _joules(one: _EndedJob) -> dict[str, dict[str, float]]:
+def _joules(job: _EndedJob) -> dict[str, dict[str, float]]:
     """The energy of an epoch of each whole GPU, in J, by column."""
-    return {"energy_j": one.seen.joules_by_gpu, "energy_sampled_j": one.seen.sampled_joules_by_gpu}
+    return {
+        "energy_j": job.seen.joules_by_gpu,
+        "energy_sampled_j": job.seen.sampled_joules_by_gpu,
+    }
 
 
-def _estimated(one: _EndedJob, shares: Mapping[str, float | None]) -> None:
+def _estimated(job: _EndedJob, shares: Mapping[str, float | None]) -> None:
     """Divides each epoch's energy among the jobs, too, and says of all figures that were divided that they were."""
-    provenance = dict(one.seen.provenance)
+    provenance = dict(job.seen.provenance)
     for column in (*ENERGY, "energy_source"):
-        if column in one.result and column in one.seen.whole_provenance:
-            whole = one.seen.whole_provenance[column]
+        if column in job.result and column in job.seen.whole_provenance:
+            whole = job.seen.whole_provenance[column]
             provenance[column] = whole | {"source": f"{whole['source']}; {DIVIDED}"}
     # While a job warms up its neighbours may not have begun, or wait for it: nobody knows its part then.
-    measured = {e.epoch for e in one.ended.epochs if not e.warmup}
+    measured = {e.epoch for e in job.ended.epochs if not e.warmup}
     by_epoch = {
         epoch: divide_energy(joules, shares) if joules and epoch in measured else None
-        for epoch, joules in one.seen.joules_by_epoch.items()
+        for epoch, joules in job.seen.joules_by_epoch.items()
     }
-    one.seen = replace(one.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
+    job.seen = replace(job.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
 
 
 def _neighbours(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     """What the other jobs of the group did on this job's GPUs and CPUs meanwhile."""
     mine = jobs[index]
-    others = [one for k, one in enumerate(jobs) if k != index]
-    resolved = [one.tried.resolved for one in jobs]
+    other_jobs = [job for k, job in enumerate(jobs) if k != index]
+    resolved = [job.tried.resolved for job in jobs]
     cpus = set(mine.tried.resolved.cpu_ids)
-    on_same = [one for one in others if set(one.tried.resolved.cpu_ids) & cpus]
+    on_same = [job for job in other_jobs if set(job.tried.resolved.cpu_ids) & cpus]
     # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
-    within = all(set(one.tried.resolved.cpu_ids) <= cpus for one in on_same)
+    within = all(set(job.tried.resolved.cpu_ids) <= cpus for job in on_same)
     measured = mine.ended.counted
-    spent = [cpu_s(one.tried.done.watched, e.t0, e.t1) for one in on_same for e in measured]
+    spent = [cpu_s(job.tried.done.watched, e.t0, e.t1) for job in on_same for e in measured]
     usable = mine.tried.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
-    known = [one for one in spent if one is not None]
+    known = [seconds for seconds in spent if seconds is not None]
     return OtherJobs(
         on_gpus=len(neighbours_on_gpus(resolved, index)),
         cpu_pct=100 * sum(known) / usable if usable and within and len(known) == len(spent) else None,
@@ -252,15 +260,15 @@ def _case(
     jobs: Sequence[_EndedJob], number: int, known: Known, group_prediction: GroupPrediction
 ) -> DoubtEvidence:
     """What the doubts about one of these jobs rest on."""
-    one = jobs[number]
-    tried, membership = one.tried, one.tried.job.membership
+    job = jobs[number]
+    tried, membership = job.tried, job.tried.job.membership
     reads = tried.job.variant.files != "none"
     return DoubtEvidence(
         job=tried.job,
         resolved=tried.resolved,
-        ended=one.ended,
-        seen=one.seen,
-        result=one.result,
+        ended=job.ended,
+        seen=job.seen,
+        result=job.result,
         gpu_mib=_gpu_mib(tried.resolved, known.machine),
         neighbours=_neighbours(jobs, number),
         images=_images(tried.facts) if reads else 0,
@@ -276,8 +284,8 @@ def _could_run_on(resolved: Resolved, machine: Machine) -> int | None:
     return count if machine.is_unbound and count > resolved.cpus else None
 
 
-def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[str, Any]) -> Record:
-    tried, ended, seen, result = one.tried, one.ended, one.seen, one.result
+def _record(case: DoubtEvidence, ended_job: _EndedJob, known: Known, facts: Mapping[str, Any]) -> Record:
+    tried, ended, seen, result = ended_job.tried, ended_job.ended, ended_job.seen, ended_job.result
     job, resolved, done = tried.job, tried.resolved, tried.done
     membership = job.membership
     return Record(
@@ -292,8 +300,8 @@ def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[st
         group=membership.group if membership else None,
         job=membership.name if membership else None,
         group_id=membership.group_id if membership else None,
-        status=one.status,
-        reason=one.reason,
+        status=ended_job.status,
+        reason=ended_job.reason,
         machine_key=tried.machine_key,
         trial=AskedFields(job.trial.model_dump(mode="json")),
         variant_definition=job.variant.definition(),
@@ -301,7 +309,7 @@ def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[st
         resolved=resolved.columns()
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
         result=ResultColumns(result),
-        missing=one.missing,
+        missing=ended_job.missing,
         provenance=provenance(
             seen.provenance,
             result,
@@ -330,21 +338,21 @@ def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[st
 def _nodes(done: Attempt, windows: Sequence[Window]) -> list[dict[str, Any]]:
     """Where the ranks were; nothing was seen of a node that was lost, nor then of the others by itself."""
     seen = done.watched.cut(windows).hosts if done.watched.parts else [NOTHING] * len(done.nodes)
-    return [_node(*each) for each in zip(done.nodes, seen, strict=True)]
+    return [_node(node, part) for node, part in zip(done.nodes, seen, strict=True)]
 
 
 def _node(node: OnNode, seen: Watched) -> dict[str, Any]:
     """What is stored of one of several nodes, under NODE_COLUMNS."""
-    told = {"node": node.name} | {
+    stored = {"node": node.name} | {
         name: value for name, value in asdict(node).items() if name not in ("name", "gpu_uuids")
     }
-    told["gpu_uuids"] = list(node.gpu_uuids)
+    stored["gpu_uuids"] = list(node.gpu_uuids)
     for column in OF_NODES:
         try:
-            told[column] = host_figures.COLUMNS[column](seen).value
+            stored[column] = host_figures.COLUMNS[column](seen).value
         except Unmeasured:  # the reason stands beside the whole trial's
-            told[column] = None
-    return told
+            stored[column] = None
+    return stored
 
 
 def _hosts(done: Attempt) -> dict[str, str]:

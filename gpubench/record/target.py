@@ -46,12 +46,12 @@ def _crossing(epochs: Sequence[EpochRow], target: float) -> dict[str, Any]:
         for end, e in zip(ends, epochs, strict=True)
         if e.top1_pct is not None
     ]
-    found = find_crossing(judged, target)
-    if found is None:
+    crossing = find_crossing(judged, target)
+    if crossing is None:
         return {}
     return {
-        "top1_crossing_s": found.time_s,
-        "top1_crossing": CONFIRMED if found.confirmed else UNCONFIRMED,
+        "top1_crossing_s": crossing.time_s,
+        "top1_crossing": CONFIRMED if crossing.confirmed else UNCONFIRMED,
     }
 
 

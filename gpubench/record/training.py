@@ -73,8 +73,8 @@ class Training:
             result["gpu_mem_allocated_mib"] = max(m.allocated_mib for m in memory)
             result["gpu_mem_reserved_mib"] = max(m.reserved_mib for m in memory)
             result["gpu_alloc_retries"] = sum(m.retries for m in memory)
-        for found, why_not in (broken_down(results), until_top1(rows, self.until_top1)):
-            result |= found
+        for columns, why_not in (broken_down(results), until_top1(rows, self.until_top1)):
+            result |= columns
             missing |= why_not
         result["params_m"] = first.params_m
         result["gmacs_per_image"] = first.gmacs_per_image

@@ -94,16 +94,16 @@ class Breakdown:
 
     def _seconds(self, marked: _Marked) -> dict[str, float]:
         """Seconds of each part of one step."""
-        found = dict.fromkeys(("copy", "forward", "backward", "optimizer"), 0.0)
+        seconds = dict.fromkeys(("copy", "forward", "backward", "optimizer"), 0.0)
         before = marked.begin
         for part, end in marked.ends:
-            found[part] += self._clock.seconds(before, end)
+            seconds[part] += self._clock.seconds(before, end)
             before = end
         at = functools.partial(self._clock.seconds, marked.begin)
         self._told_of_exchange |= bool(marked.buckets)
         exposed, hidden = exposed_and_hidden([(at(ready), at(done)) for ready, done in marked.buckets])
-        backward = found["backward"] - exposed
-        return found | {"backward": backward, "comm": exposed, "comm_hidden": hidden}
+        backward = seconds["backward"] - exposed
+        return seconds | {"backward": backward, "comm": exposed, "comm_hidden": hidden}
 
     def figures(self) -> dict[str, Any]:
         """Medians over the measured marked steps, and what the marks cost.

@@ -70,9 +70,9 @@ class MemoryCap:
         if self.cap_mib is None:
             return
         self._assignment.synchronize()
-        told = self._ask() or {}
+        used_by_uuid = self._ask() or {}
         for device in self._assignment.devices:
-            used = told.get(self._uuids[device.index or 0])
+            used = used_by_uuid.get(self._uuids[device.index or 0])
             if used is not None and used > self.cap_mib:
                 raise torch.OutOfMemoryError(
                     f"{used:,.0f} MiB by the driver, over the cap of {self.cap_mib:,} MiB"

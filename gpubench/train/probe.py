@@ -161,9 +161,9 @@ def all_reduce(backend: str, rank: int, uuids: Sequence[str], meeting: str) -> b
     )
     value = torch.full((1,), float(rank + 1), device=device)
     dist.all_reduce(value)
-    found, right = value.item(), len(uuids) * (len(uuids) + 1) / 2
-    if found != right:
-        raise RuntimeError(f"the sum over {len(uuids)} ranks came out as {found} instead of {right}")
+    total, right = value.item(), len(uuids) * (len(uuids) + 1) / 2
+    if total != right:
+        raise RuntimeError(f"the sum over {len(uuids)} ranks came out as {total} instead of {right}")
     return True
 
 
@@ -180,12 +180,12 @@ def in_children(jobs: Sequence[Job], limit_s: float) -> list[Any]:
     ends: list[int] = []
     try:
         for job in jobs:
-            ours, theirs = os.pipe()
-            ends.append(ours)
+            reading_end, writing_end = os.pipe()
+            ends.append(reading_end)
             pid = os.fork()
             if pid == 0:
-                _run(job, theirs, parent)
-            os.close(theirs)
+                _run(job, writing_end, parent)
+            os.close(writing_end)
             pids.append(pid)
         return _answers(ends, limit_s)
     finally:

@@ -37,24 +37,24 @@ def main(parent: int, limit_s: int) -> None:
     except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is the finding
         out.write(json.dumps({"failed": _said(error)}) + "\n")
         os._exit(1)
-    for one in tries:
+    for arguments in tries:
         signal.alarm(limit_s)
-        out.write(json.dumps({"error": tried(one)}) + "\n")
+        out.write(json.dumps({"error": tried(arguments)}) + "\n")
         signal.alarm(0)
     os._exit(0)  # threads that a user's file has started are nobody's any more
 
 
-def tried(one: Mapping[str, Any]) -> str | None:
+def tried(arguments: Mapping[str, Any]) -> str | None:
     """Why a try fails, in one line; None where it doesn't."""
     try:
-        if "model" in one:
-            try_model(**one)
+        if "model" in arguments:
+            try_model(**arguments)
         else:
-            try_transforms(**one)
+            try_transforms(**arguments)
     except GpubenchError as error:
         return str(error)
     except BaseException as error:  # noqa: BLE001 - sys.exit() in a user's file, too, is the finding
-        place = _place(error, str(one["model"]).rpartition(":")[0]) if "model" in one else ""
+        place = _place(error, str(arguments["model"]).rpartition(":")[0]) if "model" in arguments else ""
         return f"{place}{_said(error)}"
     return None
 
@@ -103,8 +103,8 @@ def _place(error: BaseException, path: str) -> str:
     if not mine:
         return ""
     file, line = mine[-1]
-    same = file.absolute() == Path(path).absolute()
-    return f"{path if same else file}, line {line}: "
+    is_given_file = file.absolute() == Path(path).absolute()
+    return f"{path if is_given_file else file}, line {line}: "
 
 
 def _said(error: BaseException) -> str:

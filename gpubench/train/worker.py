@@ -282,10 +282,10 @@ class Rank:
         graph = order.execution == "graph"
         make = functools.partial(step.make_optimizer, order.optimizer, order.lr, graph=graph)
         optimizer = strategy.optimizer(make)
-        how: dict[str, Any] = {"precision": order.precision, "accumulate": order.accumulate}
+        arguments: dict[str, Any] = {"precision": order.precision, "accumulate": order.accumulate}
         if breakdown is not None:
-            return BrokenDownStep(trained, optimizer, strategy, breakdown=breakdown, **how)
-        return (step.GraphStep if graph else step.Step)(trained, optimizer, strategy, **how)
+            return BrokenDownStep(trained, optimizer, strategy, breakdown=breakdown, **arguments)
+        return (step.GraphStep if graph else step.Step)(trained, optimizer, strategy, **arguments)
 
     def open_data(self, strategy: Strategy) -> Data:
         """This rank's share of the images."""

@@ -115,23 +115,23 @@ def why_bad_apart(path: str) -> str | None:
 
     None, too, where that takes longer than TRY_LIMIT_S. Forked as loader workers are, and of the same process.
     """
-    ours, theirs = os.pipe()
+    reading_end, writing_end = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(BaseException):  # this process must not go on where its parent does
             linux.die_with_parent(parent)
-            os.write(theirs, (why_bad(path) or "").encode(errors="backslashreplace"))
+            os.write(writing_end, (why_bad(path) or "").encode(errors="backslashreplace"))
         os._exit(0)
-    os.close(theirs)
-    with os.fdopen(ours, "rb") as answer:
-        said = answer.read() if select.select([answer], [], [], TRY_LIMIT_S)[0] else b""
+    os.close(writing_end)
+    with os.fdopen(reading_end, "rb") as answer:
+        reason = answer.read() if select.select([answer], [], [], TRY_LIMIT_S)[0] else b""
     os.kill(pid, signal.SIGKILL)  # one that has ended keeps its ending
     _, status = os.waitpid(pid, 0)
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     if number in pool.CRASHES:
         return bad_images.crashes(signal.Signals(number).name)
-    return said.decode() or None
+    return reason.decode() or None
 
 
 _NO_MEMORY = "no memory is left to try the image {}: start again when less of it is used"

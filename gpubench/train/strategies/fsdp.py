@@ -125,8 +125,10 @@ def _blocks(module: nn.Module, total: int) -> Iterator[tuple[nn.Module, str]]:
     for name, child in module.named_children():
         size = sum(p.numel() for p in child.parameters())
         only_holds = type(child).forward is nn.Module.forward  # a ModuleList, say, whose members are called
-        own = isinstance(child, nn.Sequential) or not type(child).__module__.startswith("torch.nn.")
-        if only_holds or (size > LARGEST_BLOCK * total and own and any(True for _ in child.children())):
+        can_be_cut = isinstance(child, nn.Sequential) or not type(child).__module__.startswith("torch.nn.")
+        if only_holds or (
+            size > LARGEST_BLOCK * total and can_be_cut and any(True for _ in child.children())
+        ):
             yield from _blocks(child, total)
         elif size > SMALLEST_BLOCK * total:
             yield module, name

@@ -27,10 +27,10 @@ class Local(Ranks):
     @contextmanager
     def whole(self) -> Iterator[torch.nn.Module]:
         """The mean of the ranks' models. Each rank's own lies beside it meanwhile, and comes back afterwards."""
-        own = [tensor.clone() for tensor in self.averaged()]
+        own_values = [tensor.clone() for tensor in self.averaged()]
         self.average(self.averaged())
         yield self.model
-        for tensor, value in zip(self.averaged(), own, strict=True):
+        for tensor, value in zip(self.averaged(), own_values, strict=True):
             tensor.copy_(value)
 
     def averaged(self) -> list[torch.Tensor]:
