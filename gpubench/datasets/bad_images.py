@@ -22,11 +22,11 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets import folder
 from gpubench.datasets.home import data_home, ensure_writable
-from gpubench.datasets.pool import Progress, each
+from gpubench.datasets.pool import Progress, map_on_cpus
 
 VERSION = 1
 """Goes up when the same file may be found bad, or usable, otherwise than before."""
-TRY = "gpubench.train.data.folder_source:why_bad"
+TRY = "gpubench.train.data.folder_source:find_defect"
 """By name: it imports torch, which this process never does."""
 IMPORT_LIMIT_S = 300.0
 """A worker's first answer comes after torch is imported, which can take minutes from a network file system."""
@@ -41,14 +41,14 @@ class BadImage:
     reason: str
 
 
-def look(root: Path, progress: Progress | None = None) -> tuple[BadImage, ...]:
+def find_bad_images(root: Path, progress: Progress | None = None) -> tuple[BadImage, ...]:
     """All bad images of the folder `root`, by path; tries every file unless that was done before.
 
     Raises as `folder.everything` does; UnusableError where the outcome can't be kept, or a worker is killed.
     """
     odd: dict[str, str] = {}
     key_lines = [" ".join([str(VERSION), *map(_version, ("torchcodec", "torchvision", "pillow"))])]
-    for path in folder.everything(root):
+    for path in folder.list_files(root):
         status = _stat(f"{root}/{path}")
         if isinstance(status, str):
             odd[path] = status
@@ -60,26 +60,26 @@ def look(root: Path, progress: Progress | None = None) -> tuple[BadImage, ...]:
     if broken is None:
         ensure_writable(kept.parent)
         files = [line.partition("\0")[0] for line in key_lines[1:]]
-        broken = _try(root, files, progress)
+        broken = _try_files(root, files, progress)
         _keep(kept, broken)
     return tuple(BadImage(path, reason) for path, reason in sorted((odd | dict(broken)).items()))
 
 
-def _try(root: Path, files: list[str], progress: Progress | None) -> dict[str, str]:
+def _try_files(root: Path, files: list[str], progress: Progress | None) -> dict[str, str]:
     """Path -> why it is bad."""
-    reasons = each(
+    reasons = map_on_cpus(
         TRY,
         [f"{root}/{path}" for path in files],
         shared={},
         progress=progress,
-        crashed=crashes,
+        crashed=describe_crash,
         stall_s=IMPORT_LIMIT_S,
         silent=True,  # the decoders' libraries have their say about each such file
     )
     return {path: reason for path, reason in zip(files, reasons, strict=True) if reason is not None}
 
 
-def crashes(name: str) -> str:
+def describe_crash(name: str) -> str:
     """The reason of an image at which a process ends that decodes it. `name`: of the signal."""
     return f"it crashes the decoder ({name})"
 

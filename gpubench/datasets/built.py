@@ -37,7 +37,7 @@ def build(
     written or has changed since it was made.
     """
     _clear_leftovers(place.parent)
-    if is_done(place, wanted, complete):
+    if is_built(place, wanted, complete):
         return
     ensure_writable(place.parent)
 
@@ -46,7 +46,7 @@ def build(
             progress(0, wanted.train_images + wanted.val_images)
 
     with _locked(place, waiting):
-        if is_done(place, wanted, complete):
+        if is_built(place, wanted, complete):
             return
         _clear(place)
         _check_room(place, need_bytes)
@@ -63,7 +63,7 @@ def build(
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def is_done(place: Path, wanted: Marker, complete: Callable[[Path], bool]) -> bool:
+def is_built(place: Path, wanted: Marker, complete: Callable[[Path], bool]) -> bool:
     """Whether `place` is as wanted. Raises as `build` does where something else, or only a part, is there."""
     present = marker.read(place)
     if present is not None and present.fingerprint == wanted.fingerprint:
@@ -95,7 +95,7 @@ def _clear_leftovers(folder: Path) -> None:
         matches = [match for path in folder.iterdir() if (match := _PARTIAL.fullmatch(path.name))]
         host = os.uname().nodename
         for name in {match["name"] for match in matches if match["host"] == host}:
-            with contextlib.suppress(_HeldError, UnusableError), _locked(folder / name, _refuse):
+            with contextlib.suppress(_HeldError, UnusableError), _locked(folder / name, _refuse_held):
                 _clear(folder / name)
 
 
@@ -103,7 +103,7 @@ class _HeldError(Exception):
     """Somebody is at it."""
 
 
-def _refuse() -> None:
+def _refuse_held() -> None:
     raise _HeldError
 
 
@@ -146,7 +146,7 @@ def _locked(place: Path, waiting: Callable[[], None]) -> Iterator[None]:
         while True:
             descriptor = _opened_lock(path)
             held.callback(os.close, descriptor)
-            while not _taken(path, descriptor):
+            while not _acquire(path, descriptor):
                 waiting()
                 time.sleep(LOOK_S)
             if _is_at(path, descriptor):
@@ -177,7 +177,7 @@ def _cannot_lock(path: Path, error: OSError) -> UnusableError:
     )
 
 
-def _taken(path: Path, descriptor: int) -> bool:
+def _acquire(path: Path, descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -3,7 +3,7 @@
     FOLDER/train.u8, val.u8                    uint8, N×3×S×S, RGB, without a header
     FOLDER/train-labels.npy, val-labels.npy    int64, N
 
-in the order of `folder.listing`.
+in the order of `folder.list_images`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from gpubench.basics.errors import UnusableError
 from gpubench.datasets import built, folder, marker
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.pool import Progress, each
+from gpubench.datasets.pool import Progress, map_on_cpus
 from gpubench.datasets.square_copy import SquareCopy
 
 COPY = SquareCopy(recipe="decoded", version=1)
@@ -51,13 +51,13 @@ def decode(
     def fill(partial: Path) -> None:
         tasks: list[tuple[str, str, int]] = []
         for split in SPLITS:
-            images = folder.listing(src, split, without=without)
+            images = folder.list_images(src, split, without=without)
             file = partial / f"{split}.u8"
             _reserve(file, len(images) * 3 * size * size)
             np.save(partial / f"{split}-labels.npy", np.array([label for _, label in images], np.int64))
             tasks += [(path, str(file), position) for position, (path, _) in enumerate(images)]
-        target = "gpubench.datasets.square:store"
-        reasons = each(target, tasks, shared={"size": size}, processes=processes, progress=progress)
+        target = "gpubench.datasets.square:store_square"
+        reasons = map_on_cpus(target, tasks, shared={"size": size}, processes=processes, progress=progress)
 
         from gpubench.datasets.square import refuse_broken
 

@@ -43,7 +43,7 @@ def layout(root: str | os.PathLike[str], without: Collection[str] = ()) -> Layou
     return _layout(top, frozenset(f"{top}/{path}" for path in without))
 
 
-def everything(root: str | os.PathLike[str]) -> list[str]:
+def list_files(root: str | os.PathLike[str]) -> list[str]:
     """Paths, relative to the folder, of all that is named like an image, dead links and pipes included; in order.
 
     Raises as `layout` does, but for an image that is no file.
@@ -78,7 +78,7 @@ def _layout(top: Path, left_out: AbstractSet[str] | None) -> Layout:
     return splits
 
 
-def listing(
+def list_images(
     root: str | os.PathLike[str], split: str, limit: int | None = None, without: Collection[str] = ()
 ) -> list[tuple[str, int]]:
     """Images of `split` (`train` or `val`) as (absolute path, class index), by class, then by name.
@@ -93,7 +93,7 @@ def listing(
     ]
     if limit is None:
         return labelled_paths
-    return [labelled_paths[k] for k in spread([label for _, label in labelled_paths], limit)]
+    return [labelled_paths[k] for k in spread_over_classes([label for _, label in labelled_paths], limit)]
 
 
 def classes(root: str | os.PathLike[str]) -> list[str]:
@@ -101,7 +101,7 @@ def classes(root: str | os.PathLike[str]) -> list[str]:
     return _names(layout(root))
 
 
-def spread(labels: Sequence[int], limit: int) -> list[int]:
+def spread_over_classes(labels: Sequence[int], limit: int) -> list[int]:
     """Positions of the first `limit` images, taken from the classes in turn; in ascending order."""
     seen: dict[int, int] = {}
     rounds = []

@@ -12,7 +12,7 @@ NAMED = 20
 """So many are named on a terminal; a file names them all."""
 
 
-def lines(bad: Sequence[BadImage], used: int, folder: Path, names: Path | None) -> list[str]:
+def describe_bad_images(bad: Sequence[BadImage], used: int, folder: Path, names: Path | None) -> list[str]:
     """What is said of a folder whose bad images are left out. `used`: its other images. `names`: where all stand."""
     if not bad:
         return []

@@ -9,7 +9,7 @@ from gpubench.datasets import built, folder
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.home import data_home
 from gpubench.datasets.marker import Marker
-from gpubench.datasets.pool import Progress, each
+from gpubench.datasets.pool import Progress, map_on_cpus
 
 RECIPE = "procedural"
 VERSION = 1
@@ -141,7 +141,7 @@ def make_recipe(
             "size": recipe.parameters["size"],
         }
         tasks = [(split, index) for split, count in counts.items() for index in range(count)]
-        each(
+        map_on_cpus(
             "gpubench.datasets.procedural:write", tasks, shared=shared, processes=processes, progress=progress
         )
 

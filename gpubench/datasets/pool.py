@@ -39,7 +39,7 @@ CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.
 _PARENTS_AFFAIR = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def each(
+def map_on_cpus(
     target: str,
     tasks: Sequence[Any],
     *,
@@ -95,7 +95,7 @@ def each(
             for ready in answers:
                 assert isinstance(ready, Connection)
                 start, end = busy.pop(ready)
-                answer = _received(ready)
+                answer = _receive(ready)
                 if answer is None:
                     signalled = workers.remove(ready)
                     if crashed is None or signalled is None:
@@ -123,7 +123,7 @@ def _named(task: Any) -> str:
     return str(path)[:200]
 
 
-def _received(worker: Connection) -> list[Any] | None:
+def _receive(worker: Connection) -> list[Any] | None:
     """The results of a worker's tasks, in their order; None where it died over them. Raises what a task raised."""
     try:
         answer = worker.recv()

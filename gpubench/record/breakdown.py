@@ -15,7 +15,7 @@ NOISE = 0.02
 """Ranks whose own work differs by less than this share of a step are equally fast."""
 
 
-def broken_down(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, str]]:
+def summarize_breakdown(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, str]]:
     """Columns of the breakdown and of the exchange, and why some are empty. `results`: every rank's last event.
 
     Times are means over the ranks of each rank's median.
@@ -57,13 +57,13 @@ def broken_down(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, st
         "comm_hidden_ms": statistics.fmean(hidden),
         "comm_pct": 100 * comm_ms / step_ms,
     }
-    columns["slowest_rank"] = _slowest(waits, step_ms)
+    columns["slowest_rank"] = _find_slowest_rank(waits, step_ms)
     if columns["slowest_rank"] is None:
         missing["slowest_rank"] = f"the ranks' own work differs by less than {100 * NOISE:g} % of a step"
     return columns, missing
 
 
-def _slowest(waits_ms: Mapping[int, float], step_ms: float) -> int | None:
+def _find_slowest_rank(waits_ms: Mapping[int, float], step_ms: float) -> int | None:
     """The rank that waits least for the others, since all take equally long together; None where they are alike."""
     if max(waits_ms.values()) - min(waits_ms.values()) < NOISE * step_ms:
         return None

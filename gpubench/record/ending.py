@@ -18,7 +18,7 @@ RESERVED = "torch-reserved"
 """The source of memory where torch's own count stands in for the driver's."""
 
 
-def final_ending(
+def decide_ending(
     ended: Outcome, seen: Figures, cap_mib: int | None, lost: Sequence[str] = ()
 ) -> tuple[Any, str]:
     """The ending, once what was seen from outside is known too.
@@ -36,7 +36,7 @@ def final_ending(
     return ended.status, ended.reason
 
 
-def merge(
+def merge_columns(
     ended: Outcome,
     seen: Figures,
     status: str,
@@ -61,7 +61,7 @@ def merge(
     elif "gpu_util_pct" in missing:
         missing["gpu_busy_s_per_epoch"] = missing["gpu_util_pct"]
     reserved = result.get("gpu_mem_reserved_mib")
-    if reserved is not None and _less(result, reserved):
+    if reserved is not None and _is_growth_too_small(result, reserved):
         result["gpu_mem_mib"], result["gpu_mem_source"] = reserved, RESERVED
     if gpu_uuids and all(uuid in idle_power_w for uuid in gpu_uuids):
         result["idle_power_w"] = sum(idle_power_w[uuid] for uuid in gpu_uuids)
@@ -88,14 +88,14 @@ def merge(
     return result, {n: why.get(n, "not reported") for n in names if result.get(n) is None}
 
 
-def _less(result: Mapping[str, Any], reserved_mib: float) -> bool:
+def _is_growth_too_small(result: Mapping[str, Any], reserved_mib: float) -> bool:
     """Whether the driver told nothing, or a growth that can't be: somebody else gave memory back meanwhile."""
     if result.get("gpu_mem_source") == "nvml-device-delta":
         return bool(result["gpu_mem_mib"] < reserved_mib)
     return result.get("gpu_mem_mib") is None
 
 
-def provenance(
+def collect_provenance(
     seen: Mapping[str, Mapping[str, Any]],
     result: Mapping[str, Any],
     why: str | None,

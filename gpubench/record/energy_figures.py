@@ -42,12 +42,12 @@ def _energy(watched: Watched) -> Figure:
             f"{watched.measured_s:.2f} s were measured, and energy takes {SHORTEST_S:g} s or more (--window)"
         )
     try:
-        counted = _by_counter(watched)
+        counted = _energy_by_counter(watched)
     except Unmeasured as reason:
-        sampled = _sampled(watched)
+        sampled = _energy_by_samples(watched)
         return replace(sampled, source=f"{sampled.source} ({reason})")
     try:
-        sampled = _sampled(watched)
+        sampled = _energy_by_samples(watched)
     except Unmeasured:  # then there is nothing to hold it against
         return counted
     joules, other = float(counted.value), float(sampled.value)
@@ -67,7 +67,7 @@ def _energy_source(watched: Watched) -> Figure:
 
 def _power(watched: Watched) -> Figure:
     """Mean watts over the measured windows, summed over the GPUs."""
-    sampled = _sampled(watched)
+    sampled = _energy_by_samples(watched)
     watts = float(sampled.value) * watched.measured_epochs / watched.measured_s
     return replace(sampled, value=watts, by_gpu={})
 
@@ -75,11 +75,12 @@ def _power(watched: Watched) -> Figure:
 # ---------------------------------------------------------------- the counter
 
 
-def _by_counter(watched: Watched) -> Figure:
+def _energy_by_counter(watched: Watched) -> Figure:
     # Pauses that no reading resolves lie in the spans, but in no window.
     share = watched.measured_s / sum(span.seconds for span in watched.spans) / watched.measured_epochs
     joules = {
-        gpu: share * sum(_counted(watched, span, gpu) for span in watched.spans) for gpu in watched.some_gpus
+        gpu: share * sum(_joules_by_counter(watched, span, gpu) for span in watched.spans)
+        for gpu in watched.some_gpus
     }
     series = [watched.samples.series(metrics.ENERGY, gpu) for gpu in watched.some_gpus]
     return Figure(
@@ -92,7 +93,7 @@ def _by_counter(watched: Watched) -> Figure:
     )
 
 
-def _counted(watched: Watched, window: Window, gpu: str) -> float:
+def _joules_by_counter(watched: Watched, window: Window, gpu: str) -> float:
     """Joules of one window, or of several at once, by the counter of one GPU."""
     series = watched.samples.series(metrics.ENERGY, gpu)
     if series.away(window.t0) + series.away(window.t1) > max(_NEAR_S, _NEAR * window.seconds):
@@ -110,11 +111,11 @@ def _counted(watched: Watched, window: Window, gpu: str) -> float:
 def joules_by_epoch(watched: Watched) -> dict[int, dict[str, float]]:
     """Joules of each window by GPU, warm-up included: by the counter or else the integral; empty: neither tells."""
     by_epoch: dict[int, dict[str, float]] = {}
-    chosen = _power_series(watched)
-    integrated = partial(_integrated, chosen=chosen)
+    chosen = _choose_power_series(watched)
+    integrated = partial(_joules_by_samples, chosen=chosen)
     for window in watched.windows:
         by_epoch[window.epoch] = {}
-        for count in (_counted, integrated) if window.seconds >= MIN_COUNTED_S else (integrated,):
+        for count in (_joules_by_counter, integrated) if window.seconds >= MIN_COUNTED_S else (integrated,):
             try:
                 by_epoch[window.epoch] = {gpu: count(watched, window, gpu) for gpu in watched.some_gpus}
                 break
@@ -126,11 +127,11 @@ def joules_by_epoch(watched: Watched) -> dict[int, dict[str, float]]:
 # ---------------------------------------------------------------- sampled power
 
 
-def _sampled(watched: Watched) -> Figure:
+def _energy_by_samples(watched: Watched) -> Figure:
     """Joules a measured epoch as the integral of sampled power, over all GPUs."""
-    chosen = _power_series(watched)
+    chosen = _choose_power_series(watched)
     joules = {
-        gpu: sum(_integrated(watched, window, gpu, chosen) for window in watched.measured)
+        gpu: sum(_joules_by_samples(watched, window, gpu, chosen) for window in watched.measured)
         / watched.measured_epochs
         for gpu in watched.some_gpus
     }
@@ -148,7 +149,7 @@ def _sampled(watched: Watched) -> Figure:
     )
 
 
-def _integrated(watched: Watched, window: Window, gpu: str, chosen: Chosen) -> float:
+def _joules_by_samples(watched: Watched, window: Window, gpu: str, chosen: Chosen) -> float:
     name, max_gap_s = chosen[gpu]
     joules = watched.samples.series(name, gpu).integral(window.t0, window.t1, max_gap_s)
     if joules <= 0:
@@ -156,7 +157,7 @@ def _integrated(watched: Watched, window: Window, gpu: str, chosen: Chosen) -> f
     return joules
 
 
-def _power_series(watched: Watched) -> Chosen:
+def _choose_power_series(watched: Watched) -> Chosen:
     """The driver's buffer where it covers every measured window, else what was polled.
 
     It goes through all samples: once for many windows, since a long trial has hundreds of thousands.
@@ -180,6 +181,6 @@ OF_ONE_JOB = ("energy_j", "energy_source", "energy_sampled_j")
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
     "energy_j": _energy,
     "energy_source": _energy_source,
-    "energy_sampled_j": _sampled,
+    "energy_sampled_j": _energy_by_samples,
     "power_w": _power,
 }

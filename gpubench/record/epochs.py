@@ -43,7 +43,7 @@ class EpochRow(WorkWindow):
     top1_pct: float | None
     """What the evaluation after it gave, where there was one."""
 
-    def stored(self) -> dict[str, Any]:
+    def as_stored(self) -> dict[str, Any]:
         left_out = {"t0", "t1", "step_times_s"} | {
             name for name in ("data_wait_s_by_rank", "first_batch_s") if getattr(self, name) is None
         }
@@ -74,7 +74,7 @@ class FinishedSegment:
     top1_pct: float | None
 
 
-def segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
+def collect_segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
     """Those that every rank has finished, in their order, with top-1 where it was told."""
     top1: dict[int, float] = {}
     ends: dict[int, list[End]] = {}
@@ -118,10 +118,10 @@ def segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
     return finished
 
 
-def epoch_rows(events: Sequence[Event], *, ranks: int, batch_size: int) -> list[EpochRow]:
+def make_epoch_rows(events: Sequence[Event], *, ranks: int, batch_size: int) -> list[EpochRow]:
     """One row an epoch."""
     return [
-        _row(
+        _make_row(
             [segment],
             epoch=segment.number,
             warmup=not segment.measured,
@@ -130,11 +130,11 @@ def epoch_rows(events: Sequence[Event], *, ranks: int, batch_size: int) -> list[
             first_batch_s=segment.first_batch_s,
             skipped=1 if len(segment.step_s) > 1 else 0,
         )
-        for segment in segments(events, ranks=ranks)
+        for segment in collect_segments(events, ranks=ranks)
     ]
 
 
-def stream_rows(
+def make_stream_rows(
     events: Sequence[Event],
     *,
     ranks: int,
@@ -147,12 +147,12 @@ def stream_rows(
     `shared`: of a job of a group from when to when all of its jobs measured: its window is of the whole blocks of
     `block` steps inside it, and there is none where these are fewer than FEWEST_STEPS steps.
     """
-    every = segments(events, ranks=ranks)
+    every = collect_segments(events, ranks=ranks)
     warm, measured = [s for s in every if not s.measured], [s for s in every if s.measured]
     rows = []
     if warm:
         rows.append(
-            _row(
+            _make_row(
                 warm,
                 epoch=0,
                 warmup=True,
@@ -163,10 +163,10 @@ def stream_rows(
             )
         )
     if shared is not None:
-        measured = _inside(measured, block, *shared)
+        measured = _cut_segments(measured, block, *shared)
     if measured:
         rows.append(
-            _row(
+            _make_row(
                 measured,
                 epoch=1,
                 warmup=False,
@@ -178,10 +178,12 @@ def stream_rows(
     return rows
 
 
-def shared_span(events_by_job: Sequence[Sequence[Event]], ranks: Sequence[int]) -> tuple[float, float] | None:
+def find_shared_span(
+    events_by_job: Sequence[Sequence[Event]], ranks: Sequence[int]
+) -> tuple[float, float] | None:
     """From the last begin to the first end of what jobs of a group measured; None where one of them has none of it."""
     measured = [
-        [segment for segment in segments(events, ranks=count) if segment.measured]
+        [segment for segment in collect_segments(events, ranks=count) if segment.measured]
         for events, count in zip(events_by_job, ranks, strict=True)
     ]
     if not all(measured):
@@ -189,7 +191,7 @@ def shared_span(events_by_job: Sequence[Sequence[Event]], ranks: Sequence[int]) 
     return max(job[0].t0 for job in measured), min(job[-1].t1 for job in measured)
 
 
-def _inside(
+def _cut_segments(
     measured: Sequence[FinishedSegment], block: int, begin: float, end: float
 ) -> list[FinishedSegment]:
     """The whole blocks of these segments, which follow each other, between two times, as one segment.
@@ -231,7 +233,7 @@ def _inside(
     ]
 
 
-def _row(
+def _make_row(
     parts: Sequence[FinishedSegment],
     *,
     epoch: int,
@@ -266,7 +268,7 @@ def _row(
     )
 
 
-def windows_of(rows: Sequence[EpochRow], images_per_epoch: int | None) -> list[Window]:
+def make_windows(rows: Sequence[EpochRow], images_per_epoch: int | None) -> list[Window]:
     """The rows, for who watched. `images_per_epoch`: None where nobody knows how long an epoch is."""
     return [
         Window(row.t0, row.t1, row.epoch, not row.warmup, row.images / (images_per_epoch or row.images))
@@ -274,7 +276,7 @@ def windows_of(rows: Sequence[EpochRow], images_per_epoch: int | None) -> list[W
     ]
 
 
-def timing(rows: Sequence[EpochRow], *, is_stream: bool, images_per_epoch: int) -> dict[str, Any]:
+def compute_timing(rows: Sequence[EpochRow], *, is_stream: bool, images_per_epoch: int) -> dict[str, Any]:
     """The columns of time and throughput, from the measured rows."""
     measured = [row for row in rows if not row.warmup]
     if not measured:

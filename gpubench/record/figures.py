@@ -58,7 +58,7 @@ class Figures:
     whole_provenance: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-def figures(watched: Watched) -> Figures:
+def compute_figures(watched: Watched) -> Figures:
     """Every column that is watched from outside: its value, or why it has none."""
     joules = joules_by_epoch(watched)
     seen = Figures(
@@ -86,7 +86,7 @@ def figures(watched: Watched) -> Figures:
             "source": figure.source,
             "period_s": figure.period_s,
             "samples": figure.samples,
-            "gaps": figure.gaps + _missed(watched, column, figure.period_s),
+            "gaps": figure.gaps + _count_missed(watched, column, figure.period_s),
         }
         if watched.shared and column in energy_figures.OF_ONE_JOB:
             seen.whole[column], seen.whole_provenance[column] = figure.value, facts
@@ -94,19 +94,19 @@ def figures(watched: Watched) -> Figures:
             seen.missing[column] = SHARED_ENERGY
             continue
         if watched.shared and column in OF_WHOLE_GPUS:
-            facts["source"] = f"{figure.source}; {_of_whole_gpus(watched)}"
+            facts["source"] = f"{figure.source}; {_describe_sharing(watched)}"
         seen.result[column] = figure.value
         seen.provenance[column] = facts
     return seen
 
 
-def _missed(watched: Watched, column: str, period_s: float | None) -> int:
+def _count_missed(watched: Watched, column: str, period_s: float | None) -> int:
     """Readings that watchers came too late for: of each node its GPUs', or its host's."""
     is_host = column in host_figures.COLUMNS
     return sum(part.missed(period_s) * (1 if is_host else len(part.gpus)) for part in watched.hosts)
 
 
-def _of_whole_gpus(watched: Watched) -> str:
+def _describe_sharing(watched: Watched) -> str:
     if len(watched.shared) < len(watched.gpus):
         return f"of the whole GPUs, of which other jobs shared {'+'.join(watched.shared)}"
     return f"of the whole GPU{'s' if len(watched.gpus) > 1 else ''}, which other jobs shared"

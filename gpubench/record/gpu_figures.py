@@ -110,13 +110,13 @@ def _mean(series: Series, watched: Watched, max_gap_s: float) -> float:
 
 
 def _throttled(watched: Watched) -> Figure:
-    masks, gaps = _masks(watched)
+    masks, gaps = _throttle_masks(watched)
     share = 100 * sum(bool(mask & metrics.THROTTLED) for mask in masks) / len(masks)
     return Figure(share, "NVML throttle reasons", metrics.RATES_S, len(masks), gaps)
 
 
 def _throttle_reasons(watched: Watched) -> Figure:
-    masks, gaps = _masks(watched)
+    masks, gaps = _throttle_masks(watched)
     counts = Counter(name for mask in masks for name, bit in THROTTLE_REASONS.items() if mask & bit)
     if not counts:
         raise Unmeasured("nothing lowered the clocks")
@@ -124,7 +124,7 @@ def _throttle_reasons(watched: Watched) -> Figure:
     return Figure(names, "NVML throttle reasons", metrics.RATES_S, len(masks), gaps)
 
 
-def _masks(watched: Watched) -> tuple[list[int], int]:
+def _throttle_masks(watched: Watched) -> tuple[list[int], int]:
     masks: list[int] = []
     gaps = 0
     for gpu in watched.some_gpus:
@@ -166,7 +166,7 @@ def _peak_memory(watched: Watched) -> tuple[str, Figure]:
     if peaks:
         source = "NVML, memory of the trial's own processes"
         return "nvml-process", Figure(max(peaks), source, metrics.TOTALS_S, samples, gaps)
-    return "nvml-device-delta", _growth(watched)
+    return "nvml-device-delta", _device_growth(watched)
 
 
 def _peak(polled: Sequence[float], gpu: str, watched: Watched) -> float:
@@ -174,7 +174,7 @@ def _peak(polled: Sequence[float], gpu: str, watched: Watched) -> float:
     return max(*polled, polled[-1] + watched.passed_mib.get(gpu, 0.0))
 
 
-def _growth(watched: Watched) -> Figure:
+def _device_growth(watched: Watched) -> Figure:
     reasons = [watched.samples.series(metrics.PROCESS_MEMORY, gpu).reason for gpu in watched.gpus]
     why = next(filter(None, reasons), "no sample was taken")
     if watched.shared:

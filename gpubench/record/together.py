@@ -55,7 +55,7 @@ def store_prediction(group_prediction: GroupPrediction) -> dict[str, Any] | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
+class GroupJob:
     """One job of a group, with its figures."""
 
     status: str
@@ -72,7 +72,7 @@ class Ran:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Compared:
+class GroupComparison:
     """The group's columns, a dict a job."""
 
     result: tuple[dict[str, Any], ...]
@@ -83,13 +83,13 @@ class Compared:
     """What stands in `Record.together`."""
 
 
-def compare(
-    jobs: Sequence[Ran],
+def compare_with_solos(
+    jobs: Sequence[GroupJob],
     group_prediction: GroupPrediction,
     gpu_mib: Sequence[float | None],
     group_id: str,
     solo_ids: Sequence[str],
-) -> Compared:
+) -> GroupComparison:
     """Slowdowns, overlap with the resources that were full, and the division of energy, of a group that has run.
 
     `gpu_mib`: memory of the smallest of each job's GPUs. Empty columns have their reason in `missing`.
@@ -123,7 +123,7 @@ def compare(
         nothing_full = write_not_full(resources)
     prediction = group_prediction.prediction
     predicted = [job.slowdown for job in prediction.jobs] if prediction else [None] * len(jobs)
-    shares = _shares(jobs, _work(alone, together))
+    shares = _divide_work(jobs, _find_work_rates(alone, together))
     results, reasons = [], []
     for number, job in enumerate(jobs):
         solo = alone[number]
@@ -134,15 +134,15 @@ def compare(
             "slowdown": slowed[number],
             "predicted_slowdown": predicted[number],
         }
-        why = _why_empty(columns, jobs, group_prediction, nothing_full)
-        energy, no_energy = _energy(job, shares[number])
+        why = _explain_empty(columns, jobs, group_prediction, nothing_full)
+        energy, no_energy = _estimate_energy(job, shares[number])
         results.append({**columns, **energy})
         reasons.append({**why, **no_energy})
-    return Compared(result=tuple(results), missing=tuple(reasons), shares=tuple(shares), facts=facts)
+    return GroupComparison(result=tuple(results), missing=tuple(reasons), shares=tuple(shares), facts=facts)
 
 
-def _why_empty(
-    columns: Mapping[str, Any], jobs: Sequence[Ran], group_prediction: GroupPrediction, nothing_full: str
+def _explain_empty(
+    columns: Mapping[str, Any], jobs: Sequence[GroupJob], group_prediction: GroupPrediction, nothing_full: str
 ) -> dict[str, str]:
     no_solo = "the same trial alone has no figures here"
     why = {}
@@ -164,13 +164,13 @@ def _why_empty(
 # ---------------------------------------------------------------- GPUs that several jobs use
 
 
-def neighbours_on_gpus(resolved: Sequence[Resolved], number: int) -> frozenset[str]:
+def find_shared_gpus(resolved: Sequence[Resolved], number: int) -> frozenset[str]:
     """GPUs of job `number` that other jobs of the group use, too."""
     used_by_others = {u for index, job in enumerate(resolved) if index != number for u in job.gpu_uuids}
     return frozenset(used_by_others & set(resolved[number].gpu_uuids))
 
 
-def _work(alone: Sequence[Row | None], together: Sequence[Row]) -> list[float | None]:
+def _find_work_rates(alone: Sequence[Row | None], together: Sequence[Row]) -> list[float | None]:
     """Each job's work a second on each of its GPUs: busy seconds per epoch alone / epoch time together."""
     rates: list[float | None] = []
     for solo, mine in zip(alone, together, strict=True):
@@ -180,12 +180,12 @@ def _work(alone: Sequence[Row | None], together: Sequence[Row]) -> list[float | 
     return rates
 
 
-def _shares(jobs: Sequence[Ran], work: Sequence[float | None]) -> list[dict[str, float | None]]:
+def _divide_work(jobs: Sequence[GroupJob], work: Sequence[float | None]) -> list[dict[str, float | None]]:
     """Each job's part of the work of each of its shared GPUs. Empty for jobs that share none or did not end ok."""
     resolved = [job.resolved for job in jobs]
     shares_by_job: list[dict[str, float | None]] = []
     for number, job in enumerate(jobs):
-        shared = neighbours_on_gpus(resolved, number) if job.status == "ok" else frozenset()
+        shared = find_shared_gpus(resolved, number) if job.status == "ok" else frozenset()
         shares: dict[str, float | None] = {}
         for uuid in job.resolved.gpu_uuids if shared else ():
             users = [work[k] for k, job_resolved in enumerate(resolved) if uuid in job_resolved.gpu_uuids]
@@ -197,7 +197,9 @@ def _shares(jobs: Sequence[Ran], work: Sequence[float | None]) -> list[dict[str,
     return shares_by_job
 
 
-def _energy(job: Ran, shares: Mapping[str, float | None]) -> tuple[dict[str, Any], dict[str, str]]:
+def _estimate_energy(
+    job: GroupJob, shares: Mapping[str, float | None]
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The part of its GPUs' energy that is a job's, by its part of their work; and why it has none."""
     if not shares:
         return {}, {}

@@ -136,7 +136,7 @@ def steps_to_images(work: Sweep, planned: Sequence[Planned]) -> list[MakingStep]
     steps: dict[MakingStep, None] = {}
     for wanted in each:
         with contextlib.suppress(GpubenchError):
-            steps |= dict.fromkeys(locate.plan_of(*wanted))
+            steps |= dict.fromkeys(locate.plan_steps(*wanted))
     return list(steps)
 
 

@@ -23,7 +23,7 @@ class Folders:
         """The folder, made if need be. Raises the same GpubenchError each time for one that can't be made."""
         if wanted not in self._found:
             try:
-                self._found[wanted] = locate.ready(*wanted, progress=progress)
+                self._found[wanted] = locate.make_ready(*wanted, progress=progress)
             except GpubenchError as error:
                 self._found[wanted] = error
         found = self._found[wanted]

@@ -22,7 +22,7 @@ def left_out_lines(sources: Disk, results: Results | None) -> list[str]:
     for name, bad in sources.bad_images.items():
         facts = sources.data(name)
         used = facts.train_images + facts.val_images
-        found += left_out.lines(
+        found += left_out.describe_bad_images(
             bad, used, Path(str(facts.root)), left_out_file(results, facts) if results else None
         )
     return found

@@ -29,7 +29,7 @@ def prepare(sweep: Sweep, planned: Sequence[Planned], view: View, should_stop: C
             wanted |= dict.fromkeys(sweep.bench.wanted(item.unit))
     began = time.monotonic()
     for one in wanted:
-        label = "; ".join(map(str, locate.plan_of(*one)))
+        label = "; ".join(map(str, locate.plan_steps(*one)))
         shown = 0.0
 
         def progress(done: int, total: int, label: str = label) -> None:

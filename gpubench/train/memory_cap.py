@@ -42,7 +42,9 @@ class MemoryCap:
             for device in self._assignment.devices:
                 self._limit(device, CONTEXT_GUESS_MIB)
 
-    def rehearse(self, trained: torch.nn.Module, size: int, channels: int, dtype: torch.dtype | None) -> None:
+    def run_warm_batch(
+        self, trained: torch.nn.Module, size: int, channels: int, dtype: torch.dtype | None
+    ) -> None:
         """One forward and backward pass of two images a device, so that libraries set themselves up; then `fit`.
 
         Normalisation layers keep their statistics, the gradients are dropped, and the allocator counts its peaks anew.

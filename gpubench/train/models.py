@@ -105,7 +105,7 @@ def _load(path: str) -> ModuleType:
     return module
 
 
-def build(
+def build_model(
     name: str, *, num_classes: int, input_size: int, channels: int = 3, width: float = 1.0
 ) -> nn.Module:
     """A fresh model that maps (N, channels, input_size, input_size) to (N, num_classes).

@@ -25,7 +25,7 @@ from gpubench.schema.record import Record
 from gpubench.sweep.left_out import left_out_lines, store_left_out
 from gpubench.sweep.preparing import prepare
 from gpubench.sweep.stored_plan import store_plan
-from gpubench.train.data.folder_source import why_bad
+from gpubench.train.data.folder_source import find_defect
 
 TEXT = """
 name = "bad"
@@ -118,7 +118,7 @@ def test_a_damaged_png_that_crashes_a_loader_s_worker_is_named_as_skip_would_nam
         "torchvision has learnt to refuse it? then this test is to find another file that crashes it"
     )
     assert ran.reason == (
-        f"broken image {root}/{BAD}: {why_bad(f'{root}/{BAD}')}; repair or remove it, or leave all such images "
+        f"broken image {root}/{BAD}: {find_defect(f'{root}/{BAD}')}; repair or remove it, or leave all such images "
         "out with --bad-images skip"
     )
 
@@ -202,7 +202,7 @@ def test_a_folder_of_broken_images_is_told_as_such(
 
 
 def test_what_gpubench_makes_itself_and_named_data_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bad_images, "look", None)
+    monkeypatch.setattr(bad_images, "find_bad_images", None)
     sources = Disk("skip")
     for name in ("procedural", "procedural:64x96", "cifar10"):
         assert sources.data(name) == Disk("fail").data(name)
@@ -210,5 +210,5 @@ def test_what_gpubench_makes_itself_and_named_data_are_not_tried(monkeypatch: py
 
 
 def test_a_policy_that_fails_tries_nothing(colours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bad_images, "look", None)
+    monkeypatch.setattr(bad_images, "find_bad_images", None)
     assert Disk("fail").data(str(colours)).skipped_images == 0

@@ -14,7 +14,7 @@ SAID = "from gpubench.datasets import procedural as p; import hashlib; "
 
 
 def digest(seed: int, split: str, index: int) -> str:
-    return hashlib.sha256(procedural.jpeg(procedural.draw(seed, split, index, 16))).hexdigest()
+    return hashlib.sha256(procedural.encode_jpeg(procedural.draw(seed, split, index, 16))).hexdigest()
 
 
 def test_the_same_bytes_again_and_in_another_process() -> None:
@@ -33,7 +33,7 @@ def test_seed_split_and_index_each_give_another_image() -> None:
 
 def test_default_images_have_the_size_and_entropy_of_photographs() -> None:
     images = [procedural.draw(0, "train", index, 16) for index in range(16)]
-    files = [procedural.jpeg(image) for image in images]
+    files = [procedural.encode_jpeg(image) for image in images]
     mean = sum(map(len, files)) / len(files)
     assert 80_000 < mean < 110_000
     assert all(50_000 < len(file) < 150_000 for file in files)

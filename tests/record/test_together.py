@@ -16,12 +16,12 @@ from gpubench.plan.plan import Unit, expand
 from gpubench.plan.resolve import Resolved
 from gpubench.record.together import (
     ENERGY,
-    Compared,
+    GroupComparison,
+    GroupJob,
     GroupPrediction,
-    Ran,
-    compare,
+    compare_with_solos,
     divide_energy,
-    neighbours_on_gpus,
+    find_shared_gpus,
 )
 from gpubench.results.rows import row_of
 from gpubench.schema import catalog
@@ -55,10 +55,10 @@ def ran(
     status: str = "ok",
     times: Sequence[float] = (),
     **figures: Any,
-) -> Ran:
+) -> GroupJob:
     """A job of so many seconds per epoch; `joules`: an epoch's, of each whole GPU; `times`: of its measured epochs."""
     by_gpu = {f"GPU-{number}": value for number, value in (joules or {}).items()}
-    return Ran(
+    return GroupJob(
         status=status,
         reason="" if status == "ok" else "why",
         resolved=resolved(*gpus) if gpus else resolved(device="cpu"),
@@ -83,8 +83,12 @@ def known(*alone: Record | None) -> GroupPrediction:
     return GroupPrediction(solos=alone, why_not="nobody asked")
 
 
-def compared(jobs: Sequence[Ran], alone: Sequence[Record | None], mib: float | None = 1000.0) -> Compared:
-    found = compare(jobs, known(*alone), [mib] * len(jobs), "g1", [f"t{n}" for n, _ in enumerate(jobs)])
+def compared(
+    jobs: Sequence[GroupJob], alone: Sequence[Record | None], mib: float | None = 1000.0
+) -> GroupComparison:
+    found = compare_with_solos(
+        jobs, known(*alone), [mib] * len(jobs), "g1", [f"t{n}" for n, _ in enumerate(jobs)]
+    )
     for mine, why in zip(found.result, found.missing, strict=True):
         lacking = [column for column in mine if mine[column] is None and not why.get(column)]
         assert lacking == [] or any(job.status != "ok" for job in jobs), "empty without a reason"
@@ -208,7 +212,7 @@ def test_the_prediction_rests_on_the_stored_rows() -> None:
     assert found.prediction
     assert [job.slowdown for job in found.prediction.jobs] == pytest.approx([2.0, 2.0])
     assert (found.prediction.overlap, found.prediction.waits_for) == ("none", ("cpu",))
-    stored = compare([ran(4.0, 0), ran(4.0, 1)], found, [None] * 2, "g1", ["t0", "t1"])
+    stored = compare_with_solos([ran(4.0, 0), ran(4.0, 1)], found, [None] * 2, "g1", ["t0", "t1"])
     assert stored.facts["predicted"] == {
         "slowdowns": pytest.approx((2.0, 2.0)),
         "overlap_gain": pytest.approx(0.0),
@@ -316,9 +320,9 @@ def test_without_an_epoch_time_alone() -> None:
 
 def test_which_gpus_are_shared() -> None:
     places = [resolved(0, 1), resolved(1, 2), resolved(3)]
-    found = [neighbours_on_gpus(places, number) for number in range(3)]
+    found = [find_shared_gpus(places, number) for number in range(3)]
     assert found == [frozenset({"GPU-1"}), frozenset({"GPU-1"}), frozenset()]
-    assert neighbours_on_gpus([resolved(device="cpu")] * 2, 0) == frozenset()
+    assert find_shared_gpus([resolved(device="cpu")] * 2, 0) == frozenset()
 
 
 def test_energy_goes_by_the_busy_time_of_each_jobs_work() -> None:

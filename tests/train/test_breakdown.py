@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from gpubench.record.breakdown import EXCHANGE, UNSEEN
-from gpubench.train.breakdown import Breakdown, BrokenDownStep, cost_pct, exposed_and_hidden
+from gpubench.train.breakdown import Breakdown, MarkedStep, cost_pct, split_communication
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.loop import Loop
 from gpubench.train.step import Step
@@ -57,7 +57,7 @@ def step_ms(ran):
     ],
 )
 def test_exposed_and_hidden_communication(buckets, exposed, hidden):
-    assert exposed_and_hidden(buckets) == (exposed, hidden)
+    assert split_communication(buckets) == (exposed, hidden)
 
 
 def test_the_cost_is_that_of_the_median_step():
@@ -103,7 +103,7 @@ def test_all_ranks_mark_the_same_steps():
 # ---------------------------------------------------------------- nobody asked
 
 
-@pytest.mark.parametrize(("breakdown", "kind"), [(False, Step), (True, BrokenDownStep)])
+@pytest.mark.parametrize(("breakdown", "kind"), [(False, Step), (True, MarkedStep)])
 def test_only_a_breakdown_changes_the_step(breakdown, kind):
     assignment = DeviceAssignment(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
     marks = Breakdown(assignment) if breakdown else None
@@ -223,16 +223,16 @@ def test_an_exchange_that_is_no_part_of_its_own_lies_in_the_others(train, strate
 
 def test_what_a_strategy_does_around_the_passes_is_in_the_parts():
     class Slow(Single):
-        def before(self):
+        def before_step(self):
             sleep(SLOW_MS / 1e3)
 
-        def after(self):
+        def after_step(self):
             sleep(SLOW_MS / 1e3)
 
     assignment = DeviceAssignment(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
     model, marks = nn.Linear(2, 2), Breakdown(assignment)
     optimizer = torch.optim.SGD(model.parameters())
-    one = BrokenDownStep(model, optimizer, Slow(assignment), breakdown=marks, precision="fp32", accumulate=1)
+    one = MarkedStep(model, optimizer, Slow(assignment), breakdown=marks, precision="fp32", accumulate=1)
     marks.begin()
     marks.step_begins()
     one(torch.zeros(4, 2), torch.zeros(4, dtype=torch.long))

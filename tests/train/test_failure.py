@@ -160,7 +160,7 @@ def test_a_worker_that_crashed_over_a_sound_file_is_told_with_that_file(monkeypa
     """What it worked on is no proof: another library may have crashed."""
     sound = tmp_path / "sound.png"
     Image.new("RGB", (8, 8)).save(sound)
-    monkeypatch.setattr(failure, "file_of", {41: str(sound)}.get)
+    monkeypatch.setattr(failure, "find_file", {41: str(sound)}.get)
     error = RuntimeError("DataLoader worker (pid 41) is killed by signal: Segmentation fault. ")
     status, reason = classify(error)
     assert status == "failed"

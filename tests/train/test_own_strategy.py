@@ -90,6 +90,6 @@ def test_a_wrapper_of_one_s_own_is_not_taken_for_torch_s():
     """A subclass of `ddp` that wraps otherwise: its hook can't be had, and its gradients are not counted."""
     assignment = DeviceAssignment(rank=0, world=2, devices=(CPU,), rendezvous=Path("none"))
     strategy = DistributedDataParallel(assignment)
-    strategy.moved(torch.nn.Linear(3, 3), torch.contiguous_format)
+    strategy.move_to_device(torch.nn.Linear(3, 3), torch.contiguous_format)
     assert exchanged_bytes(strategy) is None
     strategy.watch_exchange(lambda: pytest.fail("there is nothing to watch"))

@@ -17,7 +17,7 @@ import torch
 from gpubench.basics.errors import UsageError
 from gpubench.schema import catalog
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.models import build
+from gpubench.train.models import build_model
 from gpubench.train.strategies.fsdp import FullySharded, blocks
 
 RANKS = 2
@@ -147,7 +147,7 @@ def test_an_entry_says_for_itself_what_it_exchanges():
 )
 def test_blocks_are_as_large_as_a_quarter_of_the_model(model, names):
     with torch.device("meta"):
-        network = build(model, num_classes=16, input_size=224)
+        network = build_model(model, num_classes=16, input_size=224)
     assert [name for _, name in blocks(network)] == names
 
 

@@ -132,7 +132,7 @@ TRANSFORMS: dict[str, Callable[..., torch.Tensor]] = {
 }
 
 
-def chain(transforms: Transforms) -> list[Step]:
+def build_transforms(transforms: Transforms) -> list[Step]:
     """The named transforms in order. Raises UsageError for an unknown name or a wrong argument."""
     return [_bind(name, arguments) for name, arguments in transforms]
 

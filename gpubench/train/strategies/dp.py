@@ -22,7 +22,7 @@ class DataParallel(Strategy):
         compiled: Callable[[torch.nn.Module], torch.nn.Module],
     ) -> torch.nn.Module:
         devices = [d.index for d in self.assignment.devices]
-        return compiled(torch.nn.DataParallel(self.moved(model, memory_format), device_ids=devices))
+        return compiled(torch.nn.DataParallel(self.move_to_device(model, memory_format), device_ids=devices))
 
     def why_no_exchange(self) -> str:
         return "DataParallel's copies run inside forward and backward"
