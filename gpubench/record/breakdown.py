@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.events import Result
 
 STEP_TIMES = ("copy_ms", "forward_ms", "backward_ms", "optimizer_ms")
 EXCHANGE = ("comm_ms", "comm_hidden_ms", "comm_pct", "slowest_rank")
-UNSEEN = "the strategy does not tell when its ranks exchange: that is in forward, backward or optimizer"
 NOISE = 0.02
 """Ranks whose own work differs by less than this share of a step are equally fast."""
 
@@ -26,12 +26,12 @@ def summarize_breakdown(results: Sequence[Result]) -> tuple[dict[str, Any], dict
     if why_alone:
         missing |= dict.fromkeys((*EXCHANGE, "comm_mib_per_step"), why_alone)
     elif results[0].exchange_mib is None:
-        missing["comm_mib_per_step"] = "the strategy does not tell how much its ranks exchange"
+        missing["comm_mib_per_step"] = REASONS["exchange-untold"]
     else:
         columns["comm_mib_per_step"] = results[0].exchange_mib
     medians_by_rank = {r.rank: r.breakdown for r in results if r.breakdown}
     if len(medians_by_rank) < len(results):
-        why = "the parts of steps were not timed (--breakdown)"
+        why = REASONS["no-breakdown"]
         return columns, dict.fromkeys((*STEP_TIMES, *EXCHANGE, "breakdown_cost_pct"), why) | missing
     medians = list(medians_by_rank.values())
     columns |= {
@@ -44,13 +44,13 @@ def summarize_breakdown(results: Sequence[Result]) -> tuple[dict[str, Any], dict
     if costs:
         columns["breakdown_cost_pct"] = statistics.fmean(costs)
     else:
-        missing["breakdown_cost_pct"] = "too few steps to compare marked ones with plain ones"
+        missing["breakdown_cost_pct"] = REASONS["few-marked-steps"]
     if why_alone:
         return columns, missing
     waits = {rank: p.comm_ms for rank, p in medians_by_rank.items() if p.comm_ms is not None}
     hidden = [p.comm_hidden_ms for p in medians if p.comm_hidden_ms is not None]
     if len(waits) < len(medians) or len(hidden) < len(medians):
-        return columns, missing | dict.fromkeys(EXCHANGE, UNSEEN)
+        return columns, missing | dict.fromkeys(EXCHANGE, REASONS["exchange-unseen"])
     comm_ms, step_ms = statistics.fmean(waits.values()), statistics.fmean(p.step_ms for p in medians)
     columns |= {
         "comm_ms": comm_ms,
@@ -59,7 +59,7 @@ def summarize_breakdown(results: Sequence[Result]) -> tuple[dict[str, Any], dict
     }
     columns["slowest_rank"] = _find_slowest_rank(waits, step_ms)
     if columns["slowest_rank"] is None:
-        missing["slowest_rank"] = f"the ranks' own work differs by less than {100 * NOISE:g} % of a step"
+        missing["slowest_rank"] = write_reason("no-slowest-rank", f"{100 * NOISE:g}")
     return columns, missing
 
 

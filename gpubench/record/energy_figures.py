@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 from gpubench.node.watch import metrics
+from gpubench.schema.codes import REASONS, SOURCES, write_reason
 from gpubench.schema.doubts import ENERGY_APART_PCT
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import Figure, Watched, Window
@@ -26,7 +27,7 @@ _NEAR = 0.02
 what the load was beyond an edge is not known."""
 _MAX_GAP_S = 2.5 * metrics.ENERGY_S
 
-COUNTER = "NVML energy counter, read at the windows' edges"
+COUNTER = SOURCES["energy-counter"]
 
 Chosen = Mapping[str, tuple[str, float]]
 """GPU -> the series of its power, and the longest gap in it that still counts as covered."""
@@ -38,9 +39,7 @@ def _energy(watched: Watched) -> Figure:
     Raises Unmeasured for too short a time, and where both tell and disagree.
     """
     if watched.measured_s < SHORTEST_S:
-        raise Unmeasured(
-            f"{watched.measured_s:.2f} s were measured, and energy takes {SHORTEST_S:g} s or more (--window)"
-        )
+        raise Unmeasured(write_reason("short-energy", f"{watched.measured_s:.2f}", f"{SHORTEST_S:g}"))
     try:
         counted = _energy_by_counter(watched)
     except Unmeasured as reason:
@@ -52,10 +51,7 @@ def _energy(watched: Watched) -> Figure:
         return counted
     joules, other = float(counted.value), float(sampled.value)
     if abs(other / joules - 1) > APART:
-        raise Unmeasured(
-            f"the energy counter says {joules:,.0f} J an epoch, sampled power {other:,.0f} J: more than "
-            f"{100 * APART:g} % apart"
-        )
+        raise Unmeasured(write_reason("energy-apart", f"{joules:,.0f}", f"{other:,.0f}", f"{100 * APART:g}"))
     return counted
 
 
@@ -97,14 +93,14 @@ def _joules_by_counter(watched: Watched, window: Window, gpu: str) -> float:
     """Joules of one window, or of several at once, by the counter of one GPU."""
     series = watched.samples.series(metrics.ENERGY, gpu)
     if series.away(window.t0) + series.away(window.t1) > max(_NEAR_S, _NEAR * window.seconds):
-        raise Unmeasured(series.reason or "the energy counter was not read near the window's edges")
+        raise Unmeasured(series.reason or REASONS["counter-not-read"])
     first, last = (series.at(t, _MAX_GAP_S) for t in (window.t0, window.t1))
     readings = series.around(window.t0, window.t1)
     if any(after < before for before, after in pairwise(readings)):
-        raise Unmeasured("the energy counter went backwards")
+        raise Unmeasured(REASONS["counter-back"])
     joules = last - first
     if joules <= 0:
-        raise Unmeasured("the energy counter stood still")
+        raise Unmeasured(REASONS["counter-still"])
     return joules
 
 
@@ -139,9 +135,7 @@ def _energy_by_samples(watched: Watched) -> Figure:
     used = [watched.samples.series(name, gpu) for gpu, (name, _) in chosen.items()]
     return Figure(
         sum(joules.values()),
-        "integral of NVML's power samples, the driver's buffer"
-        if buffered
-        else f"integral of polled power ({watched.power_source})",
+        SOURCES["power-buffer"] if buffered else f"integral of polled power ({watched.power_source})",
         0.02 if buffered else metrics.RATES_S,
         sum(len(readings.between(w.t0, w.t1)) for readings in used for w in watched.measured),
         sum(readings.gaps for readings in used),
@@ -153,7 +147,7 @@ def _joules_by_samples(watched: Watched, window: Window, gpu: str, chosen: Chose
     name, max_gap_s = chosen[gpu]
     joules = watched.samples.series(name, gpu).integral(window.t0, window.t1, max_gap_s)
     if joules <= 0:
-        raise Unmeasured("the driver tells a power of 0 W")
+        raise Unmeasured(REASONS["no-power"])
     return joules
 
 

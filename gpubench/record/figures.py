@@ -9,6 +9,7 @@ from typing import Any
 from gpubench.record import energy_figures, gpu_figures, host_figures
 from gpubench.record.energy_figures import joules_by_epoch
 from gpubench.record.host_figures import cpu_s_by_epoch, crowding_pct
+from gpubench.schema.codes import REASONS
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import Figure, Watched
 
@@ -20,8 +21,6 @@ COLUMNS: dict[str, Callable[[Watched], Figure]] = {
 """Column of `columns.MEASURED` -> what makes it."""
 OF_WHOLE_GPUS = frozenset({*gpu_figures.OF_WHOLE_GPUS, "power_w"})
 """Columns that say, where jobs share a GPU, that they are of all of them."""
-SHARED_ENERGY = "the GPU was shared with other jobs of the group; see power_w, which is the whole GPU's"
-"""Why a job has no energy of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,7 +90,7 @@ def compute_figures(watched: Watched) -> Figures:
         if watched.shared and column in energy_figures.OF_ONE_JOB:
             seen.whole[column], seen.whole_provenance[column] = figure.value, facts
             seen.result[column] = None
-            seen.missing[column] = SHARED_ENERGY
+            seen.missing[column] = REASONS["shared-gpu-energy"]
             continue
         if watched.shared and column in OF_WHOLE_GPUS:
             facts["source"] = f"{figure.source}; {_describe_sharing(watched)}"

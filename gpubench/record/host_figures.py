@@ -12,12 +12,13 @@ from itertools import pairwise
 from statistics import median
 
 from gpubench.node.watch import metrics
+from gpubench.schema.codes import REASONS, SOURCES, write_reason
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import Figure, Watched
 
 _FULL = 1.1
 """Share of the CPUs' time up to which it may be the ticks' noise that hides in 100 %."""
-_TREE_SOURCE = "/proc/PID/stat over the process tree, reaped children included"
+_TREE_SOURCE = SOURCES["tree-cpu"]
 
 
 def _unite_nodes(
@@ -111,9 +112,7 @@ def _crowding_pct(watched: Watched) -> float | None:
 def _as_percent(watched: Watched, share: float) -> float:
     """The share in per cent, 100 at most. Raises Unmeasured where that would hide more than the ticks' noise."""
     if share > _FULL:
-        raise Unmeasured(
-            f"the trial used {share:.1f} times the CPU time of its {watched.cpus:g} CPUs: it ran elsewhere"
-        )
+        raise Unmeasured(write_reason("elsewhere", f"{share:.1f}", f"{watched.cpus:g}"))
     return 100 * min(share, 1.0)
 
 
@@ -137,10 +136,8 @@ def cpu_s(watched: Watched, t0: float, t1: float) -> float | None:
 def _host_memory(watched: Watched) -> Figure:
     series = watched.samples.series(metrics.TREE_MEMORY)
     if not series.values:
-        raise Unmeasured(series.reason or "the trial ended before its memory was read")
-    return Figure(
-        series.values[-1], "smaps_rollup, proportional, over the process tree", None, 1, series.gaps
-    )
+        raise Unmeasured(series.reason or REASONS["before-memory"])
+    return Figure(series.values[-1], SOURCES["smaps"], None, 1, series.gaps)
 
 
 def _cpu_seconds(watched: Watched, metric: str, t0: float, t1: float) -> float:
@@ -154,7 +151,7 @@ def _usable_cpu_seconds(watched: Watched, t0: float, t1: float) -> float:
     if watched.samples.series(metrics.CPU_STOLEN).values:
         usable -= _cpu_seconds(watched, metrics.CPU_STOLEN, t0, t1)
     if usable <= 0:
-        raise Unmeasured("the measured window is empty")
+        raise Unmeasured(REASONS["empty-window"])
     return usable
 
 

@@ -31,7 +31,7 @@ from gpubench.record.warnings import OtherJobs, WarningEvidence, find_warnings
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
 from gpubench.schema.attempt_ids import folder_of
-from gpubench.schema.codes import write_ending
+from gpubench.schema.codes import REASONS, SOURCES, write_ending
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
@@ -46,7 +46,6 @@ TOO_FEW_STEPS = (
     f"fewer than {FEWEST_STEPS} of its steps lay in the time in which all jobs measured: give all of them a longer "
     "--window"
 )
-DIVIDED = "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -203,7 +202,9 @@ def _compare_with_solos(
                 job.result[column] = value
             else:
                 ending = write_ending(job.status, job.reason)
-                job.missing[column] = why.get(column, ending if job.status != "ok" else "not reported")
+                job.missing[column] = why.get(
+                    column, ending if job.status != "ok" else REASONS["not-reported"]
+                )
     for job, shares in zip(jobs, compared.shares, strict=True):
         if shares:
             _divide_epoch_energy(job, shares)
@@ -225,7 +226,7 @@ def _divide_epoch_energy(job: _EndedJob, shares: Mapping[str, float | None]) -> 
     for column in (*ENERGY, "energy_source"):
         if column in job.result and column in job.seen.whole_provenance:
             whole = job.seen.whole_provenance[column]
-            provenance[column] = whole | {"source": f"{whole['source']}; {DIVIDED}"}
+            provenance[column] = whole | {"source": f"{whole['source']}; {SOURCES['divided']}"}
     # While a job warms up its neighbours may not have begun, or wait for it: nobody knows its part then.
     measured = {e.epoch for e in job.ended.epochs if not e.warmup}
     by_epoch = {

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpubench.schema.codes import REASONS
 from gpubench.schema.doubts import FULL_PCT, THROTTLED_PCT
 from gpubench.schema.group_facts import Resource
 from gpubench.schema.row import Row
@@ -106,7 +107,7 @@ def write_not_full(resources: Sequence[Resource]) -> str:
     ]
     if busy:
         return f"no watched resource is known to have been full; {' and '.join(busy)} can't tell"
-    return "none of the watched resources was full"
+    return REASONS["none-full"]
 
 
 def _is_full(

@@ -11,6 +11,7 @@ from typing import Any
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import many
 from gpubench.record.epochs import EpochRow
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
 
 COLUMNS = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
@@ -24,14 +25,14 @@ def find_time_to_top1(
     The energy is not known here: where the target was reached it is neither given nor explained.
     """
     if target is None:
-        return {}, dict.fromkeys(COLUMNS, "no accuracy was asked for (--until-top1)")
+        return {}, dict.fromkeys(COLUMNS, REASONS["no-target"])
     number = next(
         (k for k, e in enumerate(epochs, 1) if (e.top1_pct or 0.0) >= target and not _has_diverged(e)), None
     )
     if number is None:
         last = epochs[-1].top1_pct
-        lost = "training diverged: " if _has_diverged(epochs[-1]) else ""
-        why = f"{lost}top-1 was {half_up(last or 0.0, 1)} % after {many(len(epochs), 'epoch')}, not {target:g} %"
+        code = "target-missed-diverged" if _has_diverged(epochs[-1]) else "target-missed"
+        why = write_reason(code, half_up(last or 0.0, 1), *many(len(epochs), "epoch").split(), f"{target:g}")
         return {}, dict.fromkeys(COLUMNS, why)
     return {
         "epochs_to_top1": number,

@@ -10,6 +10,7 @@ from gpubench.core.prediction import PredictedGroup, classify_overlap, find_over
 from gpubench.plan.resolve import Resolved
 from gpubench.record.resources import find_resources, list_full, name_full, write_not_full
 from gpubench.results.rows import row_of
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.epoch_times import median_of
 from gpubench.schema.record import Record, name_attempt
 from gpubench.schema.row import Row, replace
@@ -144,20 +145,19 @@ def compare_with_solos(
 def _explain_empty(
     columns: Mapping[str, Any], jobs: Sequence[GroupJob], group_prediction: GroupPrediction, nothing_full: str
 ) -> dict[str, str]:
-    no_solo = "the same trial alone has no figures here"
     why = {}
     if columns["solo_epoch_time_s"] is None:
-        why["solo_epoch_time_s"] = why["slowdown"] = no_solo
-    lost = next(
-        (f"job {k} of {len(jobs)} {j.status}" for k, j in enumerate(jobs, 1) if j.status != "ok"), None
-    )
+        why["solo_epoch_time_s"] = why["slowdown"] = REASONS["no-solo"]
     if columns["overlap_gain"] is None:
-        text = f"not all jobs have a slowdown: {lost or no_solo}"
-        why |= dict.fromkeys(("overlap_gain", "sharing", "full_together"), text)
+        lost = next(((number, job) for number, job in enumerate(jobs, 1) if job.status != "ok"), None)
+        reason = REASONS["no-slowdown-solo"]
+        if lost is not None:
+            reason = write_reason("no-slowdown", lost[0], len(jobs), lost[1].status)
+        why |= dict.fromkeys(("overlap_gain", "sharing", "full_together"), reason)
     elif columns.get("full_together") is None:
         why["full_together"] = nothing_full
     if columns["predicted_slowdown"] is None:
-        why["predicted_slowdown"] = group_prediction.why_not or "not predicted"
+        why["predicted_slowdown"] = group_prediction.why_not or REASONS["not-predicted"]
     return why
 
 
@@ -203,9 +203,9 @@ def _estimate_energy(
     """The part of its GPUs' energy that is a job's, by its part of their work; and why it has none."""
     if not shares:
         return {}, {}
-    why = "the GPU was shared, and how much of its work was this job's is not known"
+    why = REASONS["shared-gpu-work"]
     columns: dict[str, Any] = {"gpu_busy_s_per_epoch": None}
-    missing = {"gpu_busy_s_per_epoch": "the GPU was shared: whose its busy time was is not told"}
+    missing = {"gpu_busy_s_per_epoch": REASONS["shared-gpu-busy"]}
     for column in ENERGY:
         joules = job.joules_by_gpu.get(column)
         columns[column] = divide_energy(joules, shares) if joules else None

@@ -12,6 +12,7 @@ from gpubench.record.breakdown import summarize_breakdown
 from gpubench.record.epochs import compute_timing, make_epoch_rows, make_stream_rows, make_windows
 from gpubench.record.target import find_time_to_top1
 from gpubench.record.work import Work
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.epoch_times import NO_EPOCHS, NO_P95, NO_SPREAD
 from gpubench.schema.events import Event, Result
 from gpubench.schema.window import blocks
@@ -83,7 +84,7 @@ class Training:
         if first.quality is not None:
             result["top1_pct"], result["loss"] = first.quality
             if result["loss"] is None:
-                missing["loss"] = "the loss is not a finite number: training diverged"
+                missing["loss"] = REASONS["diverged"]
         else:
             missing["top1_pct"] = missing["loss"] = self.no_quality
         return Work(
@@ -99,9 +100,9 @@ class Training:
 def _explain_no_quality(job: Job) -> str:
     """Why there is no top-1, where there is none."""
     if job.trial.epochs is None:
-        return "a steady rate was measured: --epochs trains, and judges the network in the end"
+        return REASONS["rate"]
     if job.membership is not None:
-        return f"left to the same trial alone, {job.membership.solo.trial_id}"
+        return write_reason("left-to-solo", job.membership.solo.trial_id)
     if job.variant.files == "none":
-        return "synthetic images have no validation split"
-    return "the validation split is empty"
+        return REASONS["no-validation"]
+    return REASONS["empty-validation"]

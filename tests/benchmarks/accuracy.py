@@ -39,6 +39,7 @@ from outside import POLLERS, ProcStat, busy_loops, integral, number, polled, pol
 from gpubench.node import environment
 from gpubench.node.watch.watcher import Watcher
 from gpubench.record.figures import compute_figures
+from gpubench.schema.codes import decode_record
 from gpubench.schema.watched import Window
 
 SHORT, LONG = 2, 17
@@ -197,7 +198,7 @@ def sweep(
     if done.returncode not in (0, 1):  # 1: the record says what went wrong
         sys.exit(f"the sweep ended with exit code {done.returncode}")
     (path,) = out.glob("records/*/*.json")
-    record = json.loads(path.read_text())
+    record = decode_record(json.loads(path.read_text()))
     if record["status"] != "ok":
         sys.exit(f"the trial ended as {record['status']}: {record['reason']}")
     return seconds, record

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch import nn
 
-from gpubench.record.breakdown import EXCHANGE, UNSEEN
+from gpubench.record.breakdown import EXCHANGE
+from gpubench.schema.codes import REASONS
 from gpubench.train.breakdown import Breakdown, MarkedStep, cost_pct, split_communication
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.loop import Loop
@@ -216,7 +217,7 @@ def test_an_exchange_that_is_no_part_of_its_own_lies_in_the_others(train, strate
     assert found.keys() == set(STEP_TIMES)
     assert found["forward_ms"] >= SLOW_MS
     for name in EXCHANGE:
-        assert ran.outcome.missing[name] == UNSEEN
+        assert ran.outcome.missing[name] == REASONS["exchange-unseen"]
     expected = SLEEPY_MIB / 8 if strategy == "local" else 2 * SLEEPY_MIB
     assert ran.outcome.result["comm_mib_per_step"] == pytest.approx(expected, rel=0.01)
 

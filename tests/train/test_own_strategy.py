@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from gpubench.node.launch.fork_server import ForkServer
-from gpubench.record.breakdown import EXCHANGE, UNSEEN
+from gpubench.record.breakdown import EXCHANGE
 from gpubench.schema import catalog
+from gpubench.schema.codes import REASONS
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.strategies.ddp import DistributedDataParallel, exchanged_bytes
 from gpubench.train.strategies.single import Single
@@ -53,7 +54,7 @@ def test_what_the_hook_does_not_see_has_a_reason(train, registered, devices):
     result, missing = ran.outcome.result, ran.outcome.missing
     for column in EXCHANGE:
         assert result.get(column) is None
-        assert missing[column] == UNSEEN
+        assert missing[column] == REASONS["exchange-unseen"]
     assert result.get("comm_mib_per_step") is None
     assert missing["comm_mib_per_step"] == "the strategy does not tell how much its ranks exchange"
     assert result["forward_ms"] > 0

@@ -17,6 +17,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
+from gpubench.schema.codes import REASONS
 from gpubench.train.device_assignment import DeviceAssignment
 
 
@@ -181,5 +182,5 @@ class Strategy:
         if self.assignment.world > 1:
             return None
         if len(self.assignment.devices) > 1:
-            return "one process drives all devices: what these exchange is not told"
-        return "one process: nothing is exchanged"
+            return REASONS["one-process-all-devices"]
+        return REASONS["one-process"]

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import torch
 
+from gpubench.schema.codes import REASONS
 from gpubench.train.strategies.contract import Strategy
 
 
@@ -25,4 +26,4 @@ class DataParallel(Strategy):
         return compiled(torch.nn.DataParallel(self.move_to_device(model, memory_format), device_ids=devices))
 
     def why_no_exchange(self) -> str:
-        return "DataParallel's copies run inside forward and backward"
+        return REASONS["dp"]
