@@ -18,7 +18,7 @@ def digest(seed: int, split: str, index: int) -> str:
 
 
 def test_the_same_bytes_again_and_in_another_process() -> None:
-    code = SAID + "print(hashlib.sha256(p.jpeg(p.draw(7, 'val', 3, 16))).hexdigest())"
+    code = SAID + "print(hashlib.sha256(p.encode_jpeg(p.draw(7, 'val', 3, 16))).hexdigest())"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     first = digest(7, "val", 3)
     digest(7, "train", 4)  # what was drawn in between plays no part
