@@ -239,7 +239,8 @@ def test_what_lies_in_a_folder_of_gpubench_s_own_besides_is_counted_as_left_out(
     (tmp_path / "small" / "train" / "ant" / "00.jpg").write_text("junk")
     facts = folder.scan(tmp_path / "small", ["train/ant/00.jpg"])
     assert (facts.skipped_images, facts.train_images) == (1, made.train_images)
-    assert facts.fingerprint == made.fingerprint, "the images that are used are the same"
+    # The images that are used are the same.
+    assert facts.fingerprint == made.fingerprint
 
 
 def test_an_error_of_the_disk_is_no_verdict_on_an_image(
@@ -264,7 +265,8 @@ def test_the_outcome_is_written_whole_and_one_that_is_damaged_is_made_again(flat
         (kept,) = set(home.iterdir()) - before
         kept.write_text(kept.read_text()[:-20])
         assert bad_images.find_bad_images(flat) == first
-        assert set(home.iterdir()) - before == {kept}, "and nothing else is left there"
+        # Nothing else is left there.
+        assert set(home.iterdir()) - before == {kept}
 
 
 def test_a_home_without_room_is_one_line(flat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,7 +308,8 @@ def test_the_policy_is_of_the_experiment_and_the_command_line_beats_it() -> None
     assert with_options(file, Options(bad_images="fail")).bad_images == "fail"
     plain = parse('name = "x"\n', "x.toml")
     assert plain.bad_images == "fail"
-    assert "bad_images" not in to_toml(plain, {}), "earlier versions read the plan, too"
+    # Earlier versions read the plan, too.
+    assert "bad_images" not in to_toml(plain, {})
     assert with_options(plain, Options(bad_images="skip")).bad_images == "skip"
     for wrong in ('"drop"', "true", '""'):
         with pytest.raises(UsageError, match="bad_images"):
@@ -323,7 +326,7 @@ def test_the_first_twenty_are_named_and_a_file_names_all(tmp_path: Path) -> None
     assert told[-1] == f"  and 17 more; {tmp_path / 'all.txt'} names them all"
     assert left_out.describe_bad_images(bad[:20], 1, tmp_path, None)[-1].startswith("  a/19.jpg")
     assert left_out.describe_bad_images([], 1, tmp_path, None) == []
-    assert left_out.as_text(bad[:2]) == "a/00.jpg\tnot an image\na/01.jpg\tnot an image\n"
+    assert left_out.as_text(bad[:2]) == "".join(f"{image.path}\t{image.reason}\n" for image in bad[:2])
 
 
 def test_a_name_of_any_bytes_is_one_line() -> None:

@@ -136,7 +136,8 @@ def test_a_link_to_itself_is_an_image_that_can_be_left_out(flat: Path) -> None:
 
 def test_a_link_in_circles_is_named(flat: Path) -> None:
     (flat / "ant" / "more").symlink_to(flat / "bee")
-    assert folder.scan(flat).train_images == 48, "a link to another folder is as good as that folder"
+    # A link to another folder is as good as that folder.
+    assert folder.scan(flat).train_images == 48
     (flat / "bee" / "back").symlink_to(flat / "ant")
     with pytest.raises(UsageError, match=r"^the link .*(more|back) leads back to a folder that it lies in"):
         folder.scan(flat)

@@ -56,16 +56,15 @@ def test_the_plan_says_in_words_what_ready_then_does() -> None:
     assert str(step) == "10,240 + 1,024 images to make (about 1.1 GB)"
     assert step.place == Path(str(locate.find_facts("procedural").root))
     steps = locate.plan_steps(TINY, "resized", 16)
-    assert [step.what for step in steps] == [
-        "24 + 64 images to make",
-        "24 + 64 images to resize to 16×16",
+    assert [step.what.partition(" images to ")[::2] for step in steps] == [
+        ("24 + 64", "make"),
+        ("24 + 64", "resize to 16×16"),
     ]
     place = locate.make_ready(TINY, "resized", 16)
     assert locate.plan_steps(TINY, "resized", 16) == []
     assert folder.scan(place).size == 16
-    assert [step.what for step in locate.plan_steps(TINY, "decoded", 8)] == [
-        "24 + 64 images to decode to 8×8"
-    ]
+    (step,) = locate.plan_steps(TINY, "decoded", 8)
+    assert step.what.endswith("decode to 8×8")
     images, _ = decoded.open_decoded(locate.make_ready(TINY, "decoded", 8), "train")
     assert images.shape == (24, 3, 8, 8)
     made = locate.make_ready(TINY, "full", 999)

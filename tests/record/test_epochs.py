@@ -269,7 +269,8 @@ def test_who_watches_is_told_what_part_of_an_epoch_each_row_is() -> None:
     warm, window = make_windows(made, 1024)
     assert (warm.measured, warm.epochs, warm.t0, warm.t1) == (False, 8 * BATCH / 1024, 10.0, 13.5)
     assert (window.measured, window.epochs, window.epoch) == (True, 8 * BATCH / 1024, 1)
-    assert [one.epochs for one in make_windows(made, None)] == [1.0, 1.0], "nobody knows how long an epoch is"
+    # Nobody knows how long an epoch is.
+    assert [one.epochs for one in make_windows(made, None)] == [1.0, 1.0]
 
 
 def test_the_error_of_a_step_is_of_all_steps_of_the_window_and_of_epochs_without_their_first() -> None:
@@ -375,7 +376,8 @@ def test_jobs_share_the_time_from_the_last_begin_to_the_first_end() -> None:
     (whole,) = make_stream_rows(later, ranks=2, batch_size=BATCH, block=4, shared=span)
     assert whole.steps == 8
     assert find_shared_span([longer, warm], [1, 1]) is None
-    assert find_shared_span([longer, even(8, 0.25)], [1, 2]) is None, "one of its ranks has not ended it"
+    # One of its ranks has not ended it.
+    assert find_shared_span([longer, even(8, 0.25)], [1, 2]) is None
 
 
 # ---------------------------------------------------------------- what a record holds

@@ -10,6 +10,7 @@ import pytest
 
 from gpubench.node.watch import metrics
 from gpubench.record.figures import Figures, compute_figures
+from gpubench.schema.codes import REASONS
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.samples import Samples
 from gpubench.schema.watched import Watched, Window
@@ -56,7 +57,8 @@ def test_means_are_of_measured_windows_alone() -> None:
     fill(samples, "power_w", always(300), "0")
     fill(samples, "power_w", lambda t: 200 if training(t) else 999, "1")
     got = compute_figures(watched(samples))
-    assert got.result["gpu_util_pct"] == pytest.approx(60), "the warm-up's 100 and the pauses' 0 are out"
+    # The warm-up's 100 and the pauses' 0 are out.
+    assert got.result["gpu_util_pct"] == pytest.approx(60)
     assert got.result["gpu_util_max_pct"] == 80
     assert got.result["power_w"] == pytest.approx(500), "summed over the GPUs"
     facts = got.provenance["gpu_util_pct"]
@@ -164,7 +166,8 @@ def test_the_busiest_second_is_the_peak_and_an_edge_s_sliver_is_not() -> None:
     ]:
         samples.add(t, metrics.CPU_BUSY, busy)
     got = compute_figures(watched(samples, (FIRST,), ()))
-    assert got.result["cpu_util_max_pct"] == pytest.approx(50, abs=1), "2 s in the second from 15 to 16, of 4"
+    # Two of four CPU seconds lie in the second from 15 to 16.
+    assert got.result["cpu_util_max_pct"] == pytest.approx(50, abs=1)
     assert got.result["cpu_util_pct"] == pytest.approx(100 * 5 / 16)
 
 
@@ -222,7 +225,7 @@ def test_nothing_measured_gives_reasons_and_the_memory_so_far() -> None:
     got = compute_figures(watched(samples, (WARM,), ("0",)))
     every_column(got)
     assert got.result["gpu_mem_mib"] == 5000
-    assert got.missing["gpu_util_pct"] == "the trial ended before a measured window had"
+    assert got.missing["gpu_util_pct"] == REASONS["before-window"]
     every_column(compute_figures(watched(Samples(), ())))
 
 

@@ -9,6 +9,7 @@ from whole_epochs import epoch_row
 
 from gpubench.record.epochs import EpochRow
 from gpubench.record.target import COLUMNS, Crossing, find_crossing, find_time_to_top1
+from gpubench.schema.codes import REASONS, write_reason
 
 
 def epochs(*top1: float | None) -> list[EpochRow]:
@@ -24,19 +25,19 @@ def test_epochs_are_counted_and_summed_up_to_the_first_that_reaches_it() -> None
 def test_never_reached() -> None:
     found, missing = find_time_to_top1(epochs(20.0, 58.26), 60.5)
     assert found == {}
-    assert missing == dict.fromkeys(COLUMNS, "top-1 was 58.3 % after 2 epochs, not 60.5 %")
+    assert missing == dict.fromkeys(COLUMNS, write_reason("target-missed", 58.3, 2, "epochs", 60.5))
 
 
 def test_diverged() -> None:
     first, last = epochs(20.0, 6.25)
     _, missing = find_time_to_top1([first, replace(last, train_loss=float("nan"))], 60.0)
-    assert missing["time_to_top1_s"] == "training diverged: top-1 was 6.3 % after 2 epochs, not 60 %"
+    assert missing["time_to_top1_s"] == write_reason("target-missed-diverged", 6.3, 2, "epochs", 60)
 
 
 def test_nobody_asked() -> None:
     found, missing = find_time_to_top1(epochs(None, None), None)
     assert found == {}
-    assert set(missing.values()) == {"no accuracy was asked for (--until-top1)"}
+    assert set(missing.values()) == {REASONS["no-target"]}
 
 
 def test_it_is_crossed_between_two_evaluations() -> None:
@@ -53,7 +54,8 @@ def test_a_lucky_evaluation_has_a_time_and_no_crossing() -> None:
     found, _ = find_time_to_top1(epochs(20.0, 60.0, 40.0), 50.0)
     assert found == {"epochs_to_top1": 2, "time_to_top1_s": 1.1}
     found, _ = find_time_to_top1(epochs(20.0, 60.0, 40.0, 60.0), 50.0)
-    assert found["time_to_top1_s"] == 1.1, "the first that is there, as ever"
+    # The time is that of the first epoch that reaches the target.
+    assert found["time_to_top1_s"] == 1.1
     assert found["top1_crossing_s"] == pytest.approx(1.11 + 0.001 / 2)
 
 

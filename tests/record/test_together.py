@@ -25,6 +25,7 @@ from gpubench.record.together import (
 )
 from gpubench.results.rows import row_of
 from gpubench.schema import catalog
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.columns import OF_GROUPS
 from gpubench.schema.record import AskedFields, Record
 from gpubench.sweep.predicting import predict_group
@@ -135,14 +136,13 @@ def test_what_was_full_is_named() -> None:
         ran(4.0, 0, cpu_util_pct=97.0, gpu_util_pct=99.0),
     ]
     found = compared(jobs, [solo(2.0, cpu_util_pct=60.0), solo(2.0, cpu_util_pct=61.0)])
-    assert found.result[0]["full_together"] == "cpu", (
-        "that a kernel always ran tells nothing of how full the GPU was"
-    )
+    # That a kernel always ran tells nothing of how full the GPU was.
+    assert found.result[0]["full_together"] == "cpu"
     (cpu,) = [one for one in found.facts["resources"] if one["name"] == "cpu"]
     assert (cpu["alone"], cpu["together"]) == ((60.0, 61.0), (97.0, 97.0))
     nothing = compared([ran(4.0), ran(4.0)], [solo(2.0), solo(2.0)])
     assert nothing.result[0]["full_together"] is None
-    assert nothing.missing[0]["full_together"] == "none of the watched resources was full"
+    assert nothing.missing[0]["full_together"] == REASONS["none-full"]
 
 
 def test_names_of_two_words_stay_one_word_in_the_cell() -> None:
@@ -159,13 +159,11 @@ def test_a_job_without_its_trial_alone() -> None:
     assert found.result[0]["slowdown"] == 2.0
     for column in ("slowdown", "solo_epoch_time_s"):
         assert found.result[1][column] is None
-        assert found.missing[1][column] == "the same trial alone has no figures here"
+        assert found.missing[1][column] == REASONS["no-solo"]
     for mine, why in zip(found.result, found.missing, strict=True):
         assert mine["overlap_gain"] is None
         assert why["overlap_gain"] == why["sharing"] == why["full_together"]
-        assert why["overlap_gain"] == (
-            "not all jobs have a slowdown: the same trial alone has no figures here"
-        )
+        assert why["overlap_gain"] == REASONS["no-slowdown-solo"]
         assert why["predicted_slowdown"] == "nobody asked"
     assert "resources" not in found.facts
 
@@ -176,7 +174,7 @@ def test_a_job_that_did_not_end_well_leaves_no_verdict(status: str) -> None:
     assert found.result[0]["slowdown"] == 2.0, "it had measured its own"
     assert found.result[1]["slowdown"] is None
     assert found.result[1]["solo_epoch_time_s"] == 2.0
-    assert found.missing[0]["overlap_gain"] == f"not all jobs have a slowdown: job 2 of 2 {status}"
+    assert found.missing[0]["overlap_gain"] == write_reason("no-slowdown", 2, 2, status)
 
 
 # ---- predicted ----
@@ -261,7 +259,8 @@ def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown(
     assert estimated.prediction
     assert estimated.prediction.least_s["gpu 0"] == pytest.approx(2 * 0.6)
     assert estimated.waits == ({"part": pytest.approx(0.4), "measured": False},) * 2
-    assert said.endswith("wait for nothing that they share"), "less is asked for than there is"
+    # The jobs ask for less than there is.
+    assert said.endswith("wait for nothing that they share")
     for lost in ({"status": "failed"}, {"group": "2 copies"}):
         assert line(one_gpu.model_copy(update=lost))[0].prediction == unknown.prediction
     measured, said = line(one_gpu, of(steps(2.0, comm_ms=50.0), "t4", breakdown=True))
@@ -362,7 +361,7 @@ def test_where_one_jobs_work_is_not_known_nobodys_energy_is(lacking: Record | No
     for mine, why in zip(found.result, found.missing, strict=True):
         for column in (*ENERGY, "energy_source"):
             assert mine[column] is None
-            assert why[column] == "the GPU was shared, and how much of its work was this job's is not known"
+            assert why[column] == REASONS["shared-gpu-work"]
 
 
 def test_a_job_that_keeps_its_gpu_idle_leaves_all_energy_to_the_other() -> None:

@@ -78,8 +78,10 @@ def test_workers_that_take_turns_do_not_show_as_a_cost():
                 marks.mark("forward")
                 marks.step_ends()
             chosen = marks._chosen
-            assert chosen[0], "a window of one step has parts"
-            assert sum(chosen) - sum(not c for c in chosen) in (-1, 0, 1), "half of the steps run plain"
+            # A window of one step has parts.
+            assert chosen[0]
+            # Half of the steps run plain.
+            assert sum(chosen) - sum(not c for c in chosen) in (-1, 0, 1)
             slow = chosen[0::workers]
             marks.end([3.0 if k % workers == 0 else 1.0 for k in range(steps)], measured=True)
             if steps > 300:
@@ -143,7 +145,8 @@ def test_a_slow_part_is_found_and_the_parts_add_up(train, model, slow):
     assert all(0 <= other < 0.3 * SLOW_MS for other in found.values())
     assert sum(times(ran).values()) == pytest.approx(step_ms(ran), rel=0.15)
     assert ran.outcome.missing["comm_ms"] == "one process: nothing is exchanged"
-    assert "breakdown_cost_pct" not in ran.outcome.result, "a few steps tell no cost"
+    # So few steps tell no cost.
+    assert "breakdown_cost_pct" not in ran.outcome.result
 
 
 def test_micro_batches_are_summed(train):
@@ -299,7 +302,7 @@ def test_data_parallel_has_parts_and_no_communication_of_its_own(train):
     ran = train(model=MODELS + "tiny", **QUICK, **{**TWO_GPUS, "strategy": "dp"})
     assert times(ran).keys() == set(STEP_TIMES)
     for name in ("comm_ms", "comm_pct", "comm_mib_per_step", "slowest_rank"):
-        assert ran.outcome.missing[name] == "DataParallel's copies run inside forward and backward"
+        assert ran.outcome.missing[name] == REASONS["dp"]
 
 
 @pytest.mark.multigpu

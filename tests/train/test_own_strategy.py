@@ -56,7 +56,7 @@ def test_what_the_hook_does_not_see_has_a_reason(train, registered, devices):
         assert result.get(column) is None
         assert missing[column] == REASONS["exchange-unseen"]
     assert result.get("comm_mib_per_step") is None
-    assert missing["comm_mib_per_step"] == "the strategy does not tell how much its ranks exchange"
+    assert missing["comm_mib_per_step"] == REASONS["exchange-untold"]
     assert result["forward_ms"] > 0
     assert result["backward_ms"] > 0
 
@@ -83,7 +83,7 @@ def test_one_process_exchanges_nothing_and_several_devices_are_not_told_of():
         return Single(assignment).why_no_exchange()
 
     assert reason(1, 1) == "one process: nothing is exchanged"
-    assert reason(1, 2) == "one process drives all devices: what these exchange is not told"
+    assert reason(1, 2) == REASONS["one-process-all-devices"]
     assert reason(2, 1) is None
 
 

@@ -69,7 +69,8 @@ def test_fsdp_accumulates(found):
 
 
 def test_fsdp_keeps_a_part_of_the_weights_in_each_rank(found):
-    assert found["shard"] < 0.6 * found["parameters"], "unequal rows are filled up, so a little over a half"
+    # Unequal rows are filled up, so a little over a half.
+    assert found["shard"] < 0.6 * found["parameters"]
 
 
 def test_fsdp_compiles_block_by_block(found):
@@ -103,7 +104,8 @@ def test_evaluation_changes_nothing_that_is_trained(found, strategy):
 
 @pytest.mark.parametrize("strategy", ["FullySharded", "Local"])
 def test_one_model_is_evaluated_in_all_ranks_with_the_mean_of_their_statistics(found, strategy):
-    assert found[f"{strategy}-own-statistics"] > 1e-4, "each rank has seen other images"
+    # Each rank has seen other images.
+    assert found[f"{strategy}-own-statistics"] > 1e-4
     assert found[f"{strategy}-statistics"] < EXACT
     assert found[f"{strategy}-ranks"] == 0
 
