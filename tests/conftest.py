@@ -118,7 +118,7 @@ class Ran:
     """One trial, over."""
 
     done: Attempt
-    read_outcome: Outcome
+    outcome: Outcome
     log: str
     order: TrialOrder
     step_ms: list[float]
