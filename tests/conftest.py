@@ -30,8 +30,8 @@ from gpubench.node.watch.watcher import Watcher
 from gpubench.plan import resolve as resolving
 from gpubench.plan.plan import Job, Membership, Unit
 from gpubench.plan.resolve import Resolved
-from gpubench.record.outcome import Outcome, outcome
-from gpubench.record.recording import step_samples
+from gpubench.record.outcome import Outcome, read_outcome
+from gpubench.record.recording import step_rows
 from gpubench.record.training import Training
 from gpubench.schema import catalog
 from gpubench.schema.attempt import Attempt, JobProgress
@@ -168,15 +168,15 @@ class Asked:
         taken_along: tuple[Ended, str] | None = None
         if done.cut_by is not None:
             taken_along = ("skipped", f"job {done.cut_by} of the group has ended")
-        ended = outcome(
+        ended = read_outcome(
             done.events,
-            Training.of(self.job, resolved),
+            Training.for_job(self.job, resolved),
             last_word=Result,
             ranks=resolved.processes,
             forced=taken_along or done.forced,
             last_words=done.last_words,
         )
-        steps = step_samples(done.events, done.launched)
+        steps = step_rows(done.events, done.launched)
         return Ran(
             done=done,
             outcome=ended,

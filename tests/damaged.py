@@ -117,7 +117,7 @@ RECORDS: dict[str, Damage] = {
     "list": lambda path, _: _put(path, "[]"),
     "nothing-in-it": lambda path, _: _put(path, "{}"),
     "half-a-letter": lambda path, text: _put(path, changed(text, "reason", r'"\ud800"')),
-    "newer": lambda path, text: _put(path, changed(text, "schema_version", "6")),
+    "newer": lambda path, text: _put(path, changed(text, "schema_version", "7")),
     **{f"without {name}": _without(name) for name in NEEDED},
     **{
         f"{place} {value[:12]}": _field(place, value)

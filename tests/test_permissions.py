@@ -63,7 +63,7 @@ def test_images_that_are_made_and_what_is_known_of_them_too(
     for k in range(11):
         (tmp_path / "photos" / "ant").mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(tmp_path / "photos" / "ant" / f"{k:02}.png")
-    bad_images.look(tmp_path / "photos")
+    bad_images.find_bad_images(tmp_path / "photos")
     resize.resize(tmp_path / "photos", size=8, processes=1)
     decoded.decode(tmp_path / "photos", size=8, processes=1)
     by_umask(tmp_path / "home", umask)

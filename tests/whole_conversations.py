@@ -11,8 +11,8 @@ import scripted
 
 from gpubench.basics.checked import plain
 from gpubench.node.launch.event_checker import EventChecker
-from gpubench.record.outcome import Outcome, outcome
-from gpubench.record.recording import step_samples
+from gpubench.record.outcome import Outcome, read_outcome
+from gpubench.record.recording import step_rows
 from gpubench.record.training import Training
 from gpubench.schema.events import Result, Told
 from gpubench.schema.order import SteadyWindow, TrialOrder
@@ -64,8 +64,8 @@ def reckoned(came: Sequence[Told], *, is_stream: bool = False) -> Outcome:
     training = Training(
         ranks=1, batch_size=16, is_stream=is_stream, block=1, shared=None, until_top1=None, no_quality="none"
     )
-    ended = outcome(came, training, last_word=Result, ranks=1, forced=None, last_words="")
-    step_samples(came, 0.0)
+    ended = read_outcome(came, training, last_word=Result, ranks=1, forced=None, last_words="")
+    step_rows(came, 0.0)
     return ended
 
 

@@ -54,7 +54,7 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
             unwound_by_signals(*STOPPED),
             bar("trying all images", work=f"trying all images of {source}") as progress,
         ):
-            found = bad_images.look(source.absolute(), progress)
+            found = bad_images.find_bad_images(source.absolute(), progress)
     without = [one.path for one in found]
     work = f"resizing {source} to {size} pixels a side in {target}"
     with unwound_by_signals(*STOPPED), bar("resizing", work=work) as progress:
@@ -63,7 +63,7 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
     if names is not None:
         write_whole(names, left_out.as_text(found))
     used = facts.train_images + facts.val_images
-    for line in left_out.lines(found, used, source, names):
+    for line in left_out.describe_bad_images(found, used, source, names):
         print(f"gpubench: {line}" if not line.startswith(" ") else line, file=sys.stderr)
     _say(facts)
 
@@ -73,7 +73,7 @@ def show() -> None:
     out = ["variants (--variant):"]
     out += [f"  {name:<12}  {variant.answers}" for name, variant in catalog.VARIANTS.items()]
     out += ["", "data (--data):"]
-    facts = locate.facts_of(catalog.PROCEDURAL)
+    facts = locate.find_facts(catalog.PROCEDURAL)
     counts = f"{facts.train_images:,} + {facts.val_images:,} images, {facts.num_classes} classes"
     out += [f"  {catalog.PROCEDURAL:<13}  {counts}, made here; procedural:640 makes 640 of them"]
     for name, named in catalog.NAMED_DATA.items():

@@ -22,11 +22,11 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets import folder
 from gpubench.datasets.home import data_home, ensure_writable
-from gpubench.datasets.pool import Progress, each
+from gpubench.datasets.pool import Progress, map_on_cpus
 
 VERSION = 1
 """Goes up when the same file may be found bad, or usable, otherwise than before."""
-TRY = "gpubench.train.data.folder_source:why_bad"
+TRY = "gpubench.train.data.folder_source:find_defect"
 """By name: it imports torch, which this process never does."""
 IMPORT_LIMIT_S = 300.0
 """A worker's first answer comes after torch is imported, which can take minutes from a network file system."""
@@ -41,45 +41,45 @@ class BadImage:
     reason: str
 
 
-def look(root: Path, progress: Progress | None = None) -> tuple[BadImage, ...]:
+def find_bad_images(root: Path, progress: Progress | None = None) -> tuple[BadImage, ...]:
     """All bad images of the folder `root`, by path; tries every file unless that was done before.
 
     Raises as `folder.everything` does; UnusableError where the outcome can't be kept, or a worker is killed.
     """
     odd: dict[str, str] = {}
-    told = [" ".join([str(VERSION), *map(_version, ("torchcodec", "torchvision", "pillow"))])]
-    for path in folder.everything(root):
-        found = _stat(f"{root}/{path}")
-        if isinstance(found, str):
-            odd[path] = found
+    key_lines = [" ".join([str(VERSION), *map(_version, ("torchcodec", "torchvision", "pillow"))])]
+    for path in folder.list_files(root):
+        status = _stat(f"{root}/{path}")
+        if isinstance(status, str):
+            odd[path] = status
         else:
-            told.append(f"{path}\0{found.st_size}\0{found.st_ctime_ns}")
-    key = hashlib.sha256("\n".join(told).encode(errors="surrogateescape")).hexdigest()[:16]
+            key_lines.append(f"{path}\0{status.st_size}\0{status.st_ctime_ns}")
+    key = hashlib.sha256("\n".join(key_lines).encode(errors="surrogateescape")).hexdigest()[:16]
     kept = data_home() / f"bad-images-{key}.json"
     broken = _read(kept)
     if broken is None:
         ensure_writable(kept.parent)
-        files = [line.partition("\0")[0] for line in told[1:]]
-        broken = _try(root, files, progress)
+        files = [line.partition("\0")[0] for line in key_lines[1:]]
+        broken = _try_files(root, files, progress)
         _keep(kept, broken)
     return tuple(BadImage(path, reason) for path, reason in sorted((odd | dict(broken)).items()))
 
 
-def _try(root: Path, files: list[str], progress: Progress | None) -> dict[str, str]:
+def _try_files(root: Path, files: list[str], progress: Progress | None) -> dict[str, str]:
     """Path -> why it is bad."""
-    reasons = each(
+    reasons = map_on_cpus(
         TRY,
         [f"{root}/{path}" for path in files],
         shared={},
         progress=progress,
-        crashed=crashes,
+        crashed=describe_crash,
         stall_s=IMPORT_LIMIT_S,
         silent=True,  # the decoders' libraries have their say about each such file
     )
     return {path: reason for path, reason in zip(files, reasons, strict=True) if reason is not None}
 
 
-def crashes(name: str) -> str:
+def describe_crash(name: str) -> str:
     """The reason of an image at which a process ends that decodes it. `name`: of the signal."""
     return f"it crashes the decoder ({name})"
 
@@ -87,17 +87,17 @@ def crashes(name: str) -> str:
 def _stat(path: str) -> os.stat_result | str:
     """What is known of a file that can be opened, or why it can't be. Nothing is opened: a pipe would wait for ever."""
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError as error:
         if Path(path).is_symlink():
             return f"a link to {os.readlink(path)}, which is not there"  # noqa: PTH115
         return error.strerror or str(error)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "not a file"
     # Only where the mode leaves it open: asking costs as much as all the rest.
-    if not found.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
+    if not status.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
         return "no permission"
-    return found
+    return status
 
 
 @functools.cache
@@ -111,8 +111,8 @@ def _version(package: str) -> str:
 def _read(kept: Path) -> Mapping[str, str] | None:
     """The outcome that was kept; None where there is none, or something else lies there."""
     try:
-        found = json.loads(read_regular(kept))
-        return {str(path): str(reason) for path, reason in found["bad"].items()}
+        outcome = json.loads(read_regular(kept))
+        return {str(path): str(reason) for path, reason in outcome["bad"].items()}
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
         return None
     except OSError as error:

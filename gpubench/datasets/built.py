@@ -37,7 +37,7 @@ def build(
     written or has changed since it was made.
     """
     _clear_leftovers(place.parent)
-    if is_done(place, wanted, complete):
+    if is_built(place, wanted, complete):
         return
     ensure_writable(place.parent)
 
@@ -46,7 +46,7 @@ def build(
             progress(0, wanted.train_images + wanted.val_images)
 
     with _locked(place, waiting):
-        if is_done(place, wanted, complete):
+        if is_built(place, wanted, complete):
             return
         _clear(place)
         _check_room(place, need_bytes)
@@ -63,10 +63,10 @@ def build(
             shutil.rmtree(partial, ignore_errors=True)
 
 
-def is_done(place: Path, wanted: Marker, complete: Callable[[Path], bool]) -> bool:
+def is_built(place: Path, wanted: Marker, complete: Callable[[Path], bool]) -> bool:
     """Whether `place` is as wanted. Raises as `build` does where something else, or only a part, is there."""
-    found = marker.read(place)
-    if found is not None and found.fingerprint == wanted.fingerprint:
+    present = marker.read(place)
+    if present is not None and present.fingerprint == wanted.fingerprint:
         if complete(place):
             return True
         raise UnusableError(
@@ -93,9 +93,9 @@ def _clear_leftovers(folder: Path) -> None:
     """Removes what killed builds of this host have left in `folder`, of whatever place in it."""
     with contextlib.suppress(OSError):  # there is no such folder yet, or it is not for us to look into
         matches = [match for path in folder.iterdir() if (match := _PARTIAL.fullmatch(path.name))]
-        here = os.uname().nodename
-        for name in {match["name"] for match in matches if match["host"] == here}:
-            with contextlib.suppress(_HeldError, UnusableError), _locked(folder / name, _refuse):
+        host = os.uname().nodename
+        for name in {match["name"] for match in matches if match["host"] == host}:
+            with contextlib.suppress(_HeldError, UnusableError), _locked(folder / name, _refuse_held):
                 _clear(folder / name)
 
 
@@ -103,15 +103,15 @@ class _HeldError(Exception):
     """Somebody is at it."""
 
 
-def _refuse() -> None:
+def _refuse_held() -> None:
     raise _HeldError
 
 
 def _clear(place: Path) -> None:
     """Removes what a build of `place` that was killed has left. The lock says that nobody on this host is at it."""
-    for left in place.parent.iterdir():
-        if left.name.startswith(_partial_prefix(place)):
-            shutil.rmtree(left, ignore_errors=True)
+    for path in place.parent.iterdir():
+        if path.name.startswith(_partial_prefix(place)):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _check_room(place: Path, need_bytes: int) -> None:
@@ -133,8 +133,8 @@ def _into_place(partial: Path, place: Path, wanted: Marker) -> None:
         partial.rename(place)
     except OSError:
         # Another node may have been first.
-        found = marker.read(place)
-        if found is None or found.fingerprint != wanted.fingerprint:
+        present = marker.read(place)
+        if present is None or present.fingerprint != wanted.fingerprint:
             raise
 
 
@@ -146,7 +146,7 @@ def _locked(place: Path, waiting: Callable[[], None]) -> Iterator[None]:
         while True:
             descriptor = _opened_lock(path)
             held.callback(os.close, descriptor)
-            while not _taken(path, descriptor):
+            while not _acquire(path, descriptor):
                 waiting()
                 time.sleep(LOOK_S)
             if _is_at(path, descriptor):
@@ -177,7 +177,7 @@ def _cannot_lock(path: Path, error: OSError) -> UnusableError:
     )
 
 
-def _taken(path: Path, descriptor: int) -> bool:
+def _acquire(path: Path, descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -3,7 +3,7 @@
     FOLDER/train.u8, val.u8                    uint8, N×3×S×S, RGB, without a header
     FOLDER/train-labels.npy, val-labels.npy    int64, N
 
-in the order of `folder.listing`.
+in the order of `folder.list_images`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy.typing as npt
 from gpubench.basics.errors import UnusableError
 from gpubench.datasets import built, folder, marker
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.pool import Progress, each
+from gpubench.datasets.pool import Progress, map_on_cpus
 from gpubench.datasets.square_copy import SquareCopy
 
 COPY = SquareCopy(recipe="decoded", version=1)
@@ -51,13 +51,13 @@ def decode(
     def fill(partial: Path) -> None:
         tasks: list[tuple[str, str, int]] = []
         for split in SPLITS:
-            images = folder.listing(src, split, without=without)
+            images = folder.list_images(src, split, without=without)
             file = partial / f"{split}.u8"
             _reserve(file, len(images) * 3 * size * size)
             np.save(partial / f"{split}-labels.npy", np.array([label for _, label in images], np.int64))
             tasks += [(path, str(file), position) for position, (path, _) in enumerate(images)]
-        target = "gpubench.datasets.square:store"
-        reasons = each(target, tasks, shared={"size": size}, processes=processes, progress=progress)
+        target = "gpubench.datasets.square:store_square"
+        reasons = map_on_cpus(target, tasks, shared={"size": size}, processes=processes, progress=progress)
 
         from gpubench.datasets.square import refuse_broken
 
@@ -75,13 +75,13 @@ def open_decoded(path: Path, split: str) -> tuple[npt.NDArray[np.uint8], npt.NDA
 
     Raises UnusableError where `path` is not a folder that `decode` made.
     """
-    made = marker.read(path)
-    if made is None or made.recipe != COPY.recipe or made.size is None or not is_complete(path):
+    data = marker.read(path)
+    if data is None or data.recipe != COPY.recipe or data.size is None or not is_complete(path):
         raise UnusableError(
             f"{path} holds no decoded images, or not all of them: remove it, and it is made again"
         )
     labels: npt.NDArray[np.int64] = np.load(path / f"{split}-labels.npy")
-    shape = (len(labels), 3, made.size, made.size)
+    shape = (len(labels), 3, data.size, data.size)
     if len(labels) == 0:  # nothing can't be mapped
         return np.empty(shape, np.uint8), labels
     images: np.memmap[Any, np.dtype[np.uint8]] = np.memmap(path / f"{split}.u8", np.uint8, "r", shape=shape)
@@ -90,11 +90,11 @@ def open_decoded(path: Path, split: str) -> tuple[npt.NDArray[np.uint8], npt.NDA
 
 def is_complete(path: Path) -> bool:
     """Whether all four arrays are there in full length."""
-    made = marker.read(path)
-    if made is None or made.size is None:
+    data = marker.read(path)
+    if data is None or data.size is None:
         return False
-    counts = {"train": made.train_images, "val": made.val_images}
-    files = [(path / f"{split}.u8", count * 3 * made.size**2) for split, count in counts.items()]
+    counts = {"train": data.train_images, "val": data.val_images}
+    files = [(path / f"{split}.u8", count * 3 * data.size**2) for split, count in counts.items()]
     labels = [path / f"{split}-labels.npy" for split in counts]
     return all(f.is_file() and f.stat().st_size == n for f, n in files) and all(f.is_file() for f in labels)
 

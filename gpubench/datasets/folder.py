@@ -43,7 +43,7 @@ def layout(root: str | os.PathLike[str], without: Collection[str] = ()) -> Layou
     return _layout(top, frozenset(f"{top}/{path}" for path in without))
 
 
-def everything(root: str | os.PathLike[str]) -> list[str]:
+def list_files(root: str | os.PathLike[str]) -> list[str]:
     """Paths, relative to the folder, of all that is named like an image, dead links and pipes included; in order.
 
     Raises as `layout` does, but for an image that is no file.
@@ -61,24 +61,24 @@ def _layout(top: Path, left_out: AbstractSet[str] | None) -> Layout:
             raise UsageError(f"the image folder {top} {problem}")
         train = _images(top / "train", left_out)
         if not any(train.values()):
-            found = _held_out(str(top), _images(top, left_out))
+            splits = _held_out(str(top), _images(top, left_out))
         else:
             partners = ((str(top / name), _images(top / name, left_out)) for name in VALIDATION)
             partner = next((p for p in partners if any(p[1].values())), None)
             within = str(top / "train")
-            found = {"train": (within, train), "val": partner} if partner else _held_out(within, train)
+            splits = {"train": (within, train), "val": partner} if partner else _held_out(within, train)
     except OSError as error:
         raise UnusableError(
             f"can't read the image folder {top}: {error.strerror} ({error.filename})"
         ) from error
-    if not any(found["train"][1].values()):
+    if not any(splits["train"][1].values()):
         raise UsageError(
             f"no images in {top}: expected train/CLASS/*.jpg and val/CLASS/*.jpg, or CLASS/*.jpg"
         )
-    return found
+    return splits
 
 
-def listing(
+def list_images(
     root: str | os.PathLike[str], split: str, limit: int | None = None, without: Collection[str] = ()
 ) -> list[tuple[str, int]]:
     """Images of `split` (`train` or `val`) as (absolute path, class index), by class, then by name.
@@ -88,12 +88,12 @@ def listing(
     found_layout = layout(root, without)
     index = {name: k for k, name in enumerate(_names(found_layout))}
     folder, images = found_layout[split]
-    found = [
+    labelled_paths = [
         (f"{folder}/{name}/{path}", index[name]) for name, paths in sorted(images.items()) for path in paths
     ]
     if limit is None:
-        return found
-    return [found[k] for k in spread([label for _, label in found], limit)]
+        return labelled_paths
+    return [labelled_paths[k] for k in spread_over_classes([label for _, label in labelled_paths], limit)]
 
 
 def classes(root: str | os.PathLike[str]) -> list[str]:
@@ -101,7 +101,7 @@ def classes(root: str | os.PathLike[str]) -> list[str]:
     return _names(layout(root))
 
 
-def spread(labels: Sequence[int], limit: int) -> list[int]:
+def spread_over_classes(labels: Sequence[int], limit: int) -> list[int]:
     """Positions of the first `limit` images, taken from the classes in turn; in ascending order."""
     seen: dict[int, int] = {}
     rounds = []
@@ -119,38 +119,39 @@ def scan(root: str | os.PathLike[str], without: Collection[str] = ()) -> DataFac
     so has a copy from which those of `without` were deleted.
     """
     top = Path(root).absolute()
-    found = layout(top, without)
-    counts = _counts(found)
-    made = marker.read(top)
-    if made is not None and _is_whole(made, counts):
-        return replace(facts_of_marker(made, str(root), top), skipped_images=len(without))
+    splits = layout(top, without)
+    counts = _counts(splits)
+    folder_marker = marker.read(top)
+    if folder_marker is not None and _is_whole(folder_marker, counts):
+        return replace(facts_of_marker(folder_marker, str(root), top), skipped_images=len(without))
     all_there = (
-        made is not None and sum(counts.values()) + len(without) == made.train_images + made.val_images
+        folder_marker is not None
+        and sum(counts.values()) + len(without) == folder_marker.train_images + folder_marker.val_images
     )
     return DataFacts(
         name=str(root),
         kind="folder",
         root=str(top),
-        fingerprint=_content_hash(top, found),
+        fingerprint=_content_hash(top, splits),
         train_images=counts["train"],
         val_images=counts["val"],
-        num_classes=len(_names(found)),
-        size=made.size if made is not None and without and all_there else None,
+        num_classes=len(_names(splits)),
+        size=folder_marker.size if folder_marker is not None and without and all_there else None,
         skipped_images=len(without),
     )
 
 
-def facts_of_marker(made: marker.Marker, name: str, root: Path) -> DataFacts:
+def facts_of_marker(folder_marker: marker.Marker, name: str, root: Path) -> DataFacts:
     """Facts of a folder that gpubench has made, or will make, at `root`."""
     return DataFacts(
         name=name,
         kind="folder",
         root=str(root),
-        fingerprint=made.fingerprint,
-        train_images=made.train_images,
-        val_images=made.val_images,
-        num_classes=made.num_classes,
-        size=made.size,
+        fingerprint=folder_marker.fingerprint,
+        train_images=folder_marker.train_images,
+        val_images=folder_marker.val_images,
+        num_classes=folder_marker.num_classes,
+        size=folder_marker.size,
     )
 
 
@@ -167,20 +168,20 @@ def _held_out(folder: str, images: Images) -> Layout:
 
 def is_complete(root: Path) -> bool:
     """Whether a folder that gpubench made still has as many images as its marker says."""
-    made = marker.read(root)
-    return made is not None and _is_whole(made, _counts(layout(root)))
+    folder_marker = marker.read(root)
+    return folder_marker is not None and _is_whole(folder_marker, _counts(layout(root)))
 
 
-def _is_whole(made: marker.Marker, counts: dict[str, int]) -> bool:
-    return counts == {"train": made.train_images, "val": made.val_images}
+def _is_whole(folder_marker: marker.Marker, counts: dict[str, int]) -> bool:
+    return counts == {"train": folder_marker.train_images, "val": folder_marker.val_images}
 
 
-def _counts(found: Layout) -> dict[str, int]:
-    return {split: sum(map(len, images.values())) for split, (_, images) in found.items()}
+def _counts(splits: Layout) -> dict[str, int]:
+    return {split: sum(map(len, images.values())) for split, (_, images) in splits.items()}
 
 
-def _names(found: Layout) -> list[str]:
-    return sorted({name for _, images in found.values() for name, paths in images.items() if paths})
+def _names(splits: Layout) -> list[str]:
+    return sorted({name for _, images in splits.values() for name, paths in images.items() if paths})
 
 
 def _images(folder: Path, left_out: AbstractSet[str] | None) -> Images:
@@ -188,23 +189,23 @@ def _images(folder: Path, left_out: AbstractSet[str] | None) -> Images:
         return {}
     with os.scandir(folder) as entries:
         names = sorted(e.name for e in entries if e.is_dir() and not e.name.startswith("."))
-    found = {name: sorted(_walk(f"{folder}/{name}", "", (), left_out)) for name in names}
-    for name in [name for name, paths in found.items() if left_out and not paths]:
+    paths_by_class = {name: sorted(_walk(f"{folder}/{name}", "", (), left_out)) for name in names}
+    for name in [name for name, paths in paths_by_class.items() if left_out and not paths]:
         lost = [path for path in left_out or () if path.startswith(f"{folder}/{name}/")]
         if lost:
             raise UsageError(
                 f"no image is left of the class {folder}/{name}: all {len(lost):,} can't be decoded "
                 f"(the first is {min(lost)}); repair them, or remove that folder"
             )
-    return found
+    return paths_by_class
 
 
 def _walk(
     folder: str, prefix: str, above: tuple[tuple[int, int], ...], left_out: AbstractSet[str] | None
 ) -> Iterator[str]:
     """Paths of the images below `folder`. `above`: device and inode of the folders that lead to it."""
-    here = os.stat(folder)  # noqa: PTH116
-    way = (*above, (here.st_dev, here.st_ino))
+    status = os.stat(folder)  # noqa: PTH116
+    way = (*above, (status.st_dev, status.st_ino))
     if way[-1] in above:
         raise UsageError(f"the link {folder} leads back to a folder that it lies in: remove it")
     with os.scandir(folder) as entries:
@@ -241,22 +242,22 @@ def _no_file(entry: os.DirEntry[str]) -> str:
     return f"the image {entry.path} is no file: remove it, {_OR_SKIP} (reading it could wait for ever)"
 
 
-def _paths(found: Layout) -> list[str]:
+def _paths(splits: Layout) -> list[str]:
     """Absolute paths of all images, in order."""
     return sorted(
         {
             f"{folder}/{name}/{path}"
-            for folder, images in found.values()
+            for folder, images in splits.values()
             for name, ps in images.items()
             for path in ps
         }
     )
 
 
-def _content_hash(top: Path, found: Layout) -> str:
+def _content_hash(top: Path, splits: Layout) -> str:
     cut = len(str(top)) + 1
     digest = hashlib.sha256()
-    for path in _paths(found):
+    for path in _paths(splits):
         digest.update(f"{path[cut:]}\0{_size(path)}\n".encode(errors="surrogateescape"))
     return digest.hexdigest()[:16]
 
@@ -264,10 +265,10 @@ def _content_hash(top: Path, found: Layout) -> str:
 def _size(path: str) -> int:
     """Bytes of an image. Raises UnusableError where it can't be read."""
     try:
-        found = os.stat(path)  # noqa: PTH116
+        status = os.stat(path)  # noqa: PTH116
     except OSError as error:
         raise UnusableError(f"can't read the image {path}: {error.strerror}") from error
     # Only where the mode leaves it open: asking costs as much as all the rest.
-    if not found.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
+    if not status.st_mode & stat.S_IROTH and not os.access(path, os.R_OK):
         raise UnusableError(f"can't read the image {path}: no permission")
-    return found.st_size
+    return status.st_size

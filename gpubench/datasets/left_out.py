@@ -12,20 +12,20 @@ NAMED = 20
 """So many are named on a terminal; a file names them all."""
 
 
-def lines(bad: Sequence[BadImage], used: int, folder: Path, names: Path | None) -> list[str]:
+def describe_bad_images(bad: Sequence[BadImage], used: int, folder: Path, names: Path | None) -> list[str]:
     """What is said of a folder whose bad images are left out. `used`: its other images. `names`: where all stand."""
     if not bad:
         return []
     verb = "is" if len(bad) == 1 else "are"
     counted = f"{len(bad):,} of {len(bad) + used:,} images in {folder} can't be used and {verb} left out"
-    found = [f"{counted} (--bad-images skip):"]
-    found += [f"  {escaped(one.path)}: {escaped(one.reason)}" for one in bad[:NAMED]]
+    text_lines = [f"{counted} (--bad-images skip):"]
+    text_lines += [f"  {escaped(image.path)}: {escaped(image.reason)}" for image in bad[:NAMED]]
     where = f"; {names} names them all" if names else ""
     if len(bad) > NAMED:
-        found.append(f"  and {len(bad) - NAMED:,} more{where}")
-    return found
+        text_lines.append(f"  and {len(bad) - NAMED:,} more{where}")
+    return text_lines
 
 
 def as_text(bad: Sequence[BadImage]) -> str:
     """All of them as a text file: a path and the reason in a line, a tab between them."""
-    return "".join(f"{escaped(one.path)}\t{escaped(one.reason)}\n" for one in bad)
+    return "".join(f"{escaped(image.path)}\t{escaped(image.reason)}\n" for image in bad)

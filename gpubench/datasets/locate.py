@@ -28,7 +28,7 @@ _PROCEDURAL = re.compile(rf"{catalog.PROCEDURAL}(?::(\d+)(?:x(\d+))?)?")
 NOTHING: frozenset[str] = frozenset()
 
 
-def facts_of(data: str, without: frozenset[str] = NOTHING) -> DataFacts:
+def find_facts(data: str, without: frozenset[str] = NOTHING) -> DataFacts:
     """Facts of what `data` names; nothing is made or downloaded. Images on disk are listed each time.
 
     `without`: paths, relative to a folder of the user's, of images that are left out.
@@ -57,7 +57,7 @@ def own_folder(data: str) -> Path | None:
     return Path(data).expanduser().absolute()
 
 
-def ready(
+def make_ready(
     data: str,
     files: Files,
     size: int,
@@ -69,7 +69,7 @@ def ready(
 
     `size` is the side in pixels of resized and decoded images. torchvision's data sets are fetched by whoever
     reads them: theirs is the folder to fetch them into. `none` and `memory` need nothing on disk. Copies lack the
-    images of `without`; a folder that is read itself has them still. Raises as `facts_of`, `make`, `resize` and
+    images of `without`; a folder that is read itself has them still. Raises as `find_facts`, `make`, `resize` and
     `decode` do.
     """
     if data in catalog.NAMED_DATA:
@@ -80,7 +80,7 @@ def ready(
         source = make.default_root(recipe)
         make.make_recipe(recipe, source, progress=progress)
     else:
-        source = Path(str(facts_of(data, without).root))
+        source = Path(str(find_facts(data, without).root))
     if files == "full" or (files == "resized" and _is_resized(source, size)):
         return source
     if files == "resized":
@@ -103,31 +103,31 @@ class MakingStep:
         return f"{self.what} (about {built.amount(self.need_bytes)})"
 
 
-def plan_of(data: str, files: Files, size: int, without: frozenset[str] = NOTHING) -> list[MakingStep]:
-    """What `ready` would have to make first, in that order; empty where all is there.
+def plan_steps(data: str, files: Files, size: int, without: frozenset[str] = NOTHING) -> list[MakingStep]:
+    """What `make_ready` would have to make first, in that order; empty where all is there.
 
-    Raises as `facts_of` does, and where something else lies in a place that is needed.
+    Raises as `find_facts` does, and where something else lies in a place that is needed.
     """
     if files in ("none", "memory") or data in catalog.NAMED_DATA:
         return []
-    facts = facts_of(data, without)
+    facts = find_facts(data, without)
     count = f"{facts.train_images:,} + {facts.val_images:,} images"
     steps = []
     recipe = _procedural(data)
     if recipe is not None:
         place = make.default_root(recipe)
-        if not built.is_done(place, recipe, folder.is_complete):
+        if not built.is_built(place, recipe, folder.is_complete):
             need, work = make.need_bytes(recipe), make.need_cpu_s(recipe)
             steps.append(MakingStep(what=f"{count} to make", place=place, need_bytes=need, cpu_s=work))
     again = None if recipe is None else make.READ_SHARE * make.need_cpu_s(recipe)
     if files == "resized" and not _is_resized(Path(str(facts.root)), size):
         place, need = resize.COPY.root(facts, size), resize.need_bytes(facts, size)
-        if not built.is_done(place, resize.COPY.marker(facts, size), folder.is_complete):
+        if not built.is_built(place, resize.COPY.marker(facts, size), folder.is_complete):
             what = f"{count} to resize to {size}×{size}"
             steps.append(MakingStep(what=what, place=place, need_bytes=need, cpu_s=again))
     if files == "decoded":
         place, need = decoded.COPY.root(facts, size), decoded.need_bytes(facts, size)
-        if not built.is_done(place, decoded.COPY.marker(facts, size), decoded.is_complete):
+        if not built.is_built(place, decoded.COPY.marker(facts, size), decoded.is_complete):
             what = f"{count} to decode to {size}×{size}"
             steps.append(MakingStep(what=what, place=place, need_bytes=need, cpu_s=again))
     return steps
@@ -167,5 +167,5 @@ def _named(name: str) -> DataFacts:
 
 def _is_resized(source: Path, size: int) -> bool:
     """Whether the folder is itself such a copy."""
-    made = marker.read(source)
-    return made is not None and made.recipe == resize.COPY.recipe and made.size == size
+    copy_marker = marker.read(source)
+    return copy_marker is not None and copy_marker.recipe == resize.COPY.recipe and copy_marker.size == size

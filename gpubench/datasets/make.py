@@ -9,7 +9,7 @@ from gpubench.datasets import built, folder
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.home import data_home
 from gpubench.datasets.marker import Marker
-from gpubench.datasets.pool import Progress, each
+from gpubench.datasets.pool import Progress, map_on_cpus
 
 RECIPE = "procedural"
 VERSION = 1
@@ -79,25 +79,25 @@ def procedural_fingerprint(
     return procedural_marker(images, val_images, classes, seed, size).fingerprint
 
 
-def default_root(made: Marker) -> Path:
+def default_root(marker: Marker) -> Path:
     """Where a procedural data set lies unless the user names a folder."""
-    of = made.parameters
-    width, height = of["size"]
+    parameters = marker.parameters
+    width, height = parameters["size"]
     side = "" if (width, height) == SIZE else f"-{width}x{height}"
-    name = f"{RECIPE}-{of['images']}+{of['val_images']}-{of['classes']}{side}-s{of['seed']}-v{VERSION}"
-    return data_home() / name
+    images = f"{parameters['images']}+{parameters['val_images']}"
+    return data_home() / f"{RECIPE}-{images}-{parameters['classes']}{side}-s{parameters['seed']}-v{VERSION}"
 
 
-def need_bytes(made: Marker) -> int:
+def need_bytes(marker: Marker) -> int:
     """About how much disk a procedural data set takes."""
-    width, height = made.parameters["size"]
-    return round((made.train_images + made.val_images) * float(width * height) * _BYTES_PER_PIXEL)
+    width, height = marker.parameters["size"]
+    return round((marker.train_images + marker.val_images) * float(width * height) * _BYTES_PER_PIXEL)
 
 
-def need_cpu_s(made: Marker) -> float:
+def need_cpu_s(marker: Marker) -> float:
     """About how many seconds one CPU works at a procedural data set."""
-    width, height = made.parameters["size"]
-    return (made.train_images + made.val_images) * float(width * height) * _CPU_S_PER_PIXEL
+    width, height = marker.parameters["size"]
+    return (marker.train_images + marker.val_images) * float(width * height) * _CPU_S_PER_PIXEL
 
 
 def make(
@@ -141,7 +141,7 @@ def make_recipe(
             "size": recipe.parameters["size"],
         }
         tasks = [(split, index) for split, count in counts.items() for index in range(count)]
-        each(
+        map_on_cpus(
             "gpubench.datasets.procedural:write", tasks, shared=shared, processes=processes, progress=progress
         )
 

@@ -31,8 +31,8 @@ class Marker:
     @property
     def fingerprint(self) -> str:
         """16 hex digits that stand for the content."""
-        said = {"recipe": self.recipe, "version": self.version, **self.parameters}
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+        content = {"recipe": self.recipe, "version": self.version, **self.parameters}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def write(self, folder: Path) -> None:
         """Leaves the marker in `folder`."""
@@ -44,8 +44,8 @@ def read(folder: Path) -> Marker | None:
     """The marker in `folder`; None where there is none that this version of gpubench understands."""
     try:
         values = json.loads((folder / NAME).read_text())
-        said = values.pop("fingerprint")
+        fingerprint = values.pop("fingerprint")
         marker = Marker(**values)
-        return marker if marker.fingerprint == said else None
+        return marker if marker.fingerprint == fingerprint else None
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
         return None

@@ -39,7 +39,7 @@ CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.
 _PARENTS_AFFAIR = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
-def each(
+def map_on_cpus(
     target: str,
     tasks: Sequence[Any],
     *,
@@ -95,7 +95,7 @@ def each(
             for ready in answers:
                 assert isinstance(ready, Connection)
                 start, end = busy.pop(ready)
-                answer = _received(ready)
+                answer = _receive(ready)
                 if answer is None:
                     signalled = workers.remove(ready)
                     if crashed is None or signalled is None:
@@ -104,7 +104,7 @@ def each(
                             "try again with fewer processes"
                         )
                     if end - start > 1:  # one of these tasks did it: each by itself
-                        waiting.extendleft((one, one + 1) for one in reversed(range(start, end)))
+                        waiting.extendleft((task, task + 1) for task in reversed(range(start, end)))
                         answer = []
                     else:
                         answer = [crashed(signalled)]
@@ -123,7 +123,7 @@ def _named(task: Any) -> str:
     return str(path)[:200]
 
 
-def _received(worker: Connection) -> list[Any] | None:
+def _receive(worker: Connection) -> list[Any] | None:
     """The results of a worker's tasks, in their order; None where it died over them. Raises what a task raised."""
     try:
         answer = worker.recv()
@@ -155,13 +155,13 @@ class _Workers:
 
     def add(self) -> Connection:
         """Starts one, which knows its target."""
-        ours, theirs = socket.socketpair()
-        end = Connection(ours.detach())
-        with theirs:
+        our_socket, worker_socket = socket.socketpair()
+        end = Connection(our_socket.detach())
+        with worker_socket:
             try:
                 child = subprocess.Popen(
-                    [sys.executable, "-c", _START, str(theirs.fileno()), str(os.getpid()), *sys.path],
-                    pass_fds=[theirs.fileno()],
+                    [sys.executable, "-c", _START, str(worker_socket.fileno()), str(os.getpid()), *sys.path],
+                    pass_fds=[worker_socket.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=self._stderr,

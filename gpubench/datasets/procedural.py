@@ -71,7 +71,7 @@ def draw(
             mask = _blob(rng, side)
         _shadow(rng, frame, mask, at)
         frame.paste(cover, at, mask)
-    return _lit(rng, frame)
+    return _light_scene(rng, frame)
 
 
 def _place(rng: np.random.Generator, side: int, length: int) -> int:
@@ -85,7 +85,7 @@ def _wavelength(rng: np.random.Generator, longer: int, fineness: int) -> float:
     return max(3.0, longer * (0.065, 0.04, 0.1)[fineness] * rng.uniform(0.75, 1.35))
 
 
-def jpeg(image: Image.Image) -> bytes:
+def encode_jpeg(image: Image.Image) -> bytes:
     """The image as a JPEG file, 4:2:0."""
     out = io.BytesIO()
     image.save(out, "JPEG", quality=QUALITY, subsampling="4:2:0")
@@ -97,7 +97,7 @@ def write(task: tuple[str, int], *, root: str, seed: int, classes: int, size: tu
     split, index = task
     name = class_name(label_of(index, classes), classes)
     image = draw(seed, split, index, classes, *size)
-    Path(root, split, name, f"{index:07d}.jpg").write_bytes(jpeg(image))
+    Path(root, split, name, f"{index:07d}.jpg").write_bytes(encode_jpeg(image))
 
 
 def _traits(label: int) -> tuple[int, int, int]:
@@ -164,10 +164,10 @@ def _background(rng: np.random.Generator, size: tuple[int, int]) -> Image.Image:
     share = np.clip(fall + rng.uniform(-0.35, 0.35, (rows, columns)), 0, 1)[..., None]
     place = Image.fromarray(_bytes(near + (far - near) * share)).resize(size, Image.Resampling.BICUBIC)
     rough = _noise(rng, *size) * np.int16(rng.integers(25, 120)) >> 7
-    return _added(place, rough)
+    return _add_light(place, rough)
 
 
-def _added(image: Image.Image, grey: Ints) -> Image.Image:
+def _add_light(image: Image.Image, grey: Ints) -> Image.Image:
     """The image with `grey` (−128 to 127) added to every channel."""
     plane = Image.fromarray((grey + 128).astype(np.uint8))
     return ImageChops.add(image, Image.merge("RGB", (plane, plane, plane)), 1, -128)
@@ -205,7 +205,9 @@ def _mottled(rng: np.random.Generator, side: int) -> Image.Image:
     return _lit_square(rng, rough, _any_colour(rng), _any_colour(rng), _noise(rng, side, side))
 
 
-def _lit_square(rng: np.random.Generator, pattern: Ints, one: Ints, other: Ints, rough: Ints) -> Image.Image:
+def _lit_square(
+    rng: np.random.Generator, pattern: Ints, light_colour: Ints, dark_colour: Ints, rough: Ints
+) -> Image.Image:
     """A square that runs from colour `other` to `one` as `pattern` does from −127 to 127, lit from a side."""
     side = len(pattern)
     slope_x, slope_y = rng.uniform(-45, 45, 2)
@@ -215,7 +217,7 @@ def _lit_square(rng: np.random.Generator, pattern: Ints, one: Ints, other: Ints,
     # Channel by channel: numpy is slow where the innermost axis has three values.
     planes = [
         _bytes((pattern * ((a - b) >> 1) >> 7) + (light + ((a + b) >> 1)))
-        for a, b in zip(one, other, strict=True)
+        for a, b in zip(light_colour, dark_colour, strict=True)
     ]
     return Image.merge("RGB", [Image.fromarray(plane) for plane in planes])
 
@@ -232,9 +234,9 @@ def _mask(rng: np.random.Generator, side: int, shape: int) -> Image.Image:
         corners = [(k * math.pi / points, 1.0 if k % 2 == 0 else 0.42) for k in range(2 * points)]
     else:
         corners = [(k * math.pi / 20, 1.0) for k in range(40)]
-    pen.polygon(_placed(corners, side, squeeze, turn), fill=255)
+    pen.polygon(_place_corners(corners, side, squeeze, turn), fill=255)
     if shape == 3:
-        pen.polygon(_placed([(t, r * 0.52) for t, r in corners], side, squeeze, turn), fill=0)
+        pen.polygon(_place_corners([(t, r * 0.52) for t, r in corners], side, squeeze, turn), fill=0)
     return mask.reduce(2)
 
 
@@ -244,12 +246,12 @@ def _blob(rng: np.random.Generator, side: int) -> Image.Image:
     count = int(rng.integers(5, 10))
     corners = [(2 * math.pi * k / count, rng.uniform(0.5, 1.0)) for k in range(count)]
     ImageDraw.Draw(mask).polygon(
-        _placed(corners, side, rng.uniform(0.6, 1.0), rng.uniform(0, 6.28)), fill=255
+        _place_corners(corners, side, rng.uniform(0.6, 1.0), rng.uniform(0, 6.28)), fill=255
     )
     return mask.reduce(2)
 
 
-def _placed(
+def _place_corners(
     corners: list[tuple[float, float]], side: int, squeeze: float, turn: float
 ) -> list[tuple[float, float]]:
     """Polar corners (angle, radius 0 to 1) as points of a square of 2·side pixels."""
@@ -269,11 +271,11 @@ def _shadow(rng: np.random.Generator, frame: Image.Image, mask: Image.Image, at:
     frame.paste((8, 8, 12), (at[0] + int(rng.integers(-away, away + 1)), at[1] + away), soft)
 
 
-def _lit(rng: np.random.Generator, frame: Image.Image) -> Image.Image:
+def _light_scene(rng: np.random.Generator, frame: Image.Image) -> Image.Image:
     """The whole scene under uneven light, with the grain of a sensor."""
     width, height = frame.size
     lamps = Image.fromarray(rng.integers(120, 256, (3, 3), np.uint8))
     light = lamps.resize((width, height), Image.Resampling.BICUBIC)
     seen = ImageChops.multiply(frame, Image.merge("RGB", (light, light, light)))
     grain = rng.integers(-128, 128, (height, width), np.int8).astype(np.int16)
-    return _added(seen, (grain * np.int16(rng.integers(8, 22)) >> 6) + np.int16(rng.integers(0, 30)))
+    return _add_light(seen, (grain * np.int16(rng.integers(8, 22)) >> 6) + np.int16(rng.integers(0, 30)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import built, folder
 from gpubench.datasets.facts import DataFacts
-from gpubench.datasets.pool import Progress, each
+from gpubench.datasets.pool import Progress, map_on_cpus
 from gpubench.datasets.square_copy import SquareCopy
 
 COPY = SquareCopy(recipe="resized", version=1)
@@ -45,16 +45,16 @@ def resize(
 
     def fill(partial: Path) -> None:
         pairs = [
-            (f"{of}/{name}/{path}", f"{partial}/{split}/{name}/{_as_jpeg(path)}")
-            for split, (of, images) in folder.layout(src, without).items()
+            (f"{source_folder}/{name}/{path}", f"{partial}/{split}/{name}/{_as_jpeg(path)}")
+            for split, (source_folder, images) in folder.layout(src, without).items()
             for name, paths in images.items()
             for path in paths
         ]
         _refuse_collisions(pairs)
         for parent in {Path(target).parent for _, target in pairs}:
             parent.mkdir(parents=True, exist_ok=True)
-        target = "gpubench.datasets.square:save"
-        reasons = each(target, pairs, shared={"size": size}, processes=processes, progress=progress)
+        target = "gpubench.datasets.square:save_square"
+        reasons = map_on_cpus(target, pairs, shared={"size": size}, processes=processes, progress=progress)
 
         from gpubench.datasets.square import refuse_broken
 

@@ -22,7 +22,7 @@ BROKEN = (OSError, ValueError, SyntaxError, EOFError, struct.error, zlib.error, 
 """All that Pillow raises for a file that is not, or not wholly, an image."""
 
 
-def opened(path: str, size: int) -> Image.Image:
+def open_square(path: str, size: int) -> Image.Image:
     """The image at `path` as RGB of size×size pixels, as stored: a camera's orientation tag is not followed.
 
     Raises one of Pillow's exceptions where the file is broken.
@@ -33,26 +33,28 @@ def opened(path: str, size: int) -> Image.Image:
         whole = image.convert("RGB")
     width, height = whole.size
     side = min(width, height)
-    left, top = (width - side) / 2, (height - side) / 2
-    return whole.resize((size, size), Image.Resampling.BILINEAR, box=(left, top, left + side, top + side))
+    left_edge, top_edge = (width - side) / 2, (height - side) / 2
+    return whole.resize(
+        (size, size), Image.Resampling.BILINEAR, box=(left_edge, top_edge, left_edge + side, top_edge + side)
+    )
 
 
-def save(task: tuple[str, str], *, size: int) -> str | None:
+def save_square(task: tuple[str, str], *, size: int) -> str | None:
     """Writes the square of (source, destination) as a JPEG. Returns why the source is broken, or None."""
     source, destination = task
     try:
-        image = opened(source, size)
+        image = open_square(source, size)
     except BROKEN as error:
         return reason_of(error)
     image.save(destination, "JPEG", quality=QUALITY, subsampling="4:2:0")
     return None
 
 
-def store(task: tuple[str, str, int], *, size: int) -> str | None:
-    """Writes the square of `source` as uint8 3×S×S at its place in `file`. Returns as `save` does."""
+def store_square(task: tuple[str, str, int], *, size: int) -> str | None:
+    """Writes the square of `source` as uint8 3×S×S at its place in `file`. Returns as `save_square` does."""
     source, file, position = task
     try:
-        image = opened(source, size)
+        image = open_square(source, size)
     except BROKEN as error:
         return reason_of(error)
     planes = np.ascontiguousarray(np.asarray(image).transpose(2, 0, 1)).tobytes()

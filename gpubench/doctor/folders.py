@@ -38,8 +38,8 @@ def images(context: CheckContext) -> Iterable[CheckResult]:
         yield CheckResult(group=GROUP, name="images", verdict="ok", found=sentence)
         return
     try:
-        to_make = locate.plan_of(data, files, int(str(fixed.get("input_size", DEFAULT_SIZE))))
-        root = locate.facts_of(data).root or place
+        to_make = locate.plan_steps(data, files, int(str(fixed.get("input_size", DEFAULT_SIZE))))
+        root = locate.find_facts(data).root or place
     except GpubenchError as error:
         yield CheckResult(
             group=GROUP, name="images", verdict="no", found=str(error), remedy="as it says", forbids=True

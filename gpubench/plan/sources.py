@@ -39,11 +39,11 @@ class Disk:
     def data(self, name: str) -> DataFacts:
         if name not in self.known_data:
             folder = locate.own_folder(name) if self._policy == "skip" else None
-            if folder is not None and folder.is_dir():  # what else is wrong with it `facts_of` says
+            if folder is not None and folder.is_dir():  # what else is wrong with it `find_facts` says
                 with self._shown(folder) as progress:
-                    self.bad_images[name] = bad_images.look(folder, progress)
+                    self.bad_images[name] = bad_images.find_bad_images(folder, progress)
             self._without[name] = frozenset(bad.path for bad in self.bad_images.get(name, ()))
-            self.known_data[name] = locate.facts_of(name, self._without[name])
+            self.known_data[name] = locate.find_facts(name, self._without[name])
         return self.known_data[name]
 
     def without(self, name: str) -> frozenset[str]:

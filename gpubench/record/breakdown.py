@@ -6,35 +6,35 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.events import Result
 
 STEP_TIMES = ("copy_ms", "forward_ms", "backward_ms", "optimizer_ms")
 EXCHANGE = ("comm_ms", "comm_hidden_ms", "comm_pct", "slowest_rank")
-UNSEEN = "the strategy does not tell when its ranks exchange: that is in forward, backward or optimizer"
 NOISE = 0.02
 """Ranks whose own work differs by less than this share of a step are equally fast."""
 
 
-def broken_down(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, str]]:
+def summarize_breakdown(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, str]]:
     """Columns of the breakdown and of the exchange, and why some are empty. `results`: every rank's last event.
 
     Times are means over the ranks of each rank's median.
     """
     why_alone = results[0].no_exchange
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     missing: dict[str, str] = {}
     if why_alone:
         missing |= dict.fromkeys((*EXCHANGE, "comm_mib_per_step"), why_alone)
     elif results[0].exchange_mib is None:
-        missing["comm_mib_per_step"] = "the strategy does not tell how much its ranks exchange"
+        missing["comm_mib_per_step"] = REASONS["exchange-untold"]
     else:
-        found["comm_mib_per_step"] = results[0].exchange_mib
-    told = {r.rank: r.breakdown for r in results if r.breakdown}
-    if len(told) < len(results):
-        why = "the parts of steps were not timed (--breakdown)"
-        return found, dict.fromkeys((*STEP_TIMES, *EXCHANGE, "breakdown_cost_pct"), why) | missing
-    medians = list(told.values())
-    found |= {
+        columns["comm_mib_per_step"] = results[0].exchange_mib
+    medians_by_rank = {r.rank: r.breakdown for r in results if r.breakdown}
+    if len(medians_by_rank) < len(results):
+        why = REASONS["no-breakdown"]
+        return columns, dict.fromkeys((*STEP_TIMES, *EXCHANGE, "breakdown_cost_pct"), why) | missing
+    medians = list(medians_by_rank.values())
+    columns |= {
         "copy_ms": statistics.fmean(p.copy_ms for p in medians),
         "forward_ms": statistics.fmean(p.forward_ms for p in medians),
         "backward_ms": statistics.fmean(p.backward_ms for p in medians),
@@ -42,28 +42,28 @@ def broken_down(results: Sequence[Result]) -> tuple[dict[str, Any], dict[str, st
     }
     costs = [p.cost_pct for p in medians if p.cost_pct is not None]
     if costs:
-        found["breakdown_cost_pct"] = statistics.fmean(costs)
+        columns["breakdown_cost_pct"] = statistics.fmean(costs)
     else:
-        missing["breakdown_cost_pct"] = "too few steps to compare marked ones with plain ones"
+        missing["breakdown_cost_pct"] = REASONS["few-marked-steps"]
     if why_alone:
-        return found, missing
-    waits = {rank: p.comm_ms for rank, p in told.items() if p.comm_ms is not None}
+        return columns, missing
+    waits = {rank: p.comm_ms for rank, p in medians_by_rank.items() if p.comm_ms is not None}
     hidden = [p.comm_hidden_ms for p in medians if p.comm_hidden_ms is not None]
     if len(waits) < len(medians) or len(hidden) < len(medians):
-        return found, missing | dict.fromkeys(EXCHANGE, UNSEEN)
+        return columns, missing | dict.fromkeys(EXCHANGE, REASONS["exchange-unseen"])
     comm_ms, step_ms = statistics.fmean(waits.values()), statistics.fmean(p.step_ms for p in medians)
-    found |= {
+    columns |= {
         "comm_ms": comm_ms,
         "comm_hidden_ms": statistics.fmean(hidden),
         "comm_pct": 100 * comm_ms / step_ms,
     }
-    found["slowest_rank"] = _slowest(waits, step_ms)
-    if found["slowest_rank"] is None:
-        missing["slowest_rank"] = f"the ranks' own work differs by less than {100 * NOISE:g} % of a step"
-    return found, missing
+    columns["slowest_rank"] = _find_slowest_rank(waits, step_ms)
+    if columns["slowest_rank"] is None:
+        missing["slowest_rank"] = write_reason("no-slowest-rank", f"{100 * NOISE:g}")
+    return columns, missing
 
 
-def _slowest(waits_ms: Mapping[int, float], step_ms: float) -> int | None:
+def _find_slowest_rank(waits_ms: Mapping[int, float], step_ms: float) -> int | None:
     """The rank that waits least for the others, since all take equally long together; None where they are alike."""
     if max(waits_ms.values()) - min(waits_ms.values()) < NOISE * step_ms:
         return None

@@ -8,17 +8,17 @@ from typing import Any
 from gpubench.record import energy_figures, gpu_figures
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
-from gpubench.schema.codes import write_ending
+from gpubench.schema.codes import REASONS, SOURCES, write_ending
 from gpubench.schema.columns import MEASURED, OF_GROUPS
 from gpubench.schema.gpu_look import PERIOD_S
 
-ALONE = dict.fromkeys(OF_GROUPS, "the trial ran alone")
+ALONE = dict.fromkeys(OF_GROUPS, REASONS["alone"])
 """Columns of groups, and why a trial by itself has none."""
 RESERVED = "torch-reserved"
 """The source of memory where torch's own count stands in for the driver's."""
 
 
-def final_ending(
+def decide_ending(
     ended: Outcome, seen: Figures, cap_mib: int | None, lost: Sequence[str] = ()
 ) -> tuple[Any, str]:
     """The ending, once what was seen from outside is known too.
@@ -36,7 +36,7 @@ def final_ending(
     return ended.status, ended.reason
 
 
-def merge(
+def merge_columns(
     ended: Outcome,
     seen: Figures,
     status: str,
@@ -61,22 +61,20 @@ def merge(
     elif "gpu_util_pct" in missing:
         missing["gpu_busy_s_per_epoch"] = missing["gpu_util_pct"]
     reserved = result.get("gpu_mem_reserved_mib")
-    if reserved is not None and _less(result, reserved):
+    if reserved is not None and _is_growth_too_small(result, reserved):
         result["gpu_mem_mib"], result["gpu_mem_source"] = reserved, RESERVED
     if gpu_uuids and all(uuid in idle_power_w for uuid in gpu_uuids):
         result["idle_power_w"] = sum(idle_power_w[uuid] for uuid in gpu_uuids)
     else:
         why_not = [no_idle_power[uuid] for uuid in gpu_uuids if uuid in no_idle_power]
-        missing["idle_power_w"] = "; ".join(why_not) or "power was not read before the sweep"
+        missing["idle_power_w"] = "; ".join(why_not) or REASONS["no-idle-power"]
     if "epochs_to_top1" in result:
         joules = [seen.energy_j_by_epoch.get(e.epoch) for e in ended.epochs[: result["epochs_to_top1"]]]
         known = [j for j in joules if j is not None]
         if joules and len(known) == len(joules):
             result["energy_to_top1_j"] = sum(known)
         else:
-            missing["energy_to_top1_j"] = missing.get(
-                "energy_j", "the energy of an epoch on the way is not known"
-            )
+            missing["energy_to_top1_j"] = missing.get("energy_j", REASONS["energy-on-the-way"])
     if status != "ok":
         # What an unfinished trial showed on the way is no figure of the configuration.
         kept = {k: v for k, v in result.items() if k in ("params_m", "gmacs_per_image")}
@@ -84,18 +82,18 @@ def merge(
             c.name: write_ending(status, reason) for c in MEASURED if c.name not in ("doubts", *kept)
         }
     names = [c.name for c in MEASURED if c.name != "doubts" and (alone or c.name not in OF_GROUPS)]
-    why = {**missing, **(dict.fromkeys(OF_GPUS, "the trial uses no GPU") if not gpu_uuids else {})}
-    return result, {n: why.get(n, "not reported") for n in names if result.get(n) is None}
+    why = {**missing, **(dict.fromkeys(OF_GPUS, REASONS["no-gpu"]) if not gpu_uuids else {})}
+    return result, {n: why.get(n, REASONS["not-reported"]) for n in names if result.get(n) is None}
 
 
-def _less(result: Mapping[str, Any], reserved_mib: float) -> bool:
+def _is_growth_too_small(result: Mapping[str, Any], reserved_mib: float) -> bool:
     """Whether the driver told nothing, or a growth that can't be: somebody else gave memory back meanwhile."""
     if result.get("gpu_mem_source") == "nvml-device-delta":
         return bool(result["gpu_mem_mib"] < reserved_mib)
     return result.get("gpu_mem_mib") is None
 
 
-def provenance(
+def collect_provenance(
     seen: Mapping[str, Mapping[str, Any]],
     result: Mapping[str, Any],
     why: str | None,
@@ -108,7 +106,7 @@ def provenance(
     """
     if result.get("idle_power_w") is not None:
         look = {
-            "source": "NVML power before the sweep, the last second of a look",
+            "source": SOURCES["power-before"],
             "period_s": PERIOD_S,
             "samples": sum(taken for taken, _ in idle_readings),
             "gaps": sum(failed for _, failed in idle_readings),
@@ -117,13 +115,13 @@ def provenance(
     if result.get("gpu_mem_source") != RESERVED:
         return dict(seen)
     reason = why or "the device's memory grew by less than that: somebody else gave some back"
-    told = {
+    facts = {
         "source": f"torch's allocator, reserved at its peak ({reason})",
         "period_s": None,
         "samples": 1,
         "gaps": 0,
     }
-    return {**seen, "gpu_mem_mib": told, "gpu_mem_source": told}
+    return {**seen, "gpu_mem_mib": facts, "gpu_mem_source": facts}
 
 
 OF_GPUS = frozenset({

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 
 from gpubench.node.watch import metrics
+from gpubench.schema.codes import REASONS, SOURCES, write_reason
 from gpubench.schema.doubts import ENERGY_APART_PCT
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import Figure, Watched, Window
@@ -26,7 +27,7 @@ _NEAR = 0.02
 what the load was beyond an edge is not known."""
 _MAX_GAP_S = 2.5 * metrics.ENERGY_S
 
-COUNTER = "NVML energy counter, read at the windows' edges"
+COUNTER = SOURCES["energy-counter"]
 
 Chosen = Mapping[str, tuple[str, float]]
 """GPU -> the series of its power, and the longest gap in it that still counts as covered."""
@@ -38,24 +39,19 @@ def _energy(watched: Watched) -> Figure:
     Raises Unmeasured for too short a time, and where both tell and disagree.
     """
     if watched.measured_s < SHORTEST_S:
-        raise Unmeasured(
-            f"{watched.measured_s:.2f} s were measured, and energy takes {SHORTEST_S:g} s or more (--window)"
-        )
+        raise Unmeasured(write_reason("short-energy", f"{watched.measured_s:.2f}", f"{SHORTEST_S:g}"))
     try:
-        counted = _by_counter(watched)
+        counted = _energy_by_counter(watched)
     except Unmeasured as reason:
-        sampled = _sampled(watched)
+        sampled = _energy_by_samples(watched)
         return replace(sampled, source=f"{sampled.source} ({reason})")
     try:
-        sampled = _sampled(watched)
+        sampled = _energy_by_samples(watched)
     except Unmeasured:  # then there is nothing to hold it against
         return counted
     joules, other = float(counted.value), float(sampled.value)
     if abs(other / joules - 1) > APART:
-        raise Unmeasured(
-            f"the energy counter says {joules:,.0f} J an epoch, sampled power {other:,.0f} J: more than "
-            f"{100 * APART:g} % apart"
-        )
+        raise Unmeasured(write_reason("energy-apart", f"{joules:,.0f}", f"{other:,.0f}", f"{100 * APART:g}"))
     return counted
 
 
@@ -67,7 +63,7 @@ def _energy_source(watched: Watched) -> Figure:
 
 def _power(watched: Watched) -> Figure:
     """Mean watts over the measured windows, summed over the GPUs."""
-    sampled = _sampled(watched)
+    sampled = _energy_by_samples(watched)
     watts = float(sampled.value) * watched.measured_epochs / watched.measured_s
     return replace(sampled, value=watts, by_gpu={})
 
@@ -75,46 +71,47 @@ def _power(watched: Watched) -> Figure:
 # ---------------------------------------------------------------- the counter
 
 
-def _by_counter(watched: Watched) -> Figure:
+def _energy_by_counter(watched: Watched) -> Figure:
     # Pauses that no reading resolves lie in the spans, but in no window.
     share = watched.measured_s / sum(span.seconds for span in watched.spans) / watched.measured_epochs
     joules = {
-        gpu: share * sum(_counted(watched, span, gpu) for span in watched.spans) for gpu in watched.some_gpus
+        gpu: share * sum(_joules_by_counter(watched, span, gpu) for span in watched.spans)
+        for gpu in watched.some_gpus
     }
     series = [watched.samples.series(metrics.ENERGY, gpu) for gpu in watched.some_gpus]
     return Figure(
         sum(joules.values()),
         COUNTER,
         metrics.ENERGY_S,
-        sum(len(one.values) for one in series),
-        sum(one.gaps for one in series),
+        sum(len(readings.values) for readings in series),
+        sum(readings.gaps for readings in series),
         joules,
     )
 
 
-def _counted(watched: Watched, window: Window, gpu: str) -> float:
+def _joules_by_counter(watched: Watched, window: Window, gpu: str) -> float:
     """Joules of one window, or of several at once, by the counter of one GPU."""
     series = watched.samples.series(metrics.ENERGY, gpu)
     if series.away(window.t0) + series.away(window.t1) > max(_NEAR_S, _NEAR * window.seconds):
-        raise Unmeasured(series.reason or "the energy counter was not read near the window's edges")
+        raise Unmeasured(series.reason or REASONS["counter-not-read"])
     first, last = (series.at(t, _MAX_GAP_S) for t in (window.t0, window.t1))
     readings = series.around(window.t0, window.t1)
     if any(after < before for before, after in pairwise(readings)):
-        raise Unmeasured("the energy counter went backwards")
+        raise Unmeasured(REASONS["counter-back"])
     joules = last - first
     if joules <= 0:
-        raise Unmeasured("the energy counter stood still")
+        raise Unmeasured(REASONS["counter-still"])
     return joules
 
 
 def joules_by_epoch(watched: Watched) -> dict[int, dict[str, float]]:
     """Joules of each window by GPU, warm-up included: by the counter or else the integral; empty: neither tells."""
     by_epoch: dict[int, dict[str, float]] = {}
-    chosen = _power_series(watched)
-    integrated = partial(_integrated, chosen=chosen)
+    chosen = _choose_power_series(watched)
+    integrated = partial(_joules_by_samples, chosen=chosen)
     for window in watched.windows:
         by_epoch[window.epoch] = {}
-        for count in (_counted, integrated) if window.seconds >= MIN_COUNTED_S else (integrated,):
+        for count in (_joules_by_counter, integrated) if window.seconds >= MIN_COUNTED_S else (integrated,):
             try:
                 by_epoch[window.epoch] = {gpu: count(watched, window, gpu) for gpu in watched.some_gpus}
                 break
@@ -126,11 +123,11 @@ def joules_by_epoch(watched: Watched) -> dict[int, dict[str, float]]:
 # ---------------------------------------------------------------- sampled power
 
 
-def _sampled(watched: Watched) -> Figure:
+def _energy_by_samples(watched: Watched) -> Figure:
     """Joules a measured epoch as the integral of sampled power, over all GPUs."""
-    chosen = _power_series(watched)
+    chosen = _choose_power_series(watched)
     joules = {
-        gpu: sum(_integrated(watched, window, gpu, chosen) for window in watched.measured)
+        gpu: sum(_joules_by_samples(watched, window, gpu, chosen) for window in watched.measured)
         / watched.measured_epochs
         for gpu in watched.some_gpus
     }
@@ -138,25 +135,23 @@ def _sampled(watched: Watched) -> Figure:
     used = [watched.samples.series(name, gpu) for gpu, (name, _) in chosen.items()]
     return Figure(
         sum(joules.values()),
-        "integral of NVML's power samples, the driver's buffer"
-        if buffered
-        else f"integral of polled power ({watched.power_source})",
+        SOURCES["power-buffer"] if buffered else f"integral of polled power ({watched.power_source})",
         0.02 if buffered else metrics.RATES_S,
-        sum(len(one.between(w.t0, w.t1)) for one in used for w in watched.measured),
-        sum(one.gaps for one in used),
+        sum(len(readings.between(w.t0, w.t1)) for readings in used for w in watched.measured),
+        sum(readings.gaps for readings in used),
         joules,
     )
 
 
-def _integrated(watched: Watched, window: Window, gpu: str, chosen: Chosen) -> float:
+def _joules_by_samples(watched: Watched, window: Window, gpu: str, chosen: Chosen) -> float:
     name, max_gap_s = chosen[gpu]
     joules = watched.samples.series(name, gpu).integral(window.t0, window.t1, max_gap_s)
     if joules <= 0:
-        raise Unmeasured("the driver tells a power of 0 W")
+        raise Unmeasured(REASONS["no-power"])
     return joules
 
 
-def _power_series(watched: Watched) -> Chosen:
+def _choose_power_series(watched: Watched) -> Chosen:
     """The driver's buffer where it covers every measured window, else what was polled.
 
     It goes through all samples: once for many windows, since a long trial has hundreds of thousands.
@@ -180,6 +175,6 @@ OF_ONE_JOB = ("energy_j", "energy_source", "energy_sampled_j")
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
     "energy_j": _energy,
     "energy_source": _energy_source,
-    "energy_sampled_j": _sampled,
+    "energy_sampled_j": _energy_by_samples,
     "power_w": _power,
 }

@@ -43,7 +43,7 @@ class EpochRow(WorkWindow):
     top1_pct: float | None
     """What the evaluation after it gave, where there was one."""
 
-    def stored(self) -> dict[str, Any]:
+    def as_stored(self) -> dict[str, Any]:
         left_out = {"t0", "t1", "step_times_s"} | {
             name for name in ("data_wait_s_by_rank", "first_batch_s") if getattr(self, name) is None
         }
@@ -74,7 +74,7 @@ class FinishedSegment:
     top1_pct: float | None
 
 
-def segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
+def collect_segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
     """Those that every rank has finished, in their order, with top-1 where it was told."""
     top1: dict[int, float] = {}
     ends: dict[int, list[End]] = {}
@@ -87,7 +87,7 @@ def segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
                 ends.setdefault(event.epoch, []).append(event)
             case Steps():
                 steps.setdefault((event.epoch, event.rank), []).append(event)
-    made = []
+    finished = []
     for number, parts in sorted(ends.items()):
         if len(parts) < ranks:
             continue
@@ -96,10 +96,10 @@ def segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
         waits_us = [[us for m in steps[number, rank] for us in m.wait_us] for rank in range(ranks)]
         # The device's clock may run ahead of the host's, which `t1` is of.
         ended_s = [
-            [min(part.t0 + _US * us, part.t1) for us in one]
-            for part, one in zip(parts, ended_us, strict=True)
+            [min(part.t0 + _US * us, part.t1) for us in rank_ended_us]
+            for part, rank_ended_us in zip(parts, ended_us, strict=True)
         ]
-        made.append(
+        finished.append(
             FinishedSegment(
                 number=number,
                 measured=parts[0].measured,
@@ -115,13 +115,13 @@ def segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSegment]:
                 top1_pct=top1.get(number),
             )
         )
-    return made
+    return finished
 
 
-def epoch_rows(events: Sequence[Event], *, ranks: int, batch_size: int) -> list[EpochRow]:
+def make_epoch_rows(events: Sequence[Event], *, ranks: int, batch_size: int) -> list[EpochRow]:
     """One row an epoch."""
     return [
-        _row(
+        _make_row(
             [segment],
             epoch=segment.number,
             warmup=not segment.measured,
@@ -130,11 +130,11 @@ def epoch_rows(events: Sequence[Event], *, ranks: int, batch_size: int) -> list[
             first_batch_s=segment.first_batch_s,
             skipped=1 if len(segment.step_s) > 1 else 0,
         )
-        for segment in segments(events, ranks=ranks)
+        for segment in collect_segments(events, ranks=ranks)
     ]
 
 
-def stream_rows(
+def make_stream_rows(
     events: Sequence[Event],
     *,
     ranks: int,
@@ -147,12 +147,12 @@ def stream_rows(
     `shared`: of a job of a group from when to when all of its jobs measured: its window is of the whole blocks of
     `block` steps inside it, and there is none where these are fewer than FEWEST_STEPS steps.
     """
-    every = segments(events, ranks=ranks)
+    every = collect_segments(events, ranks=ranks)
     warm, measured = [s for s in every if not s.measured], [s for s in every if s.measured]
     rows = []
     if warm:
         rows.append(
-            _row(
+            _make_row(
                 warm,
                 epoch=0,
                 warmup=True,
@@ -163,10 +163,10 @@ def stream_rows(
             )
         )
     if shared is not None:
-        measured = _inside(measured, block, *shared)
+        measured = _cut_segments(measured, block, *shared)
     if measured:
         rows.append(
-            _row(
+            _make_row(
                 measured,
                 epoch=1,
                 warmup=False,
@@ -178,10 +178,12 @@ def stream_rows(
     return rows
 
 
-def shared_span(events_by_job: Sequence[Sequence[Event]], ranks: Sequence[int]) -> tuple[float, float] | None:
+def find_shared_span(
+    events_by_job: Sequence[Sequence[Event]], ranks: Sequence[int]
+) -> tuple[float, float] | None:
     """From the last begin to the first end of what jobs of a group measured; None where one of them has none of it."""
     measured = [
-        [segment for segment in segments(events, ranks=count) if segment.measured]
+        [segment for segment in collect_segments(events, ranks=count) if segment.measured]
         for events, count in zip(events_by_job, ranks, strict=True)
     ]
     if not all(measured):
@@ -189,7 +191,7 @@ def shared_span(events_by_job: Sequence[Sequence[Event]], ranks: Sequence[int]) 
     return max(job[0].t0 for job in measured), min(job[-1].t1 for job in measured)
 
 
-def _inside(
+def _cut_segments(
     measured: Sequence[FinishedSegment], block: int, begin: float, end: float
 ) -> list[FinishedSegment]:
     """The whole blocks of these segments, which follow each other, between two times, as one segment.
@@ -231,7 +233,7 @@ def _inside(
     ]
 
 
-def _row(
+def _make_row(
     parts: Sequence[FinishedSegment],
     *,
     epoch: int,
@@ -266,7 +268,7 @@ def _row(
     )
 
 
-def windows_of(rows: Sequence[EpochRow], images_per_epoch: int | None) -> list[Window]:
+def make_windows(rows: Sequence[EpochRow], images_per_epoch: int | None) -> list[Window]:
     """The rows, for who watched. `images_per_epoch`: None where nobody knows how long an epoch is."""
     return [
         Window(row.t0, row.t1, row.epoch, not row.warmup, row.images / (images_per_epoch or row.images))
@@ -274,39 +276,39 @@ def windows_of(rows: Sequence[EpochRow], images_per_epoch: int | None) -> list[W
     ]
 
 
-def timing(rows: Sequence[EpochRow], *, is_stream: bool, images_per_epoch: int) -> dict[str, Any]:
+def compute_timing(rows: Sequence[EpochRow], *, is_stream: bool, images_per_epoch: int) -> dict[str, Any]:
     """The columns of time and throughput, from the measured rows."""
     measured = [row for row in rows if not row.warmup]
     if not measured:
         return {}
     seconds = sum(row.epoch_time_s for row in measured)
-    found: dict[str, Any] = {"data_wait_pct": 100 * sum(row.data_wait_s for row in measured) / seconds}
+    columns: dict[str, Any] = {"data_wait_pct": 100 * sum(row.data_wait_s for row in measured) / seconds}
     if is_stream:
         (window,) = measured
         epoch_time_s = seconds * images_per_epoch / window.images
-        found |= {"epoch_time_source": STEADY, "first_batch_s": rows[0].first_batch_s}
+        columns |= {"epoch_time_source": STEADY, "first_batch_s": rows[0].first_batch_s}
     else:
         times = [row.epoch_time_s for row in measured]
         epoch_time_s = statistics.median(times)
-        found |= {
+        columns |= {
             "epoch_time_source": MEASURED,
             "epochs_measured": len(times),
             "first_batch_s": statistics.median(row.first_batch_s or 0.0 for row in measured),
         }
         if len(times) >= FEWEST_TIMES:
             low, _, high = statistics.quantiles(times, n=4, method="inclusive")
-            found["epoch_time_iqr_s"] = high - low
+            columns["epoch_time_iqr_s"] = high - low
     steady_s = sorted(time_s for row in measured for time_s in row.step_times_s)
     if steady_s:
-        found["step_time_ms_p50"] = 1e3 * statistics.median(steady_s)
+        columns["step_time_ms_p50"] = 1e3 * statistics.median(steady_s)
     if len(steady_s) >= FEWEST_FOR_P95:
-        found["step_time_ms_p95"] = 1e3 * steady_s[math.ceil(0.95 * len(steady_s)) - 1]
+        columns["step_time_ms_p95"] = 1e3 * steady_s[math.ceil(0.95 * len(steady_s)) - 1]
     mean = step_mean([time_s for row in measured for time_s in row.step_times_s])
     if mean is not None:
-        found["step_error_pct"] = 100 * mean.error
+        columns["step_error_pct"] = 100 * mean.error
     return {
         "epoch_time_s": epoch_time_s,
         "images_per_epoch": images_per_epoch,
         "images_per_s": images_per_epoch / epoch_time_s,
-        **found,
+        **columns,
     }

@@ -9,6 +9,7 @@ from typing import Any
 from gpubench.record import energy_figures, gpu_figures, host_figures
 from gpubench.record.energy_figures import joules_by_epoch
 from gpubench.record.host_figures import cpu_s_by_epoch, crowding_pct
+from gpubench.schema.codes import REASONS
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import Figure, Watched
 
@@ -20,8 +21,6 @@ COLUMNS: dict[str, Callable[[Watched], Figure]] = {
 """Column of `columns.MEASURED` -> what makes it."""
 OF_WHOLE_GPUS = frozenset({*gpu_figures.OF_WHOLE_GPUS, "power_w"})
 """Columns that say, where jobs share a GPU, that they are of all of them."""
-SHARED_ENERGY = "the GPU was shared with other jobs of the group; see power_w, which is the whole GPU's"
-"""Why a job has no energy of its own."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,10 +57,10 @@ class Figures:
     whole_provenance: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-def figures(watched: Watched) -> Figures:
+def compute_figures(watched: Watched) -> Figures:
     """Every column that is watched from outside: its value, or why it has none."""
     joules = joules_by_epoch(watched)
-    made = Figures(
+    seen = Figures(
         crowding_pct=crowding_pct(watched),
         cpu_s_by_epoch=cpu_s_by_epoch(watched),
         energy_j_by_epoch={
@@ -73,40 +72,40 @@ def figures(watched: Watched) -> Figures:
         desktops=list(watched.desktops),
         max_sm_clock_mhz=watched.max_sm_clock_mhz,
     )
-    parts = {"energy_j": made.joules_by_gpu, "energy_sampled_j": made.sampled_joules_by_gpu}
+    parts = {"energy_j": seen.joules_by_gpu, "energy_sampled_j": seen.sampled_joules_by_gpu}
     for column, make in COLUMNS.items():
         try:
             figure = make(watched)
         except Unmeasured as reason:
-            made.result[column] = None
-            made.missing[column] = str(reason)
+            seen.result[column] = None
+            seen.missing[column] = str(reason)
             continue
         parts.get(column, {}).update(watched.by_uuid(figure.by_gpu))
         facts = {
             "source": figure.source,
             "period_s": figure.period_s,
             "samples": figure.samples,
-            "gaps": figure.gaps + _missed(watched, column, figure.period_s),
+            "gaps": figure.gaps + _count_missed(watched, column, figure.period_s),
         }
         if watched.shared and column in energy_figures.OF_ONE_JOB:
-            made.whole[column], made.whole_provenance[column] = figure.value, facts
-            made.result[column] = None
-            made.missing[column] = SHARED_ENERGY
+            seen.whole[column], seen.whole_provenance[column] = figure.value, facts
+            seen.result[column] = None
+            seen.missing[column] = REASONS["shared-gpu-energy"]
             continue
         if watched.shared and column in OF_WHOLE_GPUS:
-            facts["source"] = f"{figure.source}; {_of_whole_gpus(watched)}"
-        made.result[column] = figure.value
-        made.provenance[column] = facts
-    return made
+            facts["source"] = f"{figure.source}; {_describe_sharing(watched)}"
+        seen.result[column] = figure.value
+        seen.provenance[column] = facts
+    return seen
 
 
-def _missed(watched: Watched, column: str, period_s: float | None) -> int:
+def _count_missed(watched: Watched, column: str, period_s: float | None) -> int:
     """Readings that watchers came too late for: of each node its GPUs', or its host's."""
     is_host = column in host_figures.COLUMNS
     return sum(part.missed(period_s) * (1 if is_host else len(part.gpus)) for part in watched.hosts)
 
 
-def _of_whole_gpus(watched: Watched) -> str:
+def _describe_sharing(watched: Watched) -> str:
     if len(watched.shared) < len(watched.gpus):
         return f"of the whole GPUs, of which other jobs shared {'+'.join(watched.shared)}"
     return f"of the whole GPU{'s' if len(watched.gpus) > 1 else ''}, which other jobs shared"

@@ -10,6 +10,7 @@ from statistics import fmean
 
 from gpubench.node.watch import metrics
 from gpubench.node.watch.nvml_calls import THROTTLE_REASONS
+from gpubench.schema.codes import REASONS, SOURCES, write_reason
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.samples import Series
 from gpubench.schema.watched import Figure, Watched, Window
@@ -52,8 +53,7 @@ def _polled(column: metrics.GpuColumn, watched: Watched) -> Figure:
         series = watched.samples.series(column.metric, gpu)
         values = [v for w in watched.measured for v in _settled(series.between, w)]
         if not values:
-            short = f"{watched.measured_s:.2f} s of measured windows is too short for a sample"
-            raise Unmeasured(series.reason or short)
+            raise Unmeasured(series.reason or write_reason("short-window", f"{watched.measured_s:.2f}"))
         if column.over_time is fmean:
             by_gpu.append(_mean(series, watched, POLLED_GAP_S))
         else:
@@ -82,16 +82,16 @@ def _settled(between: Callable[[float, float], list[float]], window: Window) -> 
 
 def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watched) -> Figure:
     if watched.measured_s < MIN_BUFFERED_S:
-        raise Unmeasured(f"{watched.measured_s:.2f} s are too short for the driver's buffer")
+        raise Unmeasured(write_reason("short-buffer", f"{watched.measured_s:.2f}"))
     by_gpu: list[float] = []
     samples = gaps = 0
     for gpu in watched.some_gpus:
         series = watched.samples.series(buffer.name, gpu)
         if not series.values:
-            raise Unmeasured(series.reason or "the driver keeps no buffer of it")
+            raise Unmeasured(series.reason or REASONS["no-buffer"])
         inside = [v for w in watched.measured for v in _settled(series.between, w)]
         if not inside:
-            raise Unmeasured(series.reason or "the driver's buffer has no sample within the windows")
+            raise Unmeasured(series.reason or REASONS["buffer-empty"])
         # Asked for a peak too: the peak of a part of the windows is none.
         mean = _mean(series, watched, buffer.max_gap_s)
         # It holds the readings of a window's first moments, too, so it may lie above all others.
@@ -110,29 +110,29 @@ def _mean(series: Series, watched: Watched, max_gap_s: float) -> float:
 
 
 def _throttled(watched: Watched) -> Figure:
-    masks, gaps = _masks(watched)
+    masks, gaps = _throttle_masks(watched)
     share = 100 * sum(bool(mask & metrics.THROTTLED) for mask in masks) / len(masks)
-    return Figure(share, "NVML throttle reasons", metrics.RATES_S, len(masks), gaps)
+    return Figure(share, SOURCES["throttle"], metrics.RATES_S, len(masks), gaps)
 
 
 def _throttle_reasons(watched: Watched) -> Figure:
-    masks, gaps = _masks(watched)
+    masks, gaps = _throttle_masks(watched)
     counts = Counter(name for mask in masks for name, bit in THROTTLE_REASONS.items() if mask & bit)
     if not counts:
-        raise Unmeasured("nothing lowered the clocks")
+        raise Unmeasured(REASONS["not-lowered"])
     names = "+".join(name for name, _ in counts.most_common())
-    return Figure(names, "NVML throttle reasons", metrics.RATES_S, len(masks), gaps)
+    return Figure(names, SOURCES["throttle"], metrics.RATES_S, len(masks), gaps)
 
 
-def _masks(watched: Watched) -> tuple[list[int], int]:
+def _throttle_masks(watched: Watched) -> tuple[list[int], int]:
     masks: list[int] = []
     gaps = 0
     for gpu in watched.some_gpus:
         series = watched.samples.series(metrics.THROTTLE, gpu)
-        found = [int(v) for w in watched.measured for v in series.between(w.t0, w.t1)]
-        if not found:
-            raise Unmeasured(series.reason or "no sample was taken within the measured windows")
-        masks += found
+        gpu_masks = [int(v) for w in watched.measured for v in series.between(w.t0, w.t1)]
+        if not gpu_masks:
+            raise Unmeasured(series.reason or REASONS["no-sample"])
+        masks += gpu_masks
         gaps += series.gaps
     return masks, gaps
 
@@ -164,9 +164,9 @@ def _peak_memory(watched: Watched) -> tuple[str, Figure]:
         samples += len(values)
         gaps += series.gaps
     if peaks:
-        source = "NVML, memory of the trial's own processes"
+        source = SOURCES["nvml-memory"]
         return "nvml-process", Figure(max(peaks), source, metrics.TOTALS_S, samples, gaps)
-    return "nvml-device-delta", _growth(watched)
+    return "nvml-device-delta", _device_growth(watched)
 
 
 def _peak(polled: Sequence[float], gpu: str, watched: Watched) -> float:
@@ -174,7 +174,7 @@ def _peak(polled: Sequence[float], gpu: str, watched: Watched) -> float:
     return max(*polled, polled[-1] + watched.passed_mib.get(gpu, 0.0))
 
 
-def _growth(watched: Watched) -> Figure:
+def _device_growth(watched: Watched) -> Figure:
     reasons = [watched.samples.series(metrics.PROCESS_MEMORY, gpu).reason for gpu in watched.gpus]
     why = next(filter(None, reasons), "no sample was taken")
     if watched.shared:

@@ -12,29 +12,30 @@ from itertools import pairwise
 from statistics import median
 
 from gpubench.node.watch import metrics
+from gpubench.schema.codes import REASONS, SOURCES, write_reason
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.watched import Figure, Watched
 
 _FULL = 1.1
 """Share of the CPUs' time up to which it may be the ticks' noise that hides in 100 %."""
-_TREE_SOURCE = "/proc/PID/stat over the process tree, reaped children included"
+_TREE_SOURCE = SOURCES["tree-cpu"]
 
 
-def _over_nodes(
+def _unite_nodes(
     of_host: Callable[[Watched], Figure], put: Callable[[Sequence[Watched], list[float]], float]
 ) -> Callable[[Watched], Figure]:
     """A column's maker, from that of one node's figure and from how those of several are put together."""
 
     def make(watched: Watched) -> Figure:
-        found = [of_host(host) for host in watched.hosts]
-        if len(found) == 1:
-            return found[0]
+        figures = [of_host(host) for host in watched.hosts]
+        if len(figures) == 1:
+            return figures[0]
         return replace(
-            found[0],
-            value=put(watched.hosts, [float(one.value) for one in found]),
-            source=f"{found[0].source}, on each of {len(found)} nodes",
-            samples=sum(one.samples for one in found),
-            gaps=sum(one.gaps for one in found),
+            figures[0],
+            value=put(watched.hosts, [float(figure.value) for figure in figures]),
+            source=f"{figures[0].source}, on each of {len(figures)} nodes",
+            samples=sum(figure.samples for figure in figures),
+            gaps=sum(figure.gaps for figure in figures),
         )
 
     return make
@@ -55,14 +56,14 @@ def _sum(_: Sequence[Watched], amounts: list[float]) -> float:
 
 
 def _cpu_util(watched: Watched) -> Figure:
-    share = _percent(watched, _cpu_share(watched, watched.cpu_metric))
+    share = _as_percent(watched, _cpu_share(watched, watched.cpu_metric))
     return _cpu_figure(watched, watched.cpu_metric, share, watched.cpu_source)
 
 
 def _cpu_share(watched: Watched, metric: str) -> float:
     """The mean share of the CPUs' time over the windows."""
-    spent = sum(_spent(watched, metric, w.t0, w.t1) for w in watched.measured)
-    return spent / sum(_usable(watched, w.t0, w.t1) for w in watched.measured)
+    spent = sum(_cpu_seconds(watched, metric, w.t0, w.t1) for w in watched.measured)
+    return spent / sum(_usable_cpu_seconds(watched, w.t0, w.t1) for w in watched.measured)
 
 
 def _cpu_util_max(watched: Watched) -> Figure:
@@ -76,13 +77,15 @@ def _cpu_util_max(watched: Watched) -> Figure:
             if t - edges[-1] >= metrics.TOTALS_S / 2:
                 edges.append(t)
         for t0, t1 in [(window.t0, window.t1), *pairwise(edges)]:
-            shares.append(_spent(watched, watched.cpu_metric, t0, t1) / _usable(watched, t0, t1))
-    _percent(watched, shares[0])
+            shares.append(
+                _cpu_seconds(watched, watched.cpu_metric, t0, t1) / _usable_cpu_seconds(watched, t0, t1)
+            )
+    _as_percent(watched, shares[0])
     return _cpu_figure(watched, watched.cpu_metric, 100 * min(max(shares), 1.0), watched.cpu_source)
 
 
 def _cpu_util_trial(watched: Watched) -> Figure:
-    share = _percent(watched, _cpu_share(watched, metrics.CPU_TREE))
+    share = _as_percent(watched, _cpu_share(watched, metrics.CPU_TREE))
     return _cpu_figure(watched, metrics.CPU_TREE, share, _TREE_SOURCE)
 
 
@@ -92,7 +95,7 @@ def crowding_pct(watched: Watched) -> float | None:
     All work counts, the trial's own too. None: the trial has CPUs of its own, or the kernel did not tell. Of several
     nodes: where it is most.
     """
-    known = [one for host in watched.hosts if (one := _crowding_pct(host)) is not None]
+    known = [pct for host in watched.hosts if (pct := _crowding_pct(host)) is not None]
     return max(known, default=None)
 
 
@@ -100,23 +103,21 @@ def _crowding_pct(watched: Watched) -> float | None:
     if watched.spare_cpus <= 0:
         return None
     try:
-        busy = sum(_spent(watched, metrics.CPU_HOST, w.t0, w.t1) for w in watched.measured)
+        busy = sum(_cpu_seconds(watched, metrics.CPU_HOST, w.t0, w.t1) for w in watched.measured)
         return 100 * (busy / watched.measured_s - watched.spare_cpus) / watched.cpus
     except Unmeasured:  # it serves a doubt alone
         return None
 
 
-def _percent(watched: Watched, share: float) -> float:
+def _as_percent(watched: Watched, share: float) -> float:
     """The share in per cent, 100 at most. Raises Unmeasured where that would hide more than the ticks' noise."""
     if share > _FULL:
-        raise Unmeasured(
-            f"the trial used {share:.1f} times the CPU time of its {watched.cpus:g} CPUs: it ran elsewhere"
-        )
+        raise Unmeasured(write_reason("elsewhere", f"{share:.1f}", f"{watched.cpus:g}"))
     return 100 * min(share, 1.0)
 
 
 def _cpu_s_per_epoch(watched: Watched) -> Figure:
-    spent = [_spent(watched, metrics.CPU_TREE, w.t0, w.t1) / w.epochs for w in watched.measured]
+    spent = [_cpu_seconds(watched, metrics.CPU_TREE, w.t0, w.t1) / w.epochs for w in watched.measured]
     return _cpu_figure(watched, metrics.CPU_TREE, median(spent), _TREE_SOURCE)
 
 
@@ -127,7 +128,7 @@ def cpu_s_by_epoch(watched: Watched) -> dict[int, float | None]:
 def cpu_s(watched: Watched, t0: float, t1: float) -> float | None:
     """CPU seconds of the trial's process tree between two times, on all nodes; None: not covered."""
     try:
-        return sum(_spent(host, metrics.CPU_TREE, t0, t1) for host in watched.hosts)
+        return sum(_cpu_seconds(host, metrics.CPU_TREE, t0, t1) for host in watched.hosts)
     except Unmeasured:  # the reason stands beside cpu_s_per_epoch
         return None
 
@@ -135,24 +136,22 @@ def cpu_s(watched: Watched, t0: float, t1: float) -> float | None:
 def _host_memory(watched: Watched) -> Figure:
     series = watched.samples.series(metrics.TREE_MEMORY)
     if not series.values:
-        raise Unmeasured(series.reason or "the trial ended before its memory was read")
-    return Figure(
-        series.values[-1], "smaps_rollup, proportional, over the process tree", None, 1, series.gaps
-    )
+        raise Unmeasured(series.reason or REASONS["before-memory"])
+    return Figure(series.values[-1], SOURCES["smaps"], None, 1, series.gaps)
 
 
-def _spent(watched: Watched, metric: str, t0: float, t1: float) -> float:
+def _cpu_seconds(watched: Watched, metric: str, t0: float, t1: float) -> float:
     """CPU seconds between two times."""
     return watched.samples.between(metric, t0, t1, metrics.TOTALS_GAP_S)
 
 
-def _usable(watched: Watched, t0: float, t1: float) -> float:
+def _usable_cpu_seconds(watched: Watched, t0: float, t1: float) -> float:
     """CPU seconds that the trial's CPUs had: wall time, less what the hypervisor took."""
     usable = watched.cpus * (t1 - t0)
     if watched.samples.series(metrics.CPU_STOLEN).values:
-        usable -= _spent(watched, metrics.CPU_STOLEN, t0, t1)
+        usable -= _cpu_seconds(watched, metrics.CPU_STOLEN, t0, t1)
     if usable <= 0:
-        raise Unmeasured("the measured window is empty")
+        raise Unmeasured(REASONS["empty-window"])
     return usable
 
 
@@ -163,9 +162,9 @@ def _cpu_figure(watched: Watched, metric: str, value: float, source: str) -> Fig
 
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
-    "cpu_util_pct": _over_nodes(_cpu_util, _mean_of_cpus),
-    "cpu_util_max_pct": _over_nodes(_cpu_util_max, _highest),
-    "cpu_util_trial_pct": _over_nodes(_cpu_util_trial, _mean_of_cpus),
-    "cpu_s_per_epoch": _over_nodes(_cpu_s_per_epoch, _sum),
-    "host_mem_mib": _over_nodes(_host_memory, _sum),
+    "cpu_util_pct": _unite_nodes(_cpu_util, _mean_of_cpus),
+    "cpu_util_max_pct": _unite_nodes(_cpu_util_max, _highest),
+    "cpu_util_trial_pct": _unite_nodes(_cpu_util_trial, _mean_of_cpus),
+    "cpu_s_per_epoch": _unite_nodes(_cpu_s_per_epoch, _sum),
+    "host_mem_mib": _unite_nodes(_host_memory, _sum),
 }

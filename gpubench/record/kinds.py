@@ -13,5 +13,5 @@ from gpubench.schema.workload import Workload
 Shared = tuple[float, float] | None
 """Of a job of a group from when to when all of its jobs measured; None of a trial alone."""
 
-KINDS: dict[Workload, Callable[[Job, Resolved, Shared], WorkKind]] = {"training": Training.of}
+KINDS: dict[Workload, Callable[[Job, Resolved, Shared], WorkKind]] = {"training": Training.for_job}
 """Kind -> what makes it, for one job."""

@@ -34,7 +34,7 @@ class Outcome(Work):
     decoder: str | None = None
 
 
-def ending(
+def find_ending(
     events: Sequence[Event],
     last_word: type[OfRank],
     ranks: int,
@@ -45,15 +45,17 @@ def ending(
     done = {e.rank for e in events if isinstance(e, last_word)}
     if len(done) == ranks:
         return "ok", ""
-    said = f"; last line of its output: {last_words}" if last_words else ""
+    last_line = f"; last line of its output: {last_words}" if last_words else ""
     counted = {e.node: e for e in events if isinstance(e, KilledForMemory)}
-    for cause in sorted(_causes(events, done), key=lambda e: (_hearsay(e), e.at)):
+    for cause in sorted(_find_causes(events, done), key=lambda e: (_rank_hearsay(e), e.at)):
         node = _node_of(cause.rank, nodes)
         kills, on = counted.get(node), f" on node {nodes[node].name}" if nodes else ""
         if isinstance(cause, RankExit):
-            return "failed", with_advice(f"rank {cause.rank}{on} {_exit_words(cause.code, kills)}{said}")
+            return "failed", with_advice(
+                f"rank {cause.rank}{on} {_describe_exit(cause.code, kills)}{last_line}"
+            )
         where = f" (rank {cause.rank}{on})" if ranks > 1 else ""
-        beside = f"; {_kill_words(kills)}" if cause.kind == "failed" and kills and kills.count else ""
+        beside = f"; {_describe_kills(kills)}" if cause.kind == "failed" and kills and kills.count else ""
         reason = f"{cause.reason}{where}{beside}"
         return cause.kind, with_advice(reason) if cause.kind == "failed" else reason
     for event in events:
@@ -62,17 +64,17 @@ def ending(
         kills, on = counted.get(event.node), f" on node {nodes[event.node].name}" if nodes else ""
         match event:
             case LeaderExit(code=0 | 1):  # it saw all ranks end, and could not say so
-                return "failed", f"nothing was heard of how its ranks{on} ended{said}; {_SHUT}"
+                return "failed", f"nothing was heard of how its ranks{on} ended{last_line}; {_SHUT}"
             case ServerExit(code=0):  # somebody else has heard how
-                return "failed", f"the fork server{on} has gone, and the trial's processes with it{said}"
+                return "failed", f"the fork server{on} has gone, and the trial's processes with it{last_line}"
             case LeaderExit():
                 return (
                     "failed",
-                    f"the process that leads the trial{on} {_exit_words(event.code, kills)}{said}",
+                    f"the process that leads the trial{on} {_describe_exit(event.code, kills)}{last_line}",
                 )
             case ServerExit():
-                return "failed", f"the fork server{on} {_exit_words(event.code, kills)}{said}"
-    return "failed", f"its processes ended without a result{said}"
+                return "failed", f"the fork server{on} {_describe_exit(event.code, kills)}{last_line}"
+    return "failed", f"its processes ended without a result{last_line}"
 
 
 _SHUT = "does the model shut down sockets that it has not opened itself?"
@@ -83,30 +85,30 @@ def _node_of(rank: int, nodes: Sequence[OnNode]) -> int:
     return next((k for k, node in enumerate(nodes) if rank < node.first_rank + node.ranks), 0)
 
 
-def _causes(events: Sequence[Event], done: Collection[int]) -> list[Error | RankExit]:
+def _find_causes(events: Sequence[Event], done: Collection[int]) -> list[Error | RankExit]:
     """Errors that ranks reported, and deaths of ranks that could not report any; not those that we caused.
 
     `done`: the ranks that have done their work.
     """
     errors = [e for e in events if isinstance(e, Error)]
-    told = {e.rank for e in errors}
+    reporting = {e.rank for e in errors}
     deaths = [
         e
         for e in events
         if isinstance(e, RankExit)
         and (e.code != 0 or e.rank not in done)
-        and e.rank not in told
+        and e.rank not in reporting
         and not e.killed
     ]
     return [*errors, *deaths]
 
 
-def _hearsay(event: Error | RankExit) -> int:
+def _rank_hearsay(event: Error | RankExit) -> int:
     """How far from the first cause this may be; running out of memory and dying are never another rank's."""
     return distance_from_cause(event.reason) if isinstance(event, Error) and event.kind == "failed" else 0
 
 
-def _exit_words(code: int, kills: KilledForMemory | None) -> str:
+def _describe_exit(code: int, kills: KilledForMemory | None) -> str:
     """How a process ended, in words. `kills`: what the kernel counted meanwhile."""
     if code == 0:
         return "ended with exit code 0 before it had a result"
@@ -120,14 +122,14 @@ def _exit_words(code: int, kills: KilledForMemory | None) -> str:
     known = {s.value: s.name for s in signal.Signals}
     name = known.get(-code, f"signal {-code}")
     hints = {
-        "SIGKILL": f" ({_kill_words(kills)})",
+        "SIGKILL": f" ({_describe_kills(kills)})",
         "SIGBUS": " (shared memory, /dev/shm, may be full)",
         "SIGXCPU": " (a limit of CPU time, ulimit -t, was met)",
     }
     return f"was ended by {name}{hints.get(name, '')}"
 
 
-def _kill_words(kills: KilledForMemory | None) -> str:
+def _describe_kills(kills: KilledForMemory | None) -> str:
     """What is known of the kernel's killing for memory."""
     if kills is None:
         return "the host may have run out of memory"
@@ -137,7 +139,7 @@ def _kill_words(kills: KilledForMemory | None) -> str:
     return f"the kernel killed {what} of {kills.where} for memory meanwhile"
 
 
-def outcome(
+def read_outcome(
     events: Sequence[Event],
     kind: WorkKind,
     *,
@@ -152,9 +154,9 @@ def outcome(
     `last_word`: how a rank tells that it has done its work. `forced`: the ending that the parent gave (timeout,
     interrupted), if it did.
     """
-    status, reason = forced or ending(events, last_word, ranks, last_words, nodes)
-    work = kind.work(events, is_done=status == "ok")
+    status, reason = forced or find_ending(events, last_word, ranks, last_words, nodes)
+    work = kind.summarize(events, is_done=status == "ok")
     hello = next((e for e in events if isinstance(e, Hello)), None)
-    told: dict[str, Any] = {one.name: getattr(work, one.name) for one in fields(work)}
+    values: dict[str, Any] = {part.name: getattr(work, part.name) for part in fields(work)}
     cuda, decoder = (hello.cuda, hello.decoder) if hello else (None, None)
-    return Outcome(status=status, reason=reason, cuda=cuda, decoder=decoder, **told)
+    return Outcome(status=status, reason=reason, cuda=cuda, decoder=decoder, **values)

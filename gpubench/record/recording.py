@@ -13,25 +13,25 @@ from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.state import is_stale
 from gpubench.record import host_figures
-from gpubench.record.doubts import DoubtEvidence, OtherJobs, doubts
-from gpubench.record.ending import final_ending, merge, provenance
-from gpubench.record.epochs import shared_span
-from gpubench.record.figures import Figures, figures
+from gpubench.record.ending import collect_provenance, decide_ending, merge_columns
+from gpubench.record.epochs import find_shared_span
+from gpubench.record.figures import Figures, compute_figures
 from gpubench.record.host_figures import cpu_s
 from gpubench.record.kinds import KINDS, Shared
-from gpubench.record.outcome import Outcome, outcome
+from gpubench.record.outcome import Outcome, read_outcome
 from gpubench.record.together import (
     ENERGY,
+    GroupJob,
     GroupPrediction,
-    Ran,
-    compare,
+    compare_with_solos,
     divide_energy,
-    neighbours_on_gpus,
+    find_shared_gpus,
 )
+from gpubench.record.warnings import OtherJobs, WarningEvidence, find_warnings
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
 from gpubench.schema.attempt_ids import folder_of
-from gpubench.schema.codes import write_ending
+from gpubench.schema.codes import REASONS, SOURCES, write_ending
 from gpubench.schema.events import End, Event, Steps
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
@@ -46,11 +46,10 @@ TOO_FEW_STEPS = (
     f"fewer than {FEWEST_STEPS} of its steps lay in the time in which all jobs measured: give all of them a longer "
     "--window"
 )
-DIVIDED = "the whole GPU's, divided by the busy time that each job's work takes alone: an estimate"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class SweepFacts:
     """What a sweep knows before its trials."""
 
     experiment: str
@@ -95,50 +94,55 @@ class _EndedJob:
     missing: dict[str, str]
 
 
-def records_of(
-    tried: Sequence[EndedAttempt], known: Known, group_prediction: GroupPrediction
+def make_records(
+    tried: Sequence[EndedAttempt], known: SweepFacts, group_prediction: GroupPrediction
 ) -> list[Record]:
     """The attempt as it is stored: one record for each job of the unit. `group_prediction`: made before it ran."""
     ended_jobs: dict[int, _EndedJob] = {}
     shared = None
     if len(tried) > 1:
-        shared = shared_span([one.done.events for one in tried], [one.resolved.processes for one in tried])
+        shared = find_shared_span(
+            [attempt.done.events for attempt in tried], [attempt.resolved.processes for attempt in tried]
+        )
     # Those that were taken along last: their reason is another's.
-    for index, one in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
-        cause = one.done.cut_by
-        forced = one.done.forced if cause is None else ("skipped", _taken_along(ended_jobs[cause]))
-        ended_jobs[index] = _ended_job(one, known, forced, shared)
+    for index, attempt in sorted(enumerate(tried), key=lambda item: item[1].done.cut_by is not None):
+        cause = attempt.done.cut_by
+        forced = attempt.done.forced if cause is None else ("skipped", _describe_cause(ended_jobs[cause]))
+        ended_jobs[index] = _evaluate_job(attempt, known, forced, shared)
     jobs = [ended_jobs[index] for index in range(len(tried))]
     # Over its cap, as the driver says now that all have ended; or too slow for a figure of the time that they shared.
-    culprit = next((one for one in jobs if one.status == "oom" and one.ended.status == "ok"), None)
-    slow = next((one for one in jobs if one.status == "ok" and not one.ended.counted), None)
+    culprit = next(
+        (job for job in jobs if job.status == "oom" and job.ended.status == "ok"),
+        None,
+    )
+    slow = next((job for job in jobs if job.status == "ok" and not job.ended.counted), None)
     if culprit is None and slow is not None:
-        culprit = _ended_job(slow.tried, known, ("failed", TOO_FEW_STEPS))
-        jobs = [culprit if one is slow else one for one in jobs]
+        culprit = _evaluate_job(slow.tried, known, ("failed", TOO_FEW_STEPS))
+        jobs = [culprit if job is slow else job for job in jobs]
     if culprit is not None and len(jobs) > 1:
-        taken = ("skipped", _taken_along(culprit))
-        jobs = [_ended_job(one.tried, known, taken) if one.status == "ok" else one for one in jobs]
+        taken = ("skipped", _describe_cause(culprit))
+        jobs = [_evaluate_job(job.tried, known, taken) if job.status == "ok" else job for job in jobs]
     facts: dict[str, Any] = {}
     if len(jobs) > 1:
-        facts = _compare(jobs, known, group_prediction)
+        facts = _compare_with_solos(jobs, known, group_prediction)
     return [
-        _record(_case(jobs, index, known, group_prediction), one, known, facts)
-        for index, one in enumerate(jobs)
+        _make_record(_gather_evidence(jobs, index, known, group_prediction), job, known, facts)
+        for index, job in enumerate(jobs)
     ]
 
 
-def _taken_along(cause: _EndedJob) -> str:
+def _describe_cause(cause: _EndedJob) -> str:
     assert cause.tried.job.membership is not None
     words = {"oom": "ran out of GPU memory", "timeout": "timed out"}.get(cause.status, cause.status)
     return f"job {cause.tried.job.membership.name} {words}: {cause.reason}"
 
 
-def _ended_job(
-    tried: EndedAttempt, known: Known, forced: tuple[Any, str] | None, shared: Shared = None
+def _evaluate_job(
+    tried: EndedAttempt, known: SweepFacts, forced: tuple[Any, str] | None, shared: Shared = None
 ) -> _EndedJob:
     job, resolved = tried.job, tried.resolved
     t = job.trial
-    ended = outcome(
+    ended = read_outcome(
         tried.done.events,
         KINDS[t.workload](job, resolved, shared),
         last_word=WORKLOADS[t.workload].last_word,
@@ -148,10 +152,10 @@ def _ended_job(
         nodes=tried.done.nodes,
     )
     watched = tried.done.watched
-    seen = figures(watched.cut(ended.windows, _passed_mib(ended, watched.gpus)))
+    seen = compute_figures(watched.cut(ended.windows, _missed_peak_mib(ended, watched.gpus)))
     lost = [known.lost[uuid] for uuid in resolved.gpu_uuids if uuid in known.lost]
-    status, reason = final_ending(ended, seen, t.gpu_mem_cap_mib, lost)
-    result, missing = merge(
+    status, reason = decide_ending(ended, seen, t.gpu_mem_cap_mib, lost)
+    result, missing = merge_columns(
         ended,
         seen,
         status,
@@ -166,80 +170,87 @@ def _ended_job(
     )
 
 
-def _compare(jobs: Sequence[_EndedJob], known: Known, group_prediction: GroupPrediction) -> dict[str, Any]:
+def _compare_with_solos(
+    jobs: Sequence[_EndedJob], known: SweepFacts, group_prediction: GroupPrediction
+) -> dict[str, Any]:
     """Fills the group's columns in; returns the group's facts."""
-    memberships = [one.tried.job.membership for one in jobs]
-    compared = compare(
+    memberships = [job.tried.job.membership for job in jobs]
+    compared = compare_with_solos(
         [
-            Ran(
-                status=one.status,
-                reason=one.reason,
-                resolved=one.tried.resolved,
-                epoch_times_s=[e.epoch_time_s for e in one.ended.epochs if not e.warmup],
-                result=one.result,
-                missing=one.missing,
-                joules_by_gpu=_joules(one),
-                doubts=doubts(_case(jobs, index, known, group_prediction)),
+            GroupJob(
+                status=job.status,
+                reason=job.reason,
+                resolved=job.tried.resolved,
+                epoch_times_s=[e.epoch_time_s for e in job.ended.epochs if not e.warmup],
+                result=job.result,
+                missing=job.missing,
+                joules_by_gpu=_joules_by_column(job),
+                doubts=find_warnings(_gather_evidence(jobs, index, known, group_prediction)),
             )
-            for index, one in enumerate(jobs)
+            for index, job in enumerate(jobs)
         ],
         group_prediction,
-        [_gpu_mib(one.tried.resolved, known.machine) for one in jobs],
+        [_gpu_mib(job.tried.resolved, known.machine) for job in jobs],
         memberships[0].group_id if memberships[0] else "",
-        [one.solo.trial_id for one in memberships if one],
+        [membership.solo.trial_id for membership in memberships if membership],
     )
-    for one, found, why in zip(jobs, compared.result, compared.missing, strict=True):
-        for column, value in found.items():
-            one.result.pop(column, None)
-            one.missing.pop(column, None)
+    for job, columns, why in zip(jobs, compared.result, compared.missing, strict=True):
+        for column, value in columns.items():
+            job.result.pop(column, None)
+            job.missing.pop(column, None)
             if value is not None:
-                one.result[column] = value
+                job.result[column] = value
             else:
-                ending = write_ending(one.status, one.reason)
-                one.missing[column] = why.get(column, ending if one.status != "ok" else "not reported")
-    for one, shares in zip(jobs, compared.shares, strict=True):
+                ending = write_ending(job.status, job.reason)
+                job.missing[column] = why.get(
+                    column, ending if job.status != "ok" else REASONS["not-reported"]
+                )
+    for job, shares in zip(jobs, compared.shares, strict=True):
         if shares:
-            _estimated(one, shares)
+            _divide_epoch_energy(job, shares)
     done = jobs[0].tried.done
     return compared.facts | {"released": done.released, "stopped": done.stopped}
 
 
-def _joules(one: _EndedJob) -> dict[str, dict[str, float]]:
+def _joules_by_column(job: _EndedJob) -> dict[str, dict[str, float]]:
     """The energy of an epoch of each whole GPU, in J, by column."""
-    return {"energy_j": one.seen.joules_by_gpu, "energy_sampled_j": one.seen.sampled_joules_by_gpu}
+    return {
+        "energy_j": job.seen.joules_by_gpu,
+        "energy_sampled_j": job.seen.sampled_joules_by_gpu,
+    }
 
 
-def _estimated(one: _EndedJob, shares: Mapping[str, float | None]) -> None:
+def _divide_epoch_energy(job: _EndedJob, shares: Mapping[str, float | None]) -> None:
     """Divides each epoch's energy among the jobs, too, and says of all figures that were divided that they were."""
-    provenance = dict(one.seen.provenance)
+    provenance = dict(job.seen.provenance)
     for column in (*ENERGY, "energy_source"):
-        if column in one.result and column in one.seen.whole_provenance:
-            whole = one.seen.whole_provenance[column]
-            provenance[column] = whole | {"source": f"{whole['source']}; {DIVIDED}"}
+        if column in job.result and column in job.seen.whole_provenance:
+            whole = job.seen.whole_provenance[column]
+            provenance[column] = whole | {"source": f"{whole['source']}; {SOURCES['divided']}"}
     # While a job warms up its neighbours may not have begun, or wait for it: nobody knows its part then.
-    measured = {e.epoch for e in one.ended.epochs if not e.warmup}
+    measured = {e.epoch for e in job.ended.epochs if not e.warmup}
     by_epoch = {
         epoch: divide_energy(joules, shares) if joules and epoch in measured else None
-        for epoch, joules in one.seen.joules_by_epoch.items()
+        for epoch, joules in job.seen.joules_by_epoch.items()
     }
-    one.seen = replace(one.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
+    job.seen = replace(job.seen, provenance=provenance, energy_j_by_epoch=by_epoch)
 
 
-def _neighbours(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
+def _find_other_jobs(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     """What the other jobs of the group did on this job's GPUs and CPUs meanwhile."""
     mine = jobs[index]
-    others = [one for k, one in enumerate(jobs) if k != index]
-    resolved = [one.tried.resolved for one in jobs]
+    other_jobs = [job for k, job in enumerate(jobs) if k != index]
+    resolved = [job.tried.resolved for job in jobs]
     cpus = set(mine.tried.resolved.cpu_ids)
-    on_same = [one for one in others if set(one.tried.resolved.cpu_ids) & cpus]
+    on_same = [job for job in other_jobs if set(job.tried.resolved.cpu_ids) & cpus]
     # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
-    within = all(set(one.tried.resolved.cpu_ids) <= cpus for one in on_same)
+    within = all(set(job.tried.resolved.cpu_ids) <= cpus for job in on_same)
     measured = mine.ended.counted
-    spent = [cpu_s(one.tried.done.watched, e.t0, e.t1) for one in on_same for e in measured]
+    spent = [cpu_s(job.tried.done.watched, e.t0, e.t1) for job in on_same for e in measured]
     usable = mine.tried.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
-    known = [one for one in spent if one is not None]
+    known = [seconds for seconds in spent if seconds is not None]
     return OtherJobs(
-        on_gpus=len(neighbours_on_gpus(resolved, index)),
+        on_gpus=len(find_shared_gpus(resolved, index)),
         cpu_pct=100 * sum(known) / usable if usable and within and len(known) == len(spent) else None,
     )
 
@@ -248,25 +259,25 @@ def _gpu_mib(resolved: Resolved, machine: Machine) -> int | None:
     return min((machine.gpus[i].memory_mib for i in resolved.gpu_ids), default=None)
 
 
-def _case(
-    jobs: Sequence[_EndedJob], number: int, known: Known, group_prediction: GroupPrediction
-) -> DoubtEvidence:
+def _gather_evidence(
+    jobs: Sequence[_EndedJob], number: int, known: SweepFacts, group_prediction: GroupPrediction
+) -> WarningEvidence:
     """What the doubts about one of these jobs rest on."""
-    one = jobs[number]
-    tried, membership = one.tried, one.tried.job.membership
+    job = jobs[number]
+    tried, membership = job.tried, job.tried.job.membership
     reads = tried.job.variant.files != "none"
-    return DoubtEvidence(
+    return WarningEvidence(
         job=tried.job,
         resolved=tried.resolved,
-        ended=one.ended,
-        seen=one.seen,
-        result=one.result,
+        ended=job.ended,
+        seen=job.seen,
+        result=job.result,
         gpu_mib=_gpu_mib(tried.resolved, known.machine),
-        neighbours=_neighbours(jobs, number),
+        neighbours=_find_other_jobs(jobs, number),
         images=_images(tried.facts) if reads else 0,
         skipped_images=tried.facts.skipped_images if reads else 0,
         could_run_on=_could_run_on(tried.resolved, known.machine),
-        stale_solo=_stale(group_prediction, membership.number, known) if membership else False,
+        stale_solo=_is_solo_stale(group_prediction, membership.number, known) if membership else False,
     )
 
 
@@ -276,8 +287,10 @@ def _could_run_on(resolved: Resolved, machine: Machine) -> int | None:
     return count if machine.is_unbound and count > resolved.cpus else None
 
 
-def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[str, Any]) -> Record:
-    tried, ended, seen, result = one.tried, one.ended, one.seen, one.result
+def _make_record(
+    case: WarningEvidence, ended_job: _EndedJob, known: SweepFacts, facts: Mapping[str, Any]
+) -> Record:
+    tried, ended, seen, result = ended_job.tried, ended_job.ended, ended_job.seen, ended_job.result
     job, resolved, done = tried.job, tried.resolved, tried.done
     membership = job.membership
     return Record(
@@ -292,8 +305,8 @@ def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[st
         group=membership.group if membership else None,
         job=membership.name if membership else None,
         group_id=membership.group_id if membership else None,
-        status=one.status,
-        reason=one.reason,
+        status=ended_job.status,
+        reason=ended_job.reason,
         machine_key=tried.machine_key,
         trial=AskedFields(job.trial.model_dump(mode="json")),
         variant_definition=job.variant.definition(),
@@ -301,15 +314,15 @@ def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[st
         resolved=resolved.columns()
         | {"gpu_uuids": list(resolved.gpu_uuids), "cpu_ids": list(resolved.cpu_ids)},
         result=ResultColumns(result),
-        missing=one.missing,
-        provenance=provenance(
+        missing=ended_job.missing,
+        provenance=collect_provenance(
             seen.provenance,
             result,
             seen.missing.get("gpu_mem_mib"),
             [known.idle_readings[uuid] for uuid in resolved.gpu_uuids if uuid in known.idle_readings],
         ),
         epochs=[
-            e.stored()
+            e.as_stored()
             | {
                 "cpu_s": seen.cpu_s_by_epoch.get(e.epoch),
                 "energy_j": seen.energy_j_by_epoch.get(e.epoch),
@@ -321,7 +334,7 @@ def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[st
         span=Span(launched=done.launched, finished=done.finished),
         phases=ended.phases | {"wall": done.finished - done.launched},
         together=dict(facts),
-        doubts=doubts(case),
+        doubts=find_warnings(case),
         environment=dict(known.environment) | {"cuda": ended.cuda, "decoder": ended.decoder} | _hosts(done),
         started_at=tried.started_at,
     )
@@ -330,21 +343,21 @@ def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[st
 def _nodes(done: Attempt, windows: Sequence[Window]) -> list[dict[str, Any]]:
     """Where the ranks were; nothing was seen of a node that was lost, nor then of the others by itself."""
     seen = done.watched.cut(windows).hosts if done.watched.parts else [NOTHING] * len(done.nodes)
-    return [_node(*each) for each in zip(done.nodes, seen, strict=True)]
+    return [_node(node, part) for node, part in zip(done.nodes, seen, strict=True)]
 
 
 def _node(node: OnNode, seen: Watched) -> dict[str, Any]:
     """What is stored of one of several nodes, under NODE_COLUMNS."""
-    told = {"node": node.name} | {
+    stored = {"node": node.name} | {
         name: value for name, value in asdict(node).items() if name not in ("name", "gpu_uuids")
     }
-    told["gpu_uuids"] = list(node.gpu_uuids)
+    stored["gpu_uuids"] = list(node.gpu_uuids)
     for column in OF_NODES:
         try:
-            told[column] = host_figures.COLUMNS[column](seen).value
+            stored[column] = host_figures.COLUMNS[column](seen).value
         except Unmeasured:  # the reason stands beside the whole trial's
-            told[column] = None
-    return told
+            stored[column] = None
+    return stored
 
 
 def _hosts(done: Attempt) -> dict[str, str]:
@@ -356,17 +369,17 @@ def _images(facts: DataFacts) -> int:
     return facts.train_images + facts.val_images + facts.skipped_images
 
 
-def _stale(group_prediction: GroupPrediction, number: int, known: Known) -> bool:
+def _is_solo_stale(group_prediction: GroupPrediction, number: int, known: SweepFacts) -> bool:
     solo = group_prediction.solos[number]
     return solo is not None and is_stale(solo, known.environment)
 
 
-def samples(done: Attempt) -> list[tuple[float, str, str, float]]:
+def sample_rows(done: Attempt) -> list[tuple[float, str, str, float]]:
     """All that was read and told of one job, as tidy rows under SAMPLE_HEADER."""
-    return [*done.watched.samples.rows(done.launched), *step_samples(done.events, done.launched)]
+    return [*done.watched.samples.rows(done.launched), *step_rows(done.events, done.launched)]
 
 
-def step_samples(events: Sequence[Event], launched: float) -> list[tuple[float, str, str, float]]:
+def step_rows(events: Sequence[Event], launched: float) -> list[tuple[float, str, str, float]]:
     """Rank 0's measured steps as sample rows: when each ended, in seconds since the launch, and how long it took.
 
     None of work that tells of no steps.
@@ -385,6 +398,6 @@ def step_samples(events: Sequence[Event], launched: float) -> list[tuple[float, 
     return rows
 
 
-def _passed_mib(ended: Outcome, gpus: Sequence[str]) -> dict[str, float]:
+def _missed_peak_mib(ended: Outcome, gpus: Sequence[str]) -> dict[str, float]:
     """GPU -> how much more torch's allocator held at its peak than when the driver was asked at the end."""
     return {gpus[int(index)]: max(0.0, held.peak - held.at_settle) for index, held in ended.held.items()}

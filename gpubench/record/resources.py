@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpubench.schema.codes import REASONS
 from gpubench.schema.doubts import FULL_PCT, THROTTLED_PCT
 from gpubench.schema.group_facts import Resource
 from gpubench.schema.row import Row
@@ -67,8 +68,8 @@ def find_resources(
         if watched.of_gpus and not on_gpus:
             continue
         if watched.name == "gpu memory":
-            before = _memory(alone, gpu_memory_mib, together=False)
-            now = _memory(together, gpu_memory_mib, together=True)
+            before = _memory_shares(alone, gpu_memory_mib, together=False)
+            now = _memory_shares(together, gpu_memory_mib, together=True)
             short = [[bool(row.gpu_alloc_retries) for row in rows] for rows in (alone, together)]
         else:
             before, now = (tuple(row.value(watched.column) for row in rows) for rows in (alone, together))
@@ -106,7 +107,7 @@ def write_not_full(resources: Sequence[Resource]) -> str:
     ]
     if busy:
         return f"no watched resource is known to have been full; {' and '.join(busy)} can't tell"
-    return "none of the watched resources was full"
+    return REASONS["none-full"]
 
 
 def _is_full(
@@ -119,7 +120,7 @@ def _is_full(
     )
 
 
-def _memory(
+def _memory_shares(
     rows: Sequence[Row], gpu_memory_mib: Sequence[float | None], *, together: bool
 ) -> tuple[float | None, ...]:
     """Per cent of the memory of each job's fullest GPU, by all jobs that are on it at the same time.
@@ -128,14 +129,14 @@ def _memory(
     """
     shares: list[float | None] = []
     for row, size in zip(rows, gpu_memory_mib, strict=True):
-        held = [_held(rows, gpu) for gpu in row.gpu_ids or ()] if together else [row.gpu_mem_mib]
+        held = [_total_held_mib(rows, gpu) for gpu in row.gpu_ids or ()] if together else [row.gpu_mem_mib]
         known = [mib for mib in held if mib is not None]
         complete = bool(known) and len(known) == len(held)
         shares.append(min(100.0, 100 * max(known) / size) if complete and size else None)
     return tuple(shares)
 
 
-def _held(rows: Sequence[Row], gpu: int) -> float | None:
+def _total_held_mib(rows: Sequence[Row], gpu: int) -> float | None:
     """MiB that the jobs hold on a GPU; None where one of them is not known."""
     held = [row.gpu_mem_mib for row in rows if gpu in (row.gpu_ids or ())]
     return None if None in held else sum(mib for mib in held if mib is not None)

@@ -11,25 +11,28 @@ from typing import Any
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import many
 from gpubench.record.epochs import EpochRow
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
 
 COLUMNS = ("epochs_to_top1", "time_to_top1_s", "energy_to_top1_j")
 
 
-def until_top1(epochs: Sequence[EpochRow], target: float | None) -> tuple[dict[str, Any], dict[str, str]]:
+def find_time_to_top1(
+    epochs: Sequence[EpochRow], target: float | None
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The columns of time to an accuracy, and why they are empty. `epochs`: rows with `top1_pct`, from the first.
 
     The energy is not known here: where the target was reached it is neither given nor explained.
     """
     if target is None:
-        return {}, dict.fromkeys(COLUMNS, "no accuracy was asked for (--until-top1)")
+        return {}, dict.fromkeys(COLUMNS, REASONS["no-target"])
     number = next(
-        (k for k, e in enumerate(epochs, 1) if (e.top1_pct or 0.0) >= target and not _lost(e)), None
+        (k for k, e in enumerate(epochs, 1) if (e.top1_pct or 0.0) >= target and not _has_diverged(e)), None
     )
     if number is None:
         last = epochs[-1].top1_pct
-        lost = "training diverged: " if _lost(epochs[-1]) else ""
-        why = f"{lost}top-1 was {half_up(last or 0.0, 1)} % after {many(len(epochs), 'epoch')}, not {target:g} %"
+        code = "target-missed-diverged" if _has_diverged(epochs[-1]) else "target-missed"
+        why = write_reason(code, half_up(last or 0.0, 1), *many(len(epochs), "epoch").split(), f"{target:g}")
         return {}, dict.fromkeys(COLUMNS, why)
     return {
         "epochs_to_top1": number,
@@ -42,20 +45,20 @@ def _crossing(epochs: Sequence[EpochRow], target: float) -> dict[str, Any]:
     """When top-1 crossed the target, between two evaluations; empty if each one there was followed by a lower one."""
     ends = accumulate(e.epoch_time_s for e in epochs)
     judged = [
-        (end, 0.0 if _lost(e) else e.top1_pct)
+        (end, 0.0 if _has_diverged(e) else e.top1_pct)
         for end, e in zip(ends, epochs, strict=True)
         if e.top1_pct is not None
     ]
-    found = find_crossing(judged, target)
-    if found is None:
+    crossing = find_crossing(judged, target)
+    if crossing is None:
         return {}
     return {
-        "top1_crossing_s": found.time_s,
-        "top1_crossing": CONFIRMED if found.confirmed else UNCONFIRMED,
+        "top1_crossing_s": crossing.time_s,
+        "top1_crossing": CONFIRMED if crossing.confirmed else UNCONFIRMED,
     }
 
 
-def _lost(epoch: EpochRow) -> bool:
+def _has_diverged(epoch: EpochRow) -> bool:
     """Whether the network has no numbers left: what it then hits, it hits by chance."""
     return not math.isfinite(epoch.train_loss)
 

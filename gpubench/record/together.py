@@ -10,6 +10,7 @@ from gpubench.core.prediction import PredictedGroup, classify_overlap, find_over
 from gpubench.plan.resolve import Resolved
 from gpubench.record.resources import find_resources, list_full, name_full, write_not_full
 from gpubench.results.rows import row_of
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.epoch_times import median_of
 from gpubench.schema.record import Record, name_attempt
 from gpubench.schema.row import Row, replace
@@ -39,23 +40,23 @@ ALONE = GroupPrediction(solos=())
 
 def store_prediction(group_prediction: GroupPrediction) -> dict[str, Any] | None:
     """The prediction under the names that records have."""
-    made = group_prediction.prediction
-    if made is None:
+    prediction = group_prediction.prediction
+    if prediction is None:
         return None
     return {
-        "slowdowns": tuple(job.slowdown for job in made.jobs),
-        "overlap_gain": made.overlap_gain,
-        "verdict": made.overlap,
-        "limits": made.waits_for,
-        "rounds": dict(made.least_s),
+        "slowdowns": tuple(job.slowdown for job in prediction.jobs),
+        "overlap_gain": prediction.overlap_gain,
+        "verdict": prediction.overlap,
+        "limits": prediction.waits_for,
+        "rounds": dict(prediction.least_s),
         "unknown": (),
-        "at_most": made.is_upper_bound,
+        "at_most": prediction.is_upper_bound,
         "waits": group_prediction.waits,
     }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ran:
+class GroupJob:
     """One job of a group, with its figures."""
 
     status: str
@@ -72,7 +73,7 @@ class Ran:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Compared:
+class GroupComparison:
     """The group's columns, a dict a job."""
 
     result: tuple[dict[str, Any], ...]
@@ -83,13 +84,13 @@ class Compared:
     """What stands in `Record.together`."""
 
 
-def compare(
-    jobs: Sequence[Ran],
+def compare_with_solos(
+    jobs: Sequence[GroupJob],
     group_prediction: GroupPrediction,
     gpu_mib: Sequence[float | None],
     group_id: str,
     solo_ids: Sequence[str],
-) -> Compared:
+) -> GroupComparison:
     """Slowdowns, overlap with the resources that were full, and the division of energy, of a group that has run.
 
     `gpu_mib`: memory of the smallest of each job's GPUs. Empty columns have their reason in `missing`.
@@ -113,7 +114,7 @@ def compare(
     facts["predicted"] = store_prediction(group_prediction)
     facts["solos"] = [name_attempt(solo) if solo else None for solo in group_prediction.solos]
     shared: dict[str, Any] = {"group_id": group_id, "overlap_gain": gain}
-    rows_alone = [one for one in alone if one]
+    rows_alone = [row for row in alone if row]
     nothing_full = ""
     if gain is not None and len(rows_alone) == len(jobs):
         resources = find_resources(rows_alone, together, gpu_mib)
@@ -121,96 +122,97 @@ def compare(
         shared["sharing"] = classify_overlap(gain)
         shared["full_together"] = name_full(list_full(resources))
         nothing_full = write_not_full(resources)
-    made = group_prediction.prediction
-    predicted = [job.slowdown for job in made.jobs] if made else [None] * len(jobs)
-    shares = _shares(jobs, _work(alone, together))
+    prediction = group_prediction.prediction
+    predicted = [job.slowdown for job in prediction.jobs] if prediction else [None] * len(jobs)
+    shares = _divide_work(jobs, _find_work_rates(alone, together))
     results, reasons = [], []
     for number, job in enumerate(jobs):
         solo = alone[number]
-        found = {
+        columns = {
             **shared,
             "solo_id": solo_ids[number],
             "solo_epoch_time_s": solo.epoch_time_s if solo else None,
             "slowdown": slowed[number],
             "predicted_slowdown": predicted[number],
         }
-        why = _why_empty(found, jobs, group_prediction, nothing_full)
-        energy, no_energy = _energy(job, shares[number])
-        results.append({**found, **energy})
+        why = _explain_empty(columns, jobs, group_prediction, nothing_full)
+        energy, no_energy = _estimate_energy(job, shares[number])
+        results.append({**columns, **energy})
         reasons.append({**why, **no_energy})
-    return Compared(result=tuple(results), missing=tuple(reasons), shares=tuple(shares), facts=facts)
+    return GroupComparison(result=tuple(results), missing=tuple(reasons), shares=tuple(shares), facts=facts)
 
 
-def _why_empty(
-    found: Mapping[str, Any], jobs: Sequence[Ran], group_prediction: GroupPrediction, nothing_full: str
+def _explain_empty(
+    columns: Mapping[str, Any], jobs: Sequence[GroupJob], group_prediction: GroupPrediction, nothing_full: str
 ) -> dict[str, str]:
-    no_solo = "the same trial alone has no figures here"
     why = {}
-    if found["solo_epoch_time_s"] is None:
-        why["solo_epoch_time_s"] = why["slowdown"] = no_solo
-    lost = next(
-        (f"job {k} of {len(jobs)} {j.status}" for k, j in enumerate(jobs, 1) if j.status != "ok"), None
-    )
-    if found["overlap_gain"] is None:
-        text = f"not all jobs have a slowdown: {lost or no_solo}"
-        why |= dict.fromkeys(("overlap_gain", "sharing", "full_together"), text)
-    elif found.get("full_together") is None:
+    if columns["solo_epoch_time_s"] is None:
+        why["solo_epoch_time_s"] = why["slowdown"] = REASONS["no-solo"]
+    if columns["overlap_gain"] is None:
+        lost = next(((number, job) for number, job in enumerate(jobs, 1) if job.status != "ok"), None)
+        reason = REASONS["no-slowdown-solo"]
+        if lost is not None:
+            reason = write_reason("no-slowdown", lost[0], len(jobs), lost[1].status)
+        why |= dict.fromkeys(("overlap_gain", "sharing", "full_together"), reason)
+    elif columns.get("full_together") is None:
         why["full_together"] = nothing_full
-    if found["predicted_slowdown"] is None:
-        why["predicted_slowdown"] = group_prediction.why_not or "not predicted"
+    if columns["predicted_slowdown"] is None:
+        why["predicted_slowdown"] = group_prediction.why_not or REASONS["not-predicted"]
     return why
 
 
 # ---------------------------------------------------------------- GPUs that several jobs use
 
 
-def neighbours_on_gpus(resolved: Sequence[Resolved], number: int) -> frozenset[str]:
+def find_shared_gpus(resolved: Sequence[Resolved], number: int) -> frozenset[str]:
     """GPUs of job `number` that other jobs of the group use, too."""
-    others = {u for index, one in enumerate(resolved) if index != number for u in one.gpu_uuids}
-    return frozenset(others & set(resolved[number].gpu_uuids))
+    used_by_others = {u for index, job in enumerate(resolved) if index != number for u in job.gpu_uuids}
+    return frozenset(used_by_others & set(resolved[number].gpu_uuids))
 
 
-def _work(alone: Sequence[Row | None], together: Sequence[Row]) -> list[float | None]:
+def _find_work_rates(alone: Sequence[Row | None], together: Sequence[Row]) -> list[float | None]:
     """Each job's work a second on each of its GPUs: busy seconds per epoch alone / epoch time together."""
-    found: list[float | None] = []
+    rates: list[float | None] = []
     for solo, mine in zip(alone, together, strict=True):
         busy, time = solo.gpu_busy_s_per_epoch if solo else None, mine.epoch_time_s
         gpus = mine.gpus or 0
-        found.append(busy / gpus / time if busy is not None and time and gpus else None)
-    return found
+        rates.append(busy / gpus / time if busy is not None and time and gpus else None)
+    return rates
 
 
-def _shares(jobs: Sequence[Ran], work: Sequence[float | None]) -> list[dict[str, float | None]]:
+def _divide_work(jobs: Sequence[GroupJob], work: Sequence[float | None]) -> list[dict[str, float | None]]:
     """Each job's part of the work of each of its shared GPUs. Empty for jobs that share none or did not end ok."""
     resolved = [job.resolved for job in jobs]
-    found: list[dict[str, float | None]] = []
+    shares_by_job: list[dict[str, float | None]] = []
     for number, job in enumerate(jobs):
-        shared = neighbours_on_gpus(resolved, number) if job.status == "ok" else frozenset()
+        shared = find_shared_gpus(resolved, number) if job.status == "ok" else frozenset()
         shares: dict[str, float | None] = {}
         for uuid in job.resolved.gpu_uuids if shared else ():
-            users = [work[k] for k, one in enumerate(resolved) if uuid in one.gpu_uuids]
-            known = [one for one in users if one is not None]
+            users = [work[k] for k, job_resolved in enumerate(resolved) if uuid in job_resolved.gpu_uuids]
+            known = [rate for rate in users if rate is not None]
             mine = work[number]
             all_known = mine is not None and len(known) == len(users) and sum(known) > 0
             shares[uuid] = mine / sum(known) if mine is not None and all_known else None
-        found.append(shares)
-    return found
+        shares_by_job.append(shares)
+    return shares_by_job
 
 
-def _energy(job: Ran, shares: Mapping[str, float | None]) -> tuple[dict[str, Any], dict[str, str]]:
+def _estimate_energy(
+    job: GroupJob, shares: Mapping[str, float | None]
+) -> tuple[dict[str, Any], dict[str, str]]:
     """The part of its GPUs' energy that is a job's, by its part of their work; and why it has none."""
     if not shares:
         return {}, {}
-    why = "the GPU was shared, and how much of its work was this job's is not known"
-    found: dict[str, Any] = {"gpu_busy_s_per_epoch": None}
-    missing = {"gpu_busy_s_per_epoch": "the GPU was shared: whose its busy time was is not told"}
+    why = REASONS["shared-gpu-work"]
+    columns: dict[str, Any] = {"gpu_busy_s_per_epoch": None}
+    missing = {"gpu_busy_s_per_epoch": REASONS["shared-gpu-busy"]}
     for column in ENERGY:
         joules = job.joules_by_gpu.get(column)
-        found[column] = divide_energy(joules, shares) if joules else None
+        columns[column] = divide_energy(joules, shares) if joules else None
         missing[column] = why if joules else job.missing.get(column, why)
-    found["energy_source"] = ESTIMATE if found["energy_j"] is not None else None
+    columns["energy_source"] = ESTIMATE if columns["energy_j"] is not None else None
     missing["energy_source"] = missing["energy_j"]
-    return found, missing
+    return columns, missing
 
 
 def divide_energy(

@@ -8,10 +8,11 @@ from typing import Self
 
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
-from gpubench.record.breakdown import broken_down
-from gpubench.record.epochs import epoch_rows, stream_rows, timing, windows_of
-from gpubench.record.target import until_top1
+from gpubench.record.breakdown import summarize_breakdown
+from gpubench.record.epochs import compute_timing, make_epoch_rows, make_stream_rows, make_windows
+from gpubench.record.target import find_time_to_top1
 from gpubench.record.work import Work
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.epoch_times import NO_EPOCHS, NO_P95, NO_SPREAD
 from gpubench.schema.events import Event, Result
 from gpubench.schema.window import blocks
@@ -34,7 +35,7 @@ class Training:
     """Why there is no top-1, where there is none."""
 
     @classmethod
-    def of(cls, job: Job, resolved: Resolved, shared: tuple[float, float] | None = None) -> Self:
+    def for_job(cls, job: Job, resolved: Resolved, shared: tuple[float, float] | None = None) -> Self:
         t = job.trial
         block, _ = blocks(resolved.workers // resolved.processes, t.sync_every, breakdown=t.breakdown)
         return cls(
@@ -44,22 +45,22 @@ class Training:
             block=block,
             shared=shared,
             until_top1=t.until_top1,
-            no_quality=_no_quality(job),
+            no_quality=_explain_no_quality(job),
         )
 
-    def work(self, events: Sequence[Event], *, is_done: bool) -> Work:
+    def summarize(self, events: Sequence[Event], *, is_done: bool) -> Work:
         if self.is_stream:
-            rows = stream_rows(
+            rows = make_stream_rows(
                 events, ranks=self.ranks, batch_size=self.batch_size, block=self.block, shared=self.shared
             )
         else:
-            rows = epoch_rows(events, ranks=self.ranks, batch_size=self.batch_size)
+            rows = make_epoch_rows(events, ranks=self.ranks, batch_size=self.batch_size)
         if not is_done:
-            return Work(epochs=rows, windows=windows_of(rows, None))
+            return Work(epochs=rows, windows=make_windows(rows, None))
         results = [event for event in events if isinstance(event, Result)]
         first = next(r for r in results if r.rank == 0)
         images_per_epoch = first.steps_per_epoch * self.batch_size
-        result = timing(rows, is_stream=self.is_stream, images_per_epoch=images_per_epoch)
+        result = compute_timing(rows, is_stream=self.is_stream, images_per_epoch=images_per_epoch)
         missing: dict[str, str] = {}
         if self.is_stream:
             missing["epochs_measured"] = missing["epoch_time_iqr_s"] = NO_EPOCHS
@@ -73,8 +74,8 @@ class Training:
             result["gpu_mem_allocated_mib"] = max(m.allocated_mib for m in memory)
             result["gpu_mem_reserved_mib"] = max(m.reserved_mib for m in memory)
             result["gpu_alloc_retries"] = sum(m.retries for m in memory)
-        for found, why_not in (broken_down(results), until_top1(rows, self.until_top1)):
-            result |= found
+        for columns, why_not in (summarize_breakdown(results), find_time_to_top1(rows, self.until_top1)):
+            result |= columns
             missing |= why_not
         result["params_m"] = first.params_m
         result["gmacs_per_image"] = first.gmacs_per_image
@@ -83,12 +84,12 @@ class Training:
         if first.quality is not None:
             result["top1_pct"], result["loss"] = first.quality
             if result["loss"] is None:
-                missing["loss"] = "the loss is not a finite number: training diverged"
+                missing["loss"] = REASONS["diverged"]
         else:
             missing["top1_pct"] = missing["loss"] = self.no_quality
         return Work(
             epochs=rows,
-            windows=windows_of(rows, images_per_epoch),
+            windows=make_windows(rows, images_per_epoch),
             result=result,
             missing=missing,
             phases=dict(first.phases),
@@ -96,12 +97,12 @@ class Training:
         )
 
 
-def _no_quality(job: Job) -> str:
+def _explain_no_quality(job: Job) -> str:
     """Why there is no top-1, where there is none."""
     if job.trial.epochs is None:
-        return "a steady rate was measured: --epochs trains, and judges the network in the end"
+        return REASONS["rate"]
     if job.membership is not None:
-        return f"left to the same trial alone, {job.membership.solo.trial_id}"
+        return write_reason("left-to-solo", job.membership.solo.trial_id)
     if job.variant.files == "none":
-        return "synthetic images have no validation split"
-    return "the validation split is empty"
+        return REASONS["no-validation"]
+    return REASONS["empty-validation"]

@@ -22,7 +22,7 @@ class WorkWindow:
     t1: float
     epoch_time_s: float
 
-    def stored(self) -> dict[str, Any]:
+    def as_stored(self) -> dict[str, Any]:
         """The window as a row of a record's `epochs`; its times stand elsewhere."""
         return {name: value for name, value in asdict(self).items() if name not in ("t0", "t1")}
 
@@ -51,5 +51,5 @@ class Work:
 class WorkKind(Protocol):
     """One kind of work, with what it must know of its trial. `record/kinds.py` names them."""
 
-    def work(self, events: Sequence[Event], *, is_done: bool) -> Work:
+    def summarize(self, events: Sequence[Event], *, is_done: bool) -> Work:
         """What came of it. `is_done`: every rank has told that it has done its work."""

@@ -415,7 +415,11 @@ _WINDOW = _holds("_Window", {"epoch": Count, "t0": Signed, "t1": Signed})
 _SPAN = _holds("_Span", {"launched": Signed, "finished": Signed})
 _DEFINITION = _part("_Definition", {"files": str, "cpu": list[Any], "gpu": list[Any]})
 _CODED = str | list[str]
-_SOURCE = _part("_Source", {"source": _CODED, "period_s": Amount, "samples": Count, "gaps": Count})
+_SOURCE = _part(
+    "_Source",
+    {"source": _CODED, "period_s": Amount, "samples": Count, "gaps": Count, "columns": list[str]},
+)
+"""Of a column, or of a source with the columns that it tells (`schema/codes.py`)."""
 _SOLO = _holds("_Solo", {"trial_id": str, "attempt": Count, "attempt_id": NotRequired[str]})
 _RESOURCE = _holds(
     "_Resource",

@@ -37,7 +37,7 @@ class ImageFolders:
         """The folder, made if need be. Raises the same GpubenchError each time for one that can't be made."""
         if wanted not in self._folders:
             try:
-                self._folders[wanted] = locate.ready(*wanted, progress=progress)
+                self._folders[wanted] = locate.make_ready(*wanted, progress=progress)
             except GpubenchError as error:
                 self._folders[wanted] = error
         folder = self._folders[wanted]
@@ -54,7 +54,7 @@ def list_making_steps(wanted: Iterable[Wanted]) -> list[MakingStep]:
     steps: dict[MakingStep, None] = {}
     for images in wanted:
         with contextlib.suppress(GpubenchError):
-            steps |= dict.fromkeys(locate.plan_of(*images))
+            steps |= dict.fromkeys(locate.plan_steps(*images))
     return list(steps)
 
 
@@ -119,7 +119,7 @@ def left_out_lines(sources: Disk, results: Results | None) -> list[str]:
     for name, bad in sources.bad_images.items():
         facts = sources.data(name)
         used = facts.train_images + facts.val_images
-        lines += left_out.lines(
+        lines += left_out.describe_bad_images(
             bad, used, Path(str(facts.root)), left_out_file(results, facts) if results else None
         )
     return lines

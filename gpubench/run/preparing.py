@@ -26,7 +26,7 @@ def make_images(
     """Makes, resizes or decodes what the trials to run need. False where it was stopped."""
     began = time.monotonic()
     for images in state.list_wanted_images(planned):
-        label = "; ".join(map(str, locate.plan_of(*images)))
+        label = "; ".join(map(str, locate.plan_steps(*images)))
         shown = 0.0
 
         def progress(done: int, total: int, label: str = label) -> None:

@@ -21,7 +21,7 @@ from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.resolve import Resolved
 from gpubench.plan.shares import device_of
 from gpubench.plan.sources import Disk
-from gpubench.record.recording import EndedAttempt, Known, records_of, samples
+from gpubench.record.recording import EndedAttempt, SweepFacts, make_records, sample_rows
 from gpubench.record.together import GroupPrediction
 from gpubench.results.store import Results
 from gpubench.run.images import ImageFolders, Wanted
@@ -177,11 +177,11 @@ class UnitRunner:
             )
             for job, placement, end in zip(unit.jobs, resolved, done, strict=True)
         ]
-        records = records_of(tried, self._known(), group_prediction)
+        records = make_records(tried, self._known(), group_prediction)
         for job, placement, record in zip(unit.jobs, resolved, records, strict=True):
             if record.result.gmacs_per_image is not None:
                 self._gmacs[_model_key(job, placement)] = record.result.gmacs_per_image
-        self.results.save(records, [samples(attempt) for attempt in done], SAMPLE_HEADER)
+        self.results.save(records, [sample_rows(attempt) for attempt in done], SAMPLE_HEADER)
         if ending([record.status for record in records]) != "interrupted":
             self.claims.note_stored()
         return records
@@ -238,8 +238,8 @@ class UnitRunner:
         is_original = order.data.root == self.facts(job).root
         return self.sources.without(job.trial.data) if is_original else frozenset()
 
-    def _known(self) -> Known:
-        return Known(
+    def _known(self) -> SweepFacts:
+        return SweepFacts(
             experiment=self.experiment,
             machine=self.node.machine,
             environment=self.environment,

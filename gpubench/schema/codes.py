@@ -20,13 +20,19 @@ REASONS: Mapping[str, str] = {
     "one-process": "one process: nothing is exchanged",
     "dp": "DataParallel's copies run inside forward and backward",
     "exchange-untold": "the strategy does not tell how much its ranks exchange",
+    "exchange-unseen": "the strategy does not tell when its ranks exchange: that is in forward, backward or optimizer",
+    "one-process-all-devices": "one process drives all devices: what these exchange is not told",
     "few-marked-steps": "too few steps to compare marked ones with plain ones",
     "no-slowest-rank": "the ranks' own work differs by less than {} % of a step",
     "no-target": "no accuracy was asked for (--until-top1)",
+    "target-missed": "top-1 was {} % after {} {}, not {} %",
+    "target-missed-diverged": "training diverged: top-1 was {} % after {} {}, not {} %",
+    "energy-on-the-way": "the energy of an epoch on the way is not known",
     "no-gpu": "the trial uses no GPU",
     "no-epochs": "a steady rate was measured, not whole epochs",
     "steps": "steps were measured, not whole epochs",
     "rate": "a steady rate was measured: --epochs trains, and judges the network in the end",
+    "empty-validation": "the validation split is empty",
     "no-validation": "synthetic images have no validation split",
     "first-round-only": "judged in the first round only",
     "few-epochs": "fewer than {} epochs were measured: they have no spread",
@@ -35,10 +41,17 @@ REASONS: Mapping[str, str] = {
     "diverged": "the loss is not a finite number: training diverged",
     "not-lowered": "nothing lowered the clocks",
     "shared-gpu-busy": "the GPU was shared: whose its busy time was is not told",
+    "shared-gpu-energy": "the GPU was shared with other jobs of the group; see power_w, which is the whole GPU's",
+    "shared-gpu-work": "the GPU was shared, and how much of its work was this job's is not known",
     "none-full": "none of the watched resources was full",
     "none-known-full": "no watched resource is known to have been full; GPU time can't tell",
+    "no-solo": "the same trial alone has no figures here",
+    "no-slowdown": "not all jobs have a slowdown: job {} of {} {}",
+    "no-slowdown-solo": "not all jobs have a slowdown: the same trial alone has no figures here",
+    "not-predicted": "not predicted",
     "left-to-solo": "left to the same trial alone, {}",
     "short-energy": "{} s were measured, and energy takes {} s or more (--window)",
+    "energy-apart": "the energy counter says {} J an epoch, sampled power {} J: more than {} % apart",
     "counter-back": "the energy counter went backwards",
     "counter-still": "the energy counter stood still",
     "counter-not-read": "the energy counter was not read near the window's edges",
@@ -47,6 +60,7 @@ REASONS: Mapping[str, str] = {
     "no-buffer": "the driver keeps no buffer of it",
     "buffer-empty": "the driver's buffer has no sample within the windows",
     "short-buffer": "{} s are too short for the driver's buffer",
+    "short-window": "{} s of measured windows is too short for a sample",
     "no-sample": "no sample was taken within the measured windows",
     "no-sample-at-edge": "no sample on either side of the window's edge",
     "gap-at-edge": "no sample for {} s around the window's edge",
@@ -85,6 +99,11 @@ SOURCES: Mapping[str, str] = {
 
 Coded = str | Sequence[str]
 """A code; a code and the values in its sentence; or a sentence in its own words."""
+
+
+def write_reason(code: str, *values: object) -> str:
+    """The sentence of a code, with these values."""
+    return REASONS[code].format(*values)
 
 
 def encode_reason(sentence: str, ending: str = "") -> Coded:
@@ -132,11 +151,29 @@ def encode_record(record: dict[str, Any]) -> dict[str, Any]:
         "missing": {
             column: encode_reason(reason, ending) for column, reason in record.get("missing", {}).items()
         },
-        "provenance": {
-            column: value | {"source": encode_source(value["source"])} if isinstance(value, dict) else value
-            for column, value in record.get("provenance", {}).items()
-        },
+        "provenance": encode_provenance(record.get("provenance", {})),
     }
+
+
+def encode_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
+    """Source -> its period and counts, and the columns that have them.
+
+    A column of which that source tells other counts stands by itself, as all did in records of earlier versions.
+    """
+    stored: dict[str, Any] = {}
+    for column, facts in provenance.items():
+        if not isinstance(facts, dict):
+            stored[column] = facts
+            continue
+        source = encode_source(facts["source"])
+        counts = {name: value for name, value in facts.items() if name != "source"}
+        key = source if isinstance(source, str) else "; ".join(source)
+        group = stored.setdefault(key, {**counts, "columns": []})
+        if counts == {name: value for name, value in group.items() if name != "columns"}:
+            group["columns"].append(column)
+        else:
+            stored[column] = {"source": source, **counts}
+    return stored
 
 
 def decode_missing(missing: Mapping[str, Coded]) -> dict[str, str]:
@@ -146,12 +183,19 @@ def decode_missing(missing: Mapping[str, Coded]) -> dict[str, str]:
 
 def decode_provenance(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Column -> where its figure comes from, in words."""
-    return {
-        column: value | {"source": decode_source(value["source"])}
-        if isinstance(value, dict) and value.get("source") is not None
-        else value
-        for column, value in provenance.items()
-    }
+    decoded: dict[str, Any] = {}
+    for name, stored in provenance.items():
+        if not isinstance(stored, dict):
+            decoded[name] = stored
+        elif stored.get("columns") is None:
+            source = stored.get("source")
+            decoded[name] = stored if source is None else stored | {"source": decode_source(source)}
+        else:
+            counts = {key: value for key, value in stored.items() if key != "columns"}
+            parts = name.split("; ")
+            facts = {"source": decode_source(parts if set(parts) <= SOURCES.keys() else name), **counts}
+            decoded |= dict.fromkeys(stored["columns"], facts)
+    return decoded
 
 
 DECODED: Mapping[str, Callable[[Any], dict[str, Any]]] = {

@@ -1,6 +1,6 @@
 """What may be doubtful of a row. The only place where doubts are defined.
 
-An entry of DOUBTS says all of one but its sentence, which a function in `record/doubts.py` decides and words. Tables,
+An entry of DOUBTS says all of one but its sentence, which a function in `record/warnings.py` decides and words. Tables,
 verdicts, predictions, the audit and the table in docs/measuring.md go by these entries.
 """
 
@@ -63,7 +63,7 @@ class Doubt:
     any_ending: bool = False
     """Whether it is told of a trial that did not end `ok`, too: it may be why."""
     raised_by: Literal["rule", "processes", "folder", "log", "earlier"] = "rule"
-    """`rule`: a function in `record/doubts.py`; `processes`: what a row's processes tell together, where they become
+    """`rule`: a function in `record/warnings.py`; `processes`: what a row's processes tell together, where they become
     one row; `folder`: what the rows of a folder tell together; `log`: it came with a published log; `earlier`: versions
     before 0.2 raised it, and their records hold it."""
 

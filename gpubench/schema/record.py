@@ -26,8 +26,9 @@ from gpubench.schema.columns import (
 )
 from gpubench.schema.trial_fields import those
 
-RECORD_SCHEMA = 5
-"""The form of records that this version writes: that of attempts with ids. It reads all earlier ones."""
+RECORD_SCHEMA = 6
+"""The form of records that this version writes: where figures come from stands once a source. It reads all earlier
+ones."""
 
 Status = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped", "missing"]
 Ended = Literal["ok", "oom", "failed", "timeout", "interrupted", "skipped"]

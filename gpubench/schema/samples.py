@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.missing import Unmeasured
 
 HOST = "host"
@@ -60,12 +61,12 @@ class Series:
         """
         after = bisect_left(self.times, t)
         if after == len(self.times) or (after == 0 and self.times[0] > t):
-            raise Unmeasured(self.reason or "no sample on either side of the window's edge")
+            raise Unmeasured(self.reason or REASONS["no-sample-at-edge"])
         if self.times[after] == t:
             return self.values[after]
         (a, b), (x, y) = self.times[after - 1 : after + 1], self.values[after - 1 : after + 1]
         if b - a > max_gap_s:
-            raise Unmeasured(self.reason or f"no sample for {b - a:.1f} s around the window's edge")
+            raise Unmeasured(self.reason or write_reason("gap-at-edge", f"{b - a:.1f}"))
         return x + (y - x) * (t - a) / (b - a)
 
     def away(self, t: float) -> float:
@@ -93,7 +94,7 @@ class Series:
             if t >= t1:
                 return total
         if held is None or t1 - last > max_gap_s:
-            raise Unmeasured(self.reason or f"no sample for more than {max_gap_s:g} s of the window")
+            raise Unmeasured(self.reason or write_reason("gap", f"{max_gap_s:g}"))
         return total + held * (t1 - reached)
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gpubench.schema.codes import REASONS, SOURCES
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.samples import Samples
 
@@ -46,7 +47,7 @@ class Watched:
     """CPUs' worth of time that the trial may use."""
     cpu_metric: str
     """The samples that tell all work within that time."""
-    cpu_source: str = "/proc/stat over the trial's CPUs"
+    cpu_source: str = SOURCES["proc-stat"]
     spare_cpus: float = 0.0
     """CPUs that the trial may run on beyond that number: where it is positive, the trial has none in particular."""
     power_source: str = "NVML power"
@@ -85,7 +86,7 @@ class Watched:
         """The windows that count. Raises Unmeasured where there are none."""
         windows = [window for window in self.windows if window.measured]
         if not windows:
-            raise Unmeasured("the trial ended before a measured window had")
+            raise Unmeasured(REASONS["before-window"])
         return windows
 
     @property
@@ -122,7 +123,7 @@ class Watched:
     def some_gpus(self) -> Sequence[str]:
         """The trial's GPUs. Raises Unmeasured where it uses none."""
         if not self.gpus:
-            raise Unmeasured("the trial uses no GPU")
+            raise Unmeasured(REASONS["no-gpu"])
         return self.gpus
 
 

@@ -32,9 +32,9 @@ class Breakdown:
 
     def __init__(self, assignment: DeviceAssignment) -> None:
         self._clock: _Clock = _CudaClock() if assignment.is_cuda else _HostClock()
-        self._current: _Marked | None = None
+        self._current: _StepMarks | None = None
         self._draw = random.Random(0)
-        self._window: list[_Marked] = []
+        self._window: list[_StepMarks] = []
         self._chosen: list[bool] = []
         self._step_times: list[dict[str, float]] = []
         self._told_of_exchange = False
@@ -54,7 +54,7 @@ class Breakdown:
         # A window's first step is always marked, so that a window of one step has parts.
         chosen = not self._chosen[-1] if steps % 2 else not steps or self._draw.random() < 0.5
         self._chosen.append(chosen)
-        self._current = _Marked(self._clock.now()) if chosen else None
+        self._current = _StepMarks(self._clock.now()) if chosen else None
 
     def mark(self, part: str) -> None:
         """What was launched since the mark before belongs to `part`."""
@@ -92,18 +92,18 @@ class Breakdown:
         self._marked_s += marked_s[1:]
         self._plain_s += itertools.compress(step_s, [not chosen for chosen in self._chosen])
 
-    def _seconds(self, marked: _Marked) -> dict[str, float]:
+    def _seconds(self, marked: _StepMarks) -> dict[str, float]:
         """Seconds of each part of one step."""
-        found = dict.fromkeys(("copy", "forward", "backward", "optimizer"), 0.0)
+        seconds = dict.fromkeys(("copy", "forward", "backward", "optimizer"), 0.0)
         before = marked.begin
         for part, end in marked.ends:
-            found[part] += self._clock.seconds(before, end)
+            seconds[part] += self._clock.seconds(before, end)
             before = end
         at = functools.partial(self._clock.seconds, marked.begin)
         self._told_of_exchange |= bool(marked.buckets)
-        exposed, hidden = exposed_and_hidden([(at(ready), at(done)) for ready, done in marked.buckets])
-        backward = found["backward"] - exposed
-        return found | {"backward": backward, "comm": exposed, "comm_hidden": hidden}
+        exposed, hidden = split_communication([(at(ready), at(done)) for ready, done in marked.buckets])
+        backward = seconds["backward"] - exposed
+        return seconds | {"backward": backward, "comm": exposed, "comm_hidden": hidden}
 
     def figures(self) -> dict[str, Any]:
         """Medians over the measured marked steps, and what the marks cost.
@@ -120,7 +120,7 @@ class Breakdown:
         return medians | {"cost_pct": cost_pct(self._marked_s, self._plain_s)}
 
 
-class BrokenDownStep(Step):
+class MarkedStep(Step):
     """A step with a mark after each of its parts.
 
     What a strategy does before the passes, and dropping the old gradients, counts as forward; what it does after them
@@ -147,7 +147,7 @@ class BrokenDownStep(Step):
         self._breakdown.mark("backward")
 
 
-def exposed_and_hidden(buckets: Sequence[Span]) -> tuple[float, float]:
+def split_communication(buckets: Sequence[Span]) -> tuple[float, float]:
     """Seconds in which only communication ran, and those that lay behind the backward pass.
 
     `buckets`: from a bucket's last gradient to its average. The backward pass has ended when the last bucket is ready.
@@ -171,7 +171,7 @@ def cost_pct(marked_s: Sequence[float], plain_s: Sequence[float]) -> float | Non
 
 
 @dataclass(slots=True)
-class _Marked:
+class _StepMarks:
     """The marks of one step, as the clock gave them."""
 
     begin: Any

@@ -10,8 +10,8 @@ import torch
 
 from gpubench.basics.errors import GpubenchError
 from gpubench.basics.quoted import LONGEST, clean
-from gpubench.train.data.folder_source import broken, why_bad_apart
-from gpubench.train.data.under_way import file_of
+from gpubench.train.data.folder_source import describe_broken, find_defect_apart
+from gpubench.train.data.under_way import find_file
 
 # What CUDA and the libraries above it say when an allocation on the device fails.
 _DEVICE_OOM = re.compile(
@@ -37,7 +37,7 @@ MOST_WORDS = 100_000
 """Characters of an error's words that are looked at."""
 
 
-def _words(error: BaseException) -> str:
+def _read_message(error: BaseException) -> str:
     """All that the error says. A user's own may fail to say it."""
     try:
         return str(error)[:MOST_WORDS]
@@ -45,7 +45,7 @@ def _words(error: BaseException) -> str:
         return f"(its message can't be had: str() of it raised {type(inner).__name__})"
 
 
-def _message(words: str) -> str:
+def _shorten_message(words: str) -> str:
     """The error's own words in one line.
 
     torch wraps what a loader worker raised into its whole traceback. NCCL names the cause below a line of its own.
@@ -65,26 +65,26 @@ def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     return kind, clean(reason, LONGEST)
 
 
-def _crashed(pid: int, text: str) -> str:
+def _describe_crash(pid: int, text: str) -> str:
     """Why a loader's worker crashed. `text`: what torch says of it."""
-    path = file_of(pid)
+    path = find_file(pid)
     hint = f"; {_DAMAGED_PNG}" if "Segmentation fault" in text else ""
     if path is None:  # its images are no files
         return text + hint
     reason = None
     with contextlib.suppress(Exception):  # no room for one more process: the file is known all the same
-        reason = why_bad_apart(path)
-    return broken(path, reason) if reason else f"{text}, as it worked on {path}{hint}"
+        reason = find_defect_apart(path)
+    return describe_broken(path, reason) if reason else f"{text}, as it worked on {path}{hint}"
 
 
 def _classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
-    if isinstance(error.__cause__, RuntimeError) and "exited unexpectedly" in _words(error):
+    if isinstance(error.__cause__, RuntimeError) and "exited unexpectedly" in _read_message(error):
         error = error.__cause__  # a loader's worker: how it ended is told by the error beneath
-    words = _words(error)
-    first = _message(words)
+    words = _read_message(error)
+    first = _shorten_message(words)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
     if crash := _CRASHED_WORKER.search(words):
-        return "failed", _crashed(int(crash[1]), text.rstrip(". "))
+        return "failed", _describe_crash(int(crash[1]), text.rstrip(". "))
     if isinstance(error, GpubenchError):
         return "failed", first
     if isinstance(error, MemoryError) or _HOST_MEMORY.search(words):

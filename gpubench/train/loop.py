@@ -173,12 +173,12 @@ def evaluate(data: Data, strategy: Strategy, dtype: torch.dtype | None) -> tuple
         return None
     device = strategy.assignment.device
     totals = torch.zeros(3, device=device, dtype=torch.float64)
-    with strategy.whole() as model:
+    with strategy.whole_model() as model:
         model.eval()
         for batch in batches:
             images, labels = data.to_device(batch, augment=False)
             with torch.autocast(device.type, dtype=dtype, enabled=dtype is not None):
-                logits = strategy.opinion(model, images)
+                logits = strategy.predict(model, images)
             totals[0] += (logits.argmax(1) == labels).sum()
             totals[1] += F.cross_entropy(logits.float(), labels, reduction="sum")
             totals[2] += len(labels)

@@ -42,7 +42,9 @@ class MemoryCap:
             for device in self._assignment.devices:
                 self._limit(device, CONTEXT_GUESS_MIB)
 
-    def rehearse(self, trained: torch.nn.Module, size: int, channels: int, dtype: torch.dtype | None) -> None:
+    def run_warm_batch(
+        self, trained: torch.nn.Module, size: int, channels: int, dtype: torch.dtype | None
+    ) -> None:
         """One forward and backward pass of two images a device, so that libraries set themselves up; then `fit`.
 
         Normalisation layers keep their statistics, the gradients are dropped, and the allocator counts its peaks anew.
@@ -70,9 +72,9 @@ class MemoryCap:
         if self.cap_mib is None:
             return
         self._assignment.synchronize()
-        told = self._ask() or {}
+        used_by_uuid = self._ask() or {}
         for device in self._assignment.devices:
-            used = told.get(self._uuids[device.index or 0])
+            used = used_by_uuid.get(self._uuids[device.index or 0])
             if used is not None and used > self.cap_mib:
                 raise torch.OutOfMemoryError(
                     f"{used:,.0f} MiB by the driver, over the cap of {self.cap_mib:,} MiB"

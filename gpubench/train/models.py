@@ -86,10 +86,10 @@ def load_user_function(name: str) -> Callable[..., Any]:
     path, _, function = name.rpartition(":")
     if not Path(path).is_file():
         raise UsageError(f"model {name!r}: there is no file {path}")
-    found = getattr(_load(path), function, None)
-    if not callable(found):
+    user_function = getattr(_load(path), function, None)
+    if not callable(user_function):
         raise UsageError(f"model {name!r}: {path} has no function {function!r}")
-    return found  # type: ignore[no-any-return]
+    return user_function  # type: ignore[no-any-return]
 
 
 @functools.cache
@@ -105,7 +105,7 @@ def _load(path: str) -> ModuleType:
     return module
 
 
-def build(
+def build_model(
     name: str, *, num_classes: int, input_size: int, channels: int = 3, width: float = 1.0
 ) -> nn.Module:
     """A fresh model that maps (N, channels, input_size, input_size) to (N, num_classes).

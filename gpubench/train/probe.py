@@ -52,15 +52,15 @@ def main(parent: int, uuids: Sequence[str]) -> None:
     try:
         facts = import_all()
     except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is the finding
-        tell({"failed": reason(error)})
+        tell({"failed": describe_error(error)})
         os._exit(1)
     tell({"imported": facts})
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     if facts["cuda"]:
-        tell({"numbering": in_children([numbering], LISTING_LIMIT_S)[0]})
-    tell(together("gloo", [""] * 2))
+        tell({"numbering": run_in_children([numbering], LISTING_LIMIT_S)[0]})
+    tell(run_ranks("gloo", [""] * 2))
     if len(uuids) > 1:
-        tell(together("nccl", uuids))
+        tell(run_ranks("nccl", uuids))
     if uuids:
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(uuids)
         for index, uuid in enumerate(uuids):
@@ -117,12 +117,12 @@ def product(index: int) -> dict[str, Any]:
         mean = float((ones @ ones).mean().item())
         reserved = torch.cuda.memory_reserved(index) / MIB
     except Exception as error:  # noqa: BLE001 - the reason is the finding
-        return {"error": reason(error), "reserved_mib": None}
+        return {"error": describe_error(error), "reserved_mib": None}
     wrong = None if mean == SIDE else f"a matrix product came out wrong: {mean} instead of {SIDE}"
     return {"error": wrong, "reserved_mib": reserved}
 
 
-def together(backend: str, uuids: Sequence[str]) -> dict[str, Any]:
+def run_ranks(backend: str, uuids: Sequence[str]) -> dict[str, Any]:
     """One all-reduce over a rank for each uuid (`gloo`: for each entry, on the CPU)."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpubench-doctor-") as scratch:
@@ -131,7 +131,7 @@ def together(backend: str, uuids: Sequence[str]) -> dict[str, Any]:
         def of_rank(rank: int) -> Job:
             return lambda: all_reduce(backend, rank, uuids, meeting)
 
-        answers = in_children([of_rank(rank) for rank in range(len(uuids))], RANKS_LIMIT_S)
+        answers = run_in_children([of_rank(rank) for rank in range(len(uuids))], RANKS_LIMIT_S)
     errors = [answer for answer in answers if isinstance(answer, str)]
     return {
         "ranks": backend,
@@ -161,16 +161,16 @@ def all_reduce(backend: str, rank: int, uuids: Sequence[str], meeting: str) -> b
     )
     value = torch.full((1,), float(rank + 1), device=device)
     dist.all_reduce(value)
-    found, right = value.item(), len(uuids) * (len(uuids) + 1) / 2
-    if found != right:
-        raise RuntimeError(f"the sum over {len(uuids)} ranks came out as {found} instead of {right}")
+    total, right = value.item(), len(uuids) * (len(uuids) + 1) / 2
+    if total != right:
+        raise RuntimeError(f"the sum over {len(uuids)} ranks came out as {total} instead of {right}")
     return True
 
 
 # ---------------------------------------------------------------- children
 
 
-def in_children(jobs: Sequence[Job], limit_s: float) -> list[Any]:
+def run_in_children(jobs: Sequence[Job], limit_s: float) -> list[Any]:
     """What each job returned, from a forked child each, run at once; a string says why one has no answer.
 
     No job outlives the call: whoever has not answered within `limit_s` seconds is killed.
@@ -180,14 +180,14 @@ def in_children(jobs: Sequence[Job], limit_s: float) -> list[Any]:
     ends: list[int] = []
     try:
         for job in jobs:
-            ours, theirs = os.pipe()
-            ends.append(ours)
+            reading_end, writing_end = os.pipe()
+            ends.append(reading_end)
             pid = os.fork()
             if pid == 0:
-                _run(job, theirs, parent)
-            os.close(theirs)
+                _run(job, writing_end, parent)
+            os.close(writing_end)
             pids.append(pid)
-        return _answers(ends, limit_s)
+        return _collect_answers(ends, limit_s)
     finally:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
@@ -204,7 +204,7 @@ def _run(job: Job, answer: int, parent: int) -> None:
         try:
             text = json.dumps(job())
         except Exception as error:  # noqa: BLE001 - the reason is the finding
-            text = json.dumps(reason(error))
+            text = json.dumps(describe_error(error))
         os.write(answer, text.encode() + b"\n")
         while True:
             signal.pause()
@@ -212,7 +212,7 @@ def _run(job: Job, answer: int, parent: int) -> None:
         os._exit(1)
 
 
-def _answers(ends: Sequence[int], limit_s: float) -> list[Any]:
+def _collect_answers(ends: Sequence[int], limit_s: float) -> list[Any]:
     """One answer from each pipe. After one that tells of an error the others get GRACE_S: they may wait for it."""
     texts = dict.fromkeys(ends, b"")
     answers: dict[int, Any] = {}
@@ -233,7 +233,7 @@ def _answers(ends: Sequence[int], limit_s: float) -> list[Any]:
     return [answers.get(end, f"{NO_ANSWER} within {limit_s:g} s") for end in ends]
 
 
-def reason(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """The error in one line."""
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words}"[:300].rstrip(": ")

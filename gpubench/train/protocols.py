@@ -97,18 +97,22 @@ class MeasuringProtocol(ABC):
 
 def choose_protocol(order: TrialOrder, training: TrainingSetup, peers: Peers) -> MeasuringProtocol:
     """How this trial measures. `peers`: the other jobs of its group; a trial alone asks nothing of them."""
-    asked, is_alone = order.protocol, order.jobs == 1
-    if isinstance(asked, SteadyWindow):
+    protocol, is_alone = order.protocol, order.jobs == 1
+    if isinstance(protocol, SteadyWindow):
         stream = Stream(
             workers=order.workers // order.ranks,
             prefetch=order.prefetch,
             sync_every=order.sync_every,
             breakdown=order.breakdown,
         )
-        return Steady(asked, training, stream) if is_alone else SteadyInGroup(asked, training, stream, peers)
-    if asked.until_top1 is not None:
-        return UntilTop1(asked, training, asked.until_top1)
-    return Epochs(asked, training) if is_alone else EpochsInGroup(asked, training, peers)
+        return (
+            Steady(protocol, training, stream)
+            if is_alone
+            else SteadyInGroup(protocol, training, stream, peers)
+        )
+    if protocol.until_top1 is not None:
+        return UntilTop1(protocol, training, protocol.until_top1)
+    return Epochs(protocol, training) if is_alone else EpochsInGroup(protocol, training, peers)
 
 
 # ---------------------------------------------------------------- the steady rate
@@ -147,11 +151,11 @@ class Steady(MeasuringProtocol):
         Returns the seconds of the slowest rank's step: the ranks agree on it, and so on the steps of their windows.
         """
         times = self._run(warm_up_steps(self._ahead), measured=False)
-        left, step_s = largest(
+        steps_left, step_s = largest(
             self._strategy, [warm_up_left(times, self._wave), late_step_s(times, self._wave)]
         )
-        if left:
-            times += self._run(round(left), measured=False)
+        if steps_left:
+            times += self._run(round(steps_left), measured=False)
             # Without the batches that loaders had made before the first step.
             (step_s,) = largest(self._strategy, [late_step_s(times[self._ahead :] or times, self._wave)])
         return step_s

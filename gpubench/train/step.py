@@ -90,11 +90,11 @@ class Step:
 
     def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         strategy = self._strategy
-        strategy.before()
+        strategy.before_step()
         self.drop_gradients()
         strategy.gradients(self, images, labels)
-        strategy.apply(self.update)
-        strategy.after()
+        strategy.apply_update(self.update)
+        strategy.after_step()
 
     def drop_gradients(self) -> None:
         """Forgets those of the step before."""
@@ -128,11 +128,11 @@ class GraphStep(Step):
             self._images.copy_(images)
             self._labels.copy_(labels)
         assert self._graph is not None
-        self._strategy.before()
+        self._strategy.before_step()
         self._graph.replay()
         if self._scaler:
-            self._strategy.apply(self.update)
-        self._strategy.after()
+            self._strategy.apply_update(self.update)
+        self._strategy.after_step()
 
     def _capture(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         self._images, self._labels = images, labels
@@ -143,4 +143,4 @@ class GraphStep(Step):
         with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
             self._strategy.gradients(self, images, labels)
             if not self._scaler:
-                self._strategy.apply(self.update)
+                self._strategy.apply_update(self.update)

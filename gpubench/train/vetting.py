@@ -35,27 +35,29 @@ def main(parent: int, limit_s: int) -> None:
         import torch  # noqa: F401
         import torchvision  # noqa: F401
     except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is the finding
-        out.write(json.dumps({"failed": _said(error)}) + "\n")
+        out.write(json.dumps({"failed": _describe_error(error)}) + "\n")
         os._exit(1)
-    for one in tries:
+    for arguments in tries:
         signal.alarm(limit_s)
-        out.write(json.dumps({"error": tried(one)}) + "\n")
+        out.write(json.dumps({"error": find_error(arguments)}) + "\n")
         signal.alarm(0)
     os._exit(0)  # threads that a user's file has started are nobody's any more
 
 
-def tried(one: Mapping[str, Any]) -> str | None:
+def find_error(arguments: Mapping[str, Any]) -> str | None:
     """Why a try fails, in one line; None where it doesn't."""
     try:
-        if "model" in one:
-            try_model(**one)
+        if "model" in arguments:
+            try_model(**arguments)
         else:
-            try_transforms(**one)
+            try_transforms(**arguments)
     except GpubenchError as error:
         return str(error)
     except BaseException as error:  # noqa: BLE001 - sys.exit() in a user's file, too, is the finding
-        place = _place(error, str(one["model"]).rpartition(":")[0]) if "model" in one else ""
-        return f"{place}{_said(error)}"
+        place = (
+            _locate_error(error, str(arguments["model"]).rpartition(":")[0]) if "model" in arguments else ""
+        )
+        return f"{place}{_describe_error(error)}"
     return None
 
 
@@ -65,10 +67,10 @@ def try_transforms(*, cpu: Sequence[Any], gpu: Sequence[Any], input_size: int) -
 
     from gpubench.train.data import on_cpu, on_device
 
-    on_cpu.chain(transforms(cpu, input_size))
+    on_cpu.build_transforms(transforms(cpu, input_size))
     named = transforms(gpu, input_size)
     images = torch.zeros(2, 3, input_size, input_size, dtype=torch.uint8)
-    for (name, _), step in zip(named, on_device.chain(named), strict=True):
+    for (name, _), step in zip(named, on_device.build_transforms(named), strict=True):
         try:
             images = step(images, torch.Generator())
         except Exception as error:
@@ -87,12 +89,12 @@ def try_model(*, model: str, num_classes: int, input_size: int, channels: int, w
     }  # fmt: skip
     try:
         with torch.device("meta"):
-            models.build(model, **sizes)
+            models.build_model(model, **sizes)
     except Exception:  # noqa: BLE001 - many a right model can't be built there (it loads or reads weights)
-        models.build(model, **sizes)
+        models.build_model(model, **sizes)
 
 
-def _place(error: BaseException, path: str) -> str:
+def _locate_error(error: BaseException, path: str) -> str:
     """`nets.py, line 7: `, where in the user's file, or in one beside it, it went wrong; empty where nowhere there."""
     folder = Path(path).absolute().parent
     if isinstance(error, SyntaxError) and error.filename is not None:
@@ -103,11 +105,11 @@ def _place(error: BaseException, path: str) -> str:
     if not mine:
         return ""
     file, line = mine[-1]
-    same = file.absolute() == Path(path).absolute()
-    return f"{path if same else file}, line {line}: "
+    is_given_file = file.absolute() == Path(path).absolute()
+    return f"{path if is_given_file else file}, line {line}: "
 
 
-def _said(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """The error in one line."""
     words = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {' '.join(words.split())}"[:300].rstrip(": ")

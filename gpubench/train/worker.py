@@ -43,8 +43,8 @@ from gpubench.schema.events import (
 )
 from gpubench.schema.order import TrialOrder
 from gpubench.train import loop, models, step
-from gpubench.train.breakdown import Breakdown, BrokenDownStep
-from gpubench.train.cpu_probe import cpu_probe_ms
+from gpubench.train.breakdown import Breakdown, MarkedStep
+from gpubench.train.cpu_probe import measure_cpu_ms
 from gpubench.train.data import Data, open_data
 from gpubench.train.data.decoders import DECODER
 from gpubench.train.device_assignment import DeviceAssignment
@@ -144,7 +144,7 @@ class Rank:
         breakdown = Breakdown(assignment) if order.breakdown else None
         trained = self.build(strategy, breakdown)
         dtype = step.AUTOCAST.get(order.precision)
-        self.cap.rehearse(trained, order.input_size, order.channels, dtype)
+        self.cap.run_warm_batch(trained, order.input_size, order.channels, dtype)
         training_step = self.build_step(trained, strategy, breakdown)
         self.phase("build")
         probes_ms = [self.probe_cpu(strategy)]
@@ -194,7 +194,7 @@ class Rank:
         self.phases["warm_up"] = max(0.0, phases["warm_up"] - self.phases["first_step"])
         exchange = catalog.STRATEGIES[self.order.strategy].exchange
         exchanged_bytes = import_target(exchange)(strategy) if exchange else None
-        strategy.leave()
+        strategy.wait_for_others()
         return Result(
             rank=self.rank,
             steps_per_epoch=training.data.steps_per_epoch,
@@ -258,7 +258,7 @@ class Rank:
     def build(self, strategy: Strategy, breakdown: Breakdown | None) -> nn.Module:
         """The model as it is trained."""
         order = self.order
-        model = models.build(
+        model = models.build_model(
             order.model,
             num_classes=order.num_classes,
             input_size=order.input_size,
@@ -282,10 +282,10 @@ class Rank:
         graph = order.execution == "graph"
         make = functools.partial(step.make_optimizer, order.optimizer, order.lr, graph=graph)
         optimizer = strategy.optimizer(make)
-        how: dict[str, Any] = {"precision": order.precision, "accumulate": order.accumulate}
+        arguments: dict[str, Any] = {"precision": order.precision, "accumulate": order.accumulate}
         if breakdown is not None:
-            return BrokenDownStep(trained, optimizer, strategy, breakdown=breakdown, **how)
-        return (step.GraphStep if graph else step.Step)(trained, optimizer, strategy, **how)
+            return MarkedStep(trained, optimizer, strategy, breakdown=breakdown, **arguments)
+        return (step.GraphStep if graph else step.Step)(trained, optimizer, strategy, **arguments)
 
     def open_data(self, strategy: Strategy) -> Data:
         """This rank's share of the images."""
@@ -309,7 +309,7 @@ class Rank:
     def probe_cpu(self, strategy: Strategy) -> float:
         """CPU milliseconds of fixed work on the first rank, while the others wait; 0 on these."""
         strategy.barrier()
-        spent_ms = cpu_probe_ms() if strategy.assignment.rank == 0 else 0.0
+        spent_ms = measure_cpu_ms() if strategy.assignment.rank == 0 else 0.0
         strategy.barrier()
         return spent_ms
 

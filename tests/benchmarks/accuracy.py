@@ -38,7 +38,8 @@ from outside import POLLERS, ProcStat, busy_loops, integral, number, polled, pol
 
 from gpubench.node import environment
 from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import figures
+from gpubench.record.figures import compute_figures
+from gpubench.schema.codes import decode_record
 from gpubench.schema.watched import Window
 
 SHORT, LONG = 2, 17
@@ -197,7 +198,7 @@ def sweep(
     if done.returncode not in (0, 1):  # 1: the record says what went wrong
         sys.exit(f"the sweep ended with exit code {done.returncode}")
     (path,) = out.glob("records/*/*.json")
-    record = json.loads(path.read_text())
+    record = decode_record(json.loads(path.read_text()))
     if record["status"] != "ok":
         sys.exit(f"the trial ended as {record['status']}: {record['reason']}")
     return seconds, record
@@ -338,7 +339,7 @@ def tree_line(seconds: float, folder: Path) -> Line:
         child.returncode = 0
         spent = usage.ru_utime + usage.ru_stime
     child.stdout.close()
-    seen = figures(watcher.watched().cut([Window(t0, t1, 0, True)]))
+    seen = compute_figures(watcher.watched().cut([Window(t0, t1, 0, True)]))
     ours, wall = seen.result["cpu_s_per_epoch"], t1 - t0
     told = f"{ours:.2f} s" if ours is not None else f"none ({seen.missing['cpu_s_per_epoch']})"
     print(f"process tree: {wall:.2f} s, CPU by gpubench {told}, outside {spent:.2f} s (its start included)")

@@ -37,11 +37,17 @@ def main() -> None:
     torch.set_num_threads(1)
     decoders = (_load_torchcodec(), _load_torchvision())
     with loader.image_folder(options.images) as root:
-        files = [path for path, _ in folder.listing(root, "train")][: options.count]
+        files = [path for path, _ in folder.list_images(root, "train")][: options.count]
         unlike = sum(len({digest(decoder, path) for decoder in decoders}) > 1 for path in files)
         print(f"{unlike} of {len(files)} files give other pixels")
         report("decoded", decoders, files, lambda image: image, options.pairs)
-        report("for the loader", decoders, files, on_cpu.chain(loader.crop_resize(root).cpu), options.pairs)
+        report(
+            "for the loader",
+            decoders,
+            files,
+            on_cpu.build_transforms(loader.crop_resize(root).cpu),
+            options.pairs,
+        )
 
 
 def digest(decoder: Decoder, path: str) -> bytes:

@@ -43,18 +43,18 @@ def main() -> None:
         raise SystemExit(f"{options.workers} workers need as many CPUs; {len(cpus)} may be used")
     os.sched_setaffinity(0, cpus)
     with image_folder(options.images) as root:
-        files = [path for path, _ in folder.listing(root, "train")]
+        files = [path for path, _ in folder.list_images(root, "train")]
         for path in files:
             Path(path).read_bytes()  # both sides read from the page cache
         spec = crop_resize(root)
-        transform = on_cpu.chain(spec.cpu)
+        transform = on_cpu.build_transforms(spec.cpu)
         ahead = options.workers * (options.prefetch + 1)
         print(f"{options.workers} CPUs, batch {options.batch_size}, {DECODER.name}")
 
         def loader() -> float:
             loaders_ = loaders.TrainLoaders(
                 spec,
-                FolderSource(folder.listing(root, "train")),
+                FolderSource(folder.list_images(root, "train")),
                 batch_size=options.batch_size,
                 rank=0,
                 world=1,

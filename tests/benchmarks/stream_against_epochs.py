@@ -59,7 +59,7 @@ def main() -> None:
     cpus = len(os.sched_getaffinity(0))
     for variant, batch in itertools.product(options.variants.split(","), options.batch_sizes.split(",")):
         files = catalog.VARIANTS[variant].files
-        root = locate.ready(options.data, files, options.size)
+        root = locate.make_ready(options.data, files, options.size)
         with tempfile.TemporaryDirectory() as folder:
             if options.links > 1:
                 root = _linked(root, Path(folder) / "images", options.links)
@@ -81,7 +81,7 @@ def _rank(
     strategy.open()
     workers = max(1, cpus // world // (1 if device.type == "cuda" else 2))
     torch.set_num_threads(max(1, cpus // world))
-    model = models.build(options.model, num_classes=16, input_size=options.size)
+    model = models.build_model(options.model, num_classes=16, input_size=options.size)
     trained = strategy.prepare(model, torch.channels_last, lambda module: module)
     trained.train()
     optimizer = strategy.optimizer(lambda module: make_optimizer("sgd", 0.01, module, graph=False))

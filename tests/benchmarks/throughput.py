@@ -161,7 +161,7 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
 
     assignment = DeviceAssignment(rank=0, world=1, devices=(device,), rendezvous=Path(os.devnull))
     strategy = Single(assignment)
-    model = models.build(options.model, num_classes=16, input_size=options.size).to(device)
+    model = models.build_model(options.model, num_classes=16, input_size=options.size).to(device)
     model = model.to(memory_format=torch.channels_last).train()
     optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
     training_step = step.Step(model, optimizer, strategy, precision=precision, accumulate=1)

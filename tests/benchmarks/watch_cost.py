@@ -280,7 +280,7 @@ def training(
     )
     strategy = DistributedDataParallel(assignment) if options.gpus > 1 else Single(assignment)
     strategy.open()
-    model = models.build(options.model, num_classes=16, input_size=options.size)
+    model = models.build_model(options.model, num_classes=16, input_size=options.size)
     trained = strategy.prepare(model.train(), torch.channels_last, lambda module: module)
     optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
     training_step = step.Step(trained, optimizer, strategy, precision=precision, accumulate=1)

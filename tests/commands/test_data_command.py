@@ -60,7 +60,7 @@ def test_images_made_beforehand_are_those_that_a_sweep_asks_for_by_their_number(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GPUBENCH_DATA", place.environment["GPUBENCH_DATA"])
-    assert locate.plan_of("procedural:24", "full", 224)
+    assert locate.plan_steps("procedural:24", "full", 224)
     made = place.run("data", "make", "--images", "24")
     assert made.returncode == 0, made.stderr
-    assert locate.plan_of("procedural:24", "full", 224) == []
+    assert locate.plan_steps("procedural:24", "full", 224) == []

@@ -112,7 +112,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def found(tree: Path, home_of_all: Path) -> tuple[bad_images.BadImage, ...]:  # noqa: ARG001 - it keeps the outcome
-    return bad_images.look(tree)
+    return bad_images.find_bad_images(tree)
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_a_second_look_tries_nothing(
     tree: Path, found: tuple[bad_images.BadImage, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bad_images, "TRY", "builtins:no_such_function")
-    assert bad_images.look(tree) == found
+    assert bad_images.find_bad_images(tree) == found
 
 
 @pytest.mark.parametrize("what", ["mended", "touched", "added", "decoder"])
@@ -146,9 +146,9 @@ def test_what_has_changed_is_tried_again(
     shutil.copytree(tree, copy, symlinks=True, ignore=shutil.ignore_patterns("pipe.jpg"))
     ant = copy / "train" / "ant"
     monkeypatch.setattr(bad_images, "TRY", "posixpath:basename")  # every file is bad, and that is soon found
-    assert len(bad_images.look(copy)) > len(found)
+    assert len(bad_images.find_bad_images(copy)) > len(found)
     monkeypatch.setattr(bad_images, "TRY", "fnmatch:filter")
-    assert len(bad_images.look(copy)) > len(found), "nothing has changed"
+    assert len(bad_images.find_bad_images(copy)) > len(found), "nothing has changed"
     if what == "mended":  # of the same size
         (ant / "text.jpg").write_bytes((ant / "text.jpg").read_bytes()[::-1])
     elif what == "touched":
@@ -158,21 +158,21 @@ def test_what_has_changed_is_tried_again(
     else:
         monkeypatch.setattr(bad_images, "_version", lambda package: f"{package} 99")
     with pytest.raises(TypeError):  # it was called, and wants another argument
-        bad_images.look(copy)
+        bad_images.find_bad_images(copy)
 
 
 def test_what_may_not_be_read_is_bad_for_who_may_not(room: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may read everything, so somebody else looks."""
     monkeypatch.setenv("GPUBENCH_DATA", str(room / "none"))
-    monkeypatch.setattr(bad_images, "_try", lambda *_: {})
+    monkeypatch.setattr(bad_images, "_try_files", lambda *_: {})
     for name in ("_keep", "ensure_writable"):
         monkeypatch.setattr(bad_images, name, lambda *_: None)
     save_photo(room / "tree" / "ant" / "0.jpg", 0)
     save_photo(room / "tree" / "ant" / "1.jpg", 1)
     # This loads the versions of the decoders, too, which may lie where only root may go.
-    assert bad_images.look(room / "tree") == ()
+    assert bad_images.find_bad_images(room / "tree") == ()
     (room / "tree" / "ant" / "1.jpg").chmod(0)
-    reply = as_user(65534, lambda: bad_images.look(room / "tree"))
+    reply = as_user(65534, lambda: bad_images.find_bad_images(room / "tree"))
     assert reply == "(BadImage(path='ant/1.jpg', reason='no permission'),)"
 
 
@@ -188,8 +188,10 @@ def test_the_data_are_those_of_a_copy_from_which_the_bad_images_were_deleted(
     assert (clean.skipped_images, skipped.skipped_images) == (0, len(BAD))
     assert (skipped.train_images, skipped.val_images) == (clean.train_images, clean.val_images) == (16, 4)
     for split in ("train", "val"):
-        listed = [(p.removeprefix(f"{tree}/"), k) for p, k in folder.listing(tree, split, without=without)]
-        assert listed == [(p.removeprefix(f"{copy}/"), k) for p, k in folder.listing(copy, split)]
+        listed = [
+            (p.removeprefix(f"{tree}/"), k) for p, k in folder.list_images(tree, split, without=without)
+        ]
+        assert listed == [(p.removeprefix(f"{copy}/"), k) for p, k in folder.list_images(copy, split)]
 
 
 def test_a_clean_folder_is_the_same_data_whether_or_not_bad_images_are_left_out(flat: Path) -> None:
@@ -199,7 +201,7 @@ def test_a_clean_folder_is_the_same_data_whether_or_not_bad_images_are_left_out(
 
 def test_images_are_held_out_as_if_the_bad_ones_were_not_there(flat: Path) -> None:
     (flat / "ant" / "0000.jpg").touch()  # the first by name: all others would move up
-    held_out = [Path(path).name for path, _ in folder.listing(flat, "val", without=["ant/0000.jpg"])]
+    held_out = [Path(path).name for path, _ in folder.list_images(flat, "val", without=["ant/0000.jpg"])]
     assert held_out == ["009.jpg", "019.jpg", "009.jpg"]
 
 
@@ -237,7 +239,8 @@ def test_what_lies_in_a_folder_of_gpubench_s_own_besides_is_counted_as_left_out(
     (tmp_path / "small" / "train" / "ant" / "00.jpg").write_text("junk")
     facts = folder.scan(tmp_path / "small", ["train/ant/00.jpg"])
     assert (facts.skipped_images, facts.train_images) == (1, made.train_images)
-    assert facts.fingerprint == made.fingerprint, "the images that are used are the same"
+    # The images that are used are the same.
+    assert facts.fingerprint == made.fingerprint
 
 
 def test_an_error_of_the_disk_is_no_verdict_on_an_image(
@@ -249,26 +252,27 @@ def test_an_error_of_the_disk_is_no_verdict_on_an_image(
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     (tmp_path / "a.jpg").write_bytes(b"well")
-    monkeypatch.setattr(square, "opened", fails)
+    monkeypatch.setattr(square, "open_square", fails)
     with pytest.raises(UnusableError, match="can't be read: Input/output error; start again once it can"):
-        folder_source.why_bad(str(tmp_path / "a.jpg"))
+        folder_source.find_defect(str(tmp_path / "a.jpg"))
 
 
 def test_the_outcome_is_written_whole_and_one_that_is_damaged_is_made_again(flat: Path, home: Path) -> None:
     before = set(home.iterdir())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bad_images, "TRY", "posixpath:basename")
-        first = bad_images.look(flat)
+        first = bad_images.find_bad_images(flat)
         (kept,) = set(home.iterdir()) - before
         kept.write_text(kept.read_text()[:-20])
-        assert bad_images.look(flat) == first
-        assert set(home.iterdir()) - before == {kept}, "and nothing else is left there"
+        assert bad_images.find_bad_images(flat) == first
+        # Nothing else is left there.
+        assert set(home.iterdir()) - before == {kept}
 
 
 def test_a_home_without_room_is_one_line(flat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUBENCH_DATA", "/dev/full/nowhere")
     with pytest.raises(UnusableError, match="set GPUBENCH_DATA to a folder with room"):
-        bad_images.look(flat)
+        bad_images.find_bad_images(flat)
 
 
 # ---- the pool ----
@@ -276,7 +280,7 @@ def test_a_home_without_room_is_one_line(flat: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_task_that_crashes_its_worker_is_told_apart_from_the_others() -> None:
     tasks = [f"import os; {'os.abort()' if k in (1, 5) else ''}" for k in range(40)]
-    results = pool.each(
+    results = pool.map_on_cpus(
         "builtins:exec", tasks, shared={}, processes=2, crashed=lambda name: name, silent=True
     )
     assert results == ["SIGABRT" if k in (1, 5) else None for k in range(40)]
@@ -285,12 +289,12 @@ def test_a_task_that_crashes_its_worker_is_told_apart_from_the_others() -> None:
 def test_a_worker_that_is_killed_by_others_is_no_verdict_on_its_task() -> None:
     tasks = ["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
     with pytest.raises(UnusableError, match="was killed"):
-        pool.each("builtins:exec", tasks, shared={}, crashed=lambda name: name)
+        pool.map_on_cpus("builtins:exec", tasks, shared={}, crashed=lambda name: name)
 
 
 def test_a_target_that_can_not_be_imported_is_one_line() -> None:
     with pytest.raises(UnusableError, match="no_such_module can't be imported"):
-        pool.each("no_such_module:work", [1], shared={}, processes=1)
+        pool.map_on_cpus("no_such_module:work", [1], shared={}, processes=1)
 
 
 # ---- how it is asked for and told ----
@@ -304,7 +308,8 @@ def test_the_policy_is_of_the_experiment_and_the_command_line_beats_it() -> None
     assert with_options(file, Options(bad_images="fail")).bad_images == "fail"
     plain = parse('name = "x"\n', "x.toml")
     assert plain.bad_images == "fail"
-    assert "bad_images" not in to_toml(plain, {}), "earlier versions read the plan, too"
+    # Earlier versions read the plan, too.
+    assert "bad_images" not in to_toml(plain, {})
     assert with_options(plain, Options(bad_images="skip")).bad_images == "skip"
     for wrong in ('"drop"', "true", '""'):
         with pytest.raises(UsageError, match="bad_images"):
@@ -313,15 +318,15 @@ def test_the_policy_is_of_the_experiment_and_the_command_line_beats_it() -> None
 
 def test_the_first_twenty_are_named_and_a_file_names_all(tmp_path: Path) -> None:
     bad = [bad_images.BadImage(f"a/{k:02}.jpg", "not an image") for k in range(37)]
-    told = left_out.lines(bad, 1_281_130, tmp_path, tmp_path / "all.txt")
+    told = left_out.describe_bad_images(bad, 1_281_130, tmp_path, tmp_path / "all.txt")
     assert told[0] == (
         f"37 of 1,281,167 images in {tmp_path} can't be used and are left out (--bad-images skip):"
     )
     assert told[1:-1] == [f"  a/{k:02}.jpg: not an image" for k in range(20)]
     assert told[-1] == f"  and 17 more; {tmp_path / 'all.txt'} names them all"
-    assert left_out.lines(bad[:20], 1, tmp_path, None)[-1].startswith("  a/19.jpg")
-    assert left_out.lines([], 1, tmp_path, None) == []
-    assert left_out.as_text(bad[:2]) == "a/00.jpg\tnot an image\na/01.jpg\tnot an image\n"
+    assert left_out.describe_bad_images(bad[:20], 1, tmp_path, None)[-1].startswith("  a/19.jpg")
+    assert left_out.describe_bad_images([], 1, tmp_path, None) == []
+    assert left_out.as_text(bad[:2]) == "".join(f"{image.path}\t{image.reason}\n" for image in bad[:2])
 
 
 def test_a_name_of_any_bytes_is_one_line() -> None:

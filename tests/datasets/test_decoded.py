@@ -8,19 +8,19 @@ from PIL import Image
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import decoded, folder
-from gpubench.datasets.square import opened
+from gpubench.datasets.square import open_square
 
 
 def test_arrays_hold_the_images_in_the_order_of_the_listing(flat: Path) -> None:
     place = decoded.decode(flat, size=16)
     for split in ("train", "val"):
-        listing = folder.listing(flat, split)
+        listing = folder.list_images(flat, split)
         images, labels = decoded.open_decoded(place, split)
         assert images.shape == (len(listing), 3, 16, 16)
         assert (images.dtype, labels.dtype) == (np.uint8, np.int64)
         assert labels.tolist() == [label for _, label in listing]
         for k, (path, _) in enumerate(listing):
-            assert np.array_equal(images[k].transpose(1, 2, 0), np.asarray(opened(path, 16)))
+            assert np.array_equal(images[k].transpose(1, 2, 0), np.asarray(open_square(path, 16)))
         assert not images.flags.writeable
 
 

@@ -24,7 +24,9 @@ def touch(root: Path, *paths: str) -> Path:
 
 
 def names(root: Path, split: str, limit: int | None = None) -> list[tuple[str, int]]:
-    return [(str(Path(path).relative_to(root)), label) for path, label in folder.listing(root, split, limit)]
+    return [
+        (str(Path(path).relative_to(root)), label) for path, label in folder.list_images(root, split, limit)
+    ]
 
 
 @pytest.mark.parametrize("partner", folder.VALIDATION)
@@ -63,11 +65,11 @@ def test_other_files_hidden_files_and_empty_folders_are_no_images(tmp_path: Path
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 12, 40])
 def test_a_limit_is_spread_evenly_and_a_larger_one_contains_it(flat: Path, limit: int) -> None:
-    every = folder.listing(flat, "train")
-    some = folder.listing(flat, "train", limit)
+    every = folder.list_images(flat, "train")
+    some = folder.list_images(flat, "train", limit)
     assert len(some) == min(limit, len(every))
     assert some == [image for image in every if image in some]  # the order of the full list
-    assert set(some) <= set(folder.listing(flat, "train", limit + 1))
+    assert set(some) <= set(folder.list_images(flat, "train", limit + 1))
     available = Counter(label for _, label in every)
     taken = Counter(label for _, label in some)
     most = max(taken.values())
@@ -98,7 +100,7 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_an_empty_folder_says_which_layout_is_expected(tmp_path: Path) -> None:
     touch(tmp_path, "loose.jpg", "train/notes.txt")
     with pytest.raises(UsageError, match=r"no images in .*train/CLASS/\*\.jpg.*or CLASS/\*\.jpg"):
-        folder.listing(tmp_path, "train")
+        folder.list_images(tmp_path, "train")
 
 
 def test_the_child_can_import_it_without_numpy_or_pillow() -> None:
@@ -134,7 +136,8 @@ def test_a_link_to_itself_is_an_image_that_can_be_left_out(flat: Path) -> None:
 
 def test_a_link_in_circles_is_named(flat: Path) -> None:
     (flat / "ant" / "more").symlink_to(flat / "bee")
-    assert folder.scan(flat).train_images == 48, "a link to another folder is as good as that folder"
+    # A link to another folder is as good as that folder.
+    assert folder.scan(flat).train_images == 48
     (flat / "bee" / "back").symlink_to(flat / "ant")
     with pytest.raises(UsageError, match=r"^the link .*(more|back) leads back to a folder that it lies in"):
         folder.scan(flat)

@@ -12,11 +12,11 @@ TINY = "procedural:24x32"
 
 
 def test_procedural_facts_come_from_the_recipe_and_need_no_disk(home: Path) -> None:
-    facts = locate.facts_of("procedural")
+    facts = locate.find_facts("procedural")
     assert (facts.train_images, facts.val_images, facts.num_classes) == (10_240, 1_024, 16)
     assert facts.fingerprint == make.procedural_fingerprint()
-    assert facts.fingerprint == locate.facts_of("procedural:10240").fingerprint
-    small = locate.facts_of("procedural:640x96")
+    assert facts.fingerprint == locate.find_facts("procedural:10240").fingerprint
+    small = locate.find_facts("procedural:640x96")
     assert (small.train_images, small.val_images) == (640, 64)
     assert small.fingerprint == make.procedural_fingerprint(640, 64, size=(96, 72))
     assert not home.exists()
@@ -25,63 +25,64 @@ def test_procedural_facts_come_from_the_recipe_and_need_no_disk(home: Path) -> N
 @pytest.mark.parametrize("wrong", ["procedural:", "procedural:x96", "procedural:640x", "procedural:many"])
 def test_a_misspelt_form_says_which_there_are(wrong: str) -> None:
     with pytest.raises(UsageError, match="procedural:IMAGESxSIDE"):
-        locate.facts_of(wrong)
+        locate.find_facts(wrong)
 
 
 def test_named_data_come_from_the_catalog() -> None:
-    facts = locate.facts_of("cifar10")
+    facts = locate.find_facts("cifar10")
     assert (facts.kind, facts.root, facts.train_images, facts.size) == ("named", None, 50_000, 32)
-    assert facts.fingerprint != locate.facts_of("mnist").fingerprint
-    assert locate.plan_of("cifar10", "full", 32) == []
+    assert facts.fingerprint != locate.find_facts("mnist").fingerprint
+    assert locate.plan_steps("cifar10", "full", 32) == []
 
 
 def test_an_unknown_name_gets_the_nearest_or_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"unknown data 'cifar': did you mean cifar10"):
-        locate.facts_of("cifar")
+        locate.find_facts("cifar")
     with pytest.raises(UsageError, match=r"valid: procedural, cifar10.*or the path of an image folder"):
-        locate.facts_of("zzz")
+        locate.find_facts("zzz")
     with pytest.raises(UsageError, match="does not exist"):
-        locate.facts_of("./zzz")
+        locate.find_facts("./zzz")
 
 
 def test_a_folder_is_found_by_its_path(flat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(flat.parent)
-    facts = locate.facts_of("flat")
+    facts = locate.find_facts("flat")
     assert (facts.name, facts.root, facts.kind) == ("flat", str(flat), "folder")
 
 
 def test_the_plan_says_in_words_what_ready_then_does() -> None:
-    (step,) = locate.plan_of("procedural", "full", 224)
+    (step,) = locate.plan_steps("procedural", "full", 224)
     assert str(step) == "10,240 + 1,024 images to make (about 1.1 GB)"
-    assert step.place == Path(str(locate.facts_of("procedural").root))
-    steps = locate.plan_of(TINY, "resized", 16)
-    assert [step.what for step in steps] == [
-        "24 + 64 images to make",
-        "24 + 64 images to resize to 16×16",
+    assert step.place == Path(str(locate.find_facts("procedural").root))
+    steps = locate.plan_steps(TINY, "resized", 16)
+    assert [step.what.partition(" images to ")[::2] for step in steps] == [
+        ("24 + 64", "make"),
+        ("24 + 64", "resize to 16×16"),
     ]
-    place = locate.ready(TINY, "resized", 16)
-    assert locate.plan_of(TINY, "resized", 16) == []
+    place = locate.make_ready(TINY, "resized", 16)
+    assert locate.plan_steps(TINY, "resized", 16) == []
     assert folder.scan(place).size == 16
-    assert [step.what for step in locate.plan_of(TINY, "decoded", 8)] == ["24 + 64 images to decode to 8×8"]
-    images, _ = decoded.open_decoded(locate.ready(TINY, "decoded", 8), "train")
+    (step,) = locate.plan_steps(TINY, "decoded", 8)
+    assert step.what.endswith("decode to 8×8")
+    images, _ = decoded.open_decoded(locate.make_ready(TINY, "decoded", 8), "train")
     assert images.shape == (24, 3, 8, 8)
-    made = locate.ready(TINY, "full", 999)
-    assert folder.scan(made).fingerprint == locate.facts_of(TINY).fingerprint
+    made = locate.make_ready(TINY, "full", 999)
+    assert folder.scan(made).fingerprint == locate.find_facts(TINY).fingerprint
 
 
 def test_what_needs_no_images_makes_none(home: Path) -> None:
-    locate.ready("procedural", "none", 224)
-    assert locate.plan_of("procedural", "none", 224) == []
+    locate.make_ready("procedural", "none", 224)
+    assert locate.plan_steps("procedural", "none", 224) == []
     assert not home.exists()
 
 
 def test_a_folder_that_is_resized_already_is_taken_as_it_is(flat: Path, tmp_path: Path) -> None:
     resize.resize(flat, tmp_path / "small", size=16)
     small = str(tmp_path / "small")
-    assert locate.plan_of(small, "resized", 16) == []
-    assert locate.ready(small, "resized", 16) == tmp_path / "small"
-    assert locate.plan_of(small, "resized", 12) != []
+    assert locate.plan_steps(small, "resized", 16) == []
+    assert locate.make_ready(small, "resized", 16) == tmp_path / "small"
+    assert locate.plan_steps(small, "resized", 12) != []
 
 
 def test_the_home_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,4 +98,4 @@ def test_the_home_follows_the_environment(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_home_that_cannot_be_made_is_an_error_of_one_line(home: Path) -> None:
     home.write_text("a file")
     with pytest.raises(UnusableError, match=r"can't write into .*set GPUBENCH_DATA"):
-        locate.ready(TINY, "full", 16)
+        locate.make_ready(TINY, "full", 16)

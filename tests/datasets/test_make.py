@@ -58,8 +58,8 @@ def test_makes_what_it_says_and_says_what_it_makes(tmp_path: Path) -> None:
     root, seen = tmp_path / "made", []
     facts = make.make(root, **SMALL, progress=lambda done, total: seen.append((done, total)))
     assert (facts.train_images, facts.val_images, facts.num_classes, facts.size) == (40, 8, 4, None)
-    assert len(folder.listing(root, "train")) == 40
-    assert [label for _, label in folder.listing(root, "val")] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert len(folder.list_images(root, "train")) == 40
+    assert [label for _, label in folder.list_images(root, "val")] == [0, 0, 1, 1, 2, 2, 3, 3]
     assert (
         facts.fingerprint
         == make.procedural_fingerprint(40, 8, 4, 0, (48, 36))
@@ -191,7 +191,7 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path) -> Non
 
 def test_a_folder_that_lost_an_image_is_neither_done_nor_of_that_fingerprint(tmp_path: Path) -> None:
     made = make.make(tmp_path / "made", **SMALL)
-    Path(folder.listing(tmp_path / "made", "train")[5][0]).unlink()
+    Path(folder.list_images(tmp_path / "made", "train")[5][0]).unlink()
     assert folder.scan(tmp_path / "made").fingerprint != made.fingerprint
     with pytest.raises(UnusableError, match="lost or gained files"):
         make.make(tmp_path / "made", **SMALL)

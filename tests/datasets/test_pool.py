@@ -15,32 +15,34 @@ from gpubench.datasets import pool
 
 def test_results_come_in_the_order_of_the_tasks() -> None:
     tasks = [(n,) for n in range(101)]
-    assert pool.each("builtins:sum", tasks, shared={"start": 5}, processes=3) == [n + 5 for n in range(101)]
+    assert pool.map_on_cpus("builtins:sum", tasks, shared={"start": 5}, processes=3) == [
+        n + 5 for n in range(101)
+    ]
 
 
 def test_no_tasks_need_no_processes() -> None:
-    assert pool.each("builtins:sum", [], shared={}) == []
+    assert pool.map_on_cpus("builtins:sum", [], shared={}) == []
 
 
 def test_an_exception_of_a_worker_is_raised_here() -> None:
     with pytest.raises(FileNotFoundError) as caught:
-        pool.each("os:listdir", ["/", "/nowhere"], shared={}, processes=1)
+        pool.map_on_cpus("os:listdir", ["/", "/nowhere"], shared={}, processes=1)
     assert caught.value.filename == "/nowhere"
 
 
 def test_a_worker_that_dies_is_an_error_not_a_hang() -> None:
     with pytest.raises(UnusableError, match="was killed"):
-        pool.each("os:_exit", [9], shared={}, processes=1)
+        pool.map_on_cpus("os:_exit", [9], shared={}, processes=1)
 
 
 def test_workers_leave_signals_to_the_parent() -> None:
-    answers = pool.each("signal:getsignal", [signal.SIGINT, signal.SIGTERM], shared={}, processes=1)
+    answers = pool.map_on_cpus("signal:getsignal", [signal.SIGINT, signal.SIGTERM], shared={}, processes=1)
     assert answers == [signal.SIG_IGN, signal.SIG_IGN]
     assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
 
 
 def test_workers_have_a_process_group_of_their_own() -> None:
-    groups = pool.each("os:getpgid", [0, 0], shared={}, processes=2)
+    groups = pool.map_on_cpus("os:getpgid", [0, 0], shared={}, processes=2)
     assert os.getpgid(0) not in groups
 
 
@@ -57,7 +59,7 @@ def test_the_caller_is_asked_while_a_worker_blocks_and_can_stop_it_all() -> None
 
     began = time.monotonic()
     with pytest.raises(StoppedError):
-        pool.each("time:sleep", [600], shared={}, processes=1, progress=progress)
+        pool.map_on_cpus("time:sleep", [600], shared={}, processes=1, progress=progress)
     assert time.monotonic() - began < 10
     assert not [p for p in psutil.Process().children() if "pool.serve" in " ".join(_command(p))]
 
@@ -73,11 +75,11 @@ def _command(process: psutil.Process) -> list[str]:
 def test_a_worker_that_hangs_ends_it_with_the_file_s_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "STALL_S", 0.5)
     with pytest.raises(UnusableError, match=r"no answer for 0.5 s; it may hang at 600"):
-        pool.each("time:sleep", [600], shared={}, processes=1)
+        pool.map_on_cpus("time:sleep", [600], shared={}, processes=1)
 
 
 def test_a_blocked_worker_goes_with_its_killed_parent() -> None:
-    code = "from gpubench.datasets import pool; pool.each('time:sleep', [600], shared={}, processes=1)"
+    code = "from gpubench.datasets import pool; pool.map_on_cpus('time:sleep', [600], shared={}, processes=1)"
     parent = subprocess.Popen([sys.executable, "-c", code])
     deadline = time.monotonic() + 20
     workers: list[psutil.Process] = []

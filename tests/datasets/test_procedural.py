@@ -14,11 +14,11 @@ SAID = "from gpubench.datasets import procedural as p; import hashlib; "
 
 
 def digest(seed: int, split: str, index: int) -> str:
-    return hashlib.sha256(procedural.jpeg(procedural.draw(seed, split, index, 16))).hexdigest()
+    return hashlib.sha256(procedural.encode_jpeg(procedural.draw(seed, split, index, 16))).hexdigest()
 
 
 def test_the_same_bytes_again_and_in_another_process() -> None:
-    code = SAID + "print(hashlib.sha256(p.jpeg(p.draw(7, 'val', 3, 16))).hexdigest())"
+    code = SAID + "print(hashlib.sha256(p.encode_jpeg(p.draw(7, 'val', 3, 16))).hexdigest())"
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     first = digest(7, "val", 3)
     digest(7, "train", 4)  # what was drawn in between plays no part
@@ -33,7 +33,7 @@ def test_seed_split_and_index_each_give_another_image() -> None:
 
 def test_default_images_have_the_size_and_entropy_of_photographs() -> None:
     images = [procedural.draw(0, "train", index, 16) for index in range(16)]
-    files = [procedural.jpeg(image) for image in images]
+    files = [procedural.encode_jpeg(image) for image in images]
     mean = sum(map(len, files)) / len(files)
     assert 80_000 < mean < 110_000
     assert all(50_000 < len(file) < 150_000 for file in files)

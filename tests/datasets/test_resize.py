@@ -12,7 +12,7 @@ from gpubench.datasets import folder, resize
 
 
 def stems(root: Path, split: str) -> list[tuple[str, str, int]]:
-    return [(Path(p).parent.name, Path(p).name.split(".")[0], k) for p, k in folder.listing(root, split)]
+    return [(Path(p).parent.name, Path(p).name.split(".")[0], k) for p, k in folder.list_images(root, split)]
 
 
 def test_the_copy_has_the_same_classes_names_and_split(flat: Path, tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_the_copy_has_the_same_classes_names_and_split(flat: Path, tmp_path: Pat
     assert folder.classes(tmp_path / "small") == folder.classes(flat)
     for split in ("train", "val"):
         assert stems(tmp_path / "small", split) == stems(flat, split)
-        for path, _ in folder.listing(tmp_path / "small", split):
+        for path, _ in folder.list_images(tmp_path / "small", split):
             with Image.open(path) as image:
                 assert (image.size, image.mode, image.format) == ((24, 24), "RGB", "JPEG")
 

@@ -227,7 +227,7 @@ def test_gpus_that_are_not_there_have_their_reason_and_hold_nothing_back() -> No
 
 def answers(*jobs: Callable[[], Any], limit_s: float = 5.0) -> list[Any]:
     before = {p.pid for p in psutil.Process().children()}
-    found = child.in_children(jobs, limit_s)
+    found = child.run_in_children(jobs, limit_s)
     assert {p.pid for p in psutil.Process().children()} <= before, "nobody is left"
     return found
 

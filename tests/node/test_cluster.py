@@ -25,7 +25,7 @@ from gpubench.node.parts.files import PreparePart, RunPart, parts_folder
 from gpubench.node.parts.process import PartCommand, PartProcess, close_all
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.plan import resolve as resolving
-from gpubench.record.outcome import outcome
+from gpubench.record.outcome import read_outcome
 from gpubench.record.training import Training
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import End, Hello, Result
@@ -76,9 +76,9 @@ class Two:
             should_stop=should_stop,
             look=look,
         )
-        ended = outcome(
+        ended = read_outcome(
             done.events,
-            Training.of(job, resolved),
+            Training.for_job(job, resolved),
             last_word=Result,
             ranks=resolved.processes,
             forced=done.forced,

@@ -10,7 +10,14 @@ from typing import Any
 import pytest
 from whole_epochs import epoch_row
 
-from gpubench.record.epochs import EpochRow, epoch_rows, shared_span, stream_rows, timing, windows_of
+from gpubench.record.epochs import (
+    EpochRow,
+    compute_timing,
+    find_shared_span,
+    make_epoch_rows,
+    make_stream_rows,
+    make_windows,
+)
 from gpubench.schema.events import End, Evaluated, Event, Steps
 from gpubench.stats.steps import step_mean
 
@@ -56,11 +63,11 @@ def mixed(*ranks: list[Event]) -> list[Event]:
 
 
 def rows(*ranks: list[Event]) -> list[EpochRow]:
-    return epoch_rows(mixed(*ranks), ranks=len(ranks), batch_size=BATCH)
+    return make_epoch_rows(mixed(*ranks), ranks=len(ranks), batch_size=BATCH)
 
 
 def of_epochs(found: Sequence[EpochRow], images_per_epoch: int = 64) -> dict[str, Any]:
-    return timing(found, is_stream=False, images_per_epoch=images_per_epoch)
+    return compute_timing(found, is_stream=False, images_per_epoch=images_per_epoch)
 
 
 # ---------------------------------------------------------------- data wait over ranks
@@ -83,7 +90,7 @@ def test_ranks_that_starve_in_turn_stall_all_of_the_time() -> None:
 def test_of_one_rank_its_waits_are_told_once() -> None:
     (row,) = rows(told(0, [1.0, 2.0], [0.5, 0.25]))
     assert row.data_wait_s == pytest.approx(0.75)
-    assert "data_wait_s_by_rank" not in row.stored()
+    assert "data_wait_s_by_rank" not in row.as_stored()
 
 
 # ---------------------------------------------------------------- epochs
@@ -97,7 +104,7 @@ def test_a_row_says_all_that_is_known_of_its_epoch() -> None:
     assert isinstance(end, End)
     second = [*steps, replace(end, t0=250.5, t1=253.0)]
     evaluated = Evaluated(rank=0, epoch=3, top1_pct=71.5)
-    found = epoch_rows([*first, *second, evaluated], ranks=2, batch_size=BATCH)
+    found = make_epoch_rows([*first, *second, evaluated], ranks=2, batch_size=BATCH)
     assert found == [
         EpochRow(
             epoch=3,
@@ -127,7 +134,7 @@ def test_of_one_step_alone_the_time_is_its_own() -> None:
 def test_only_epochs_that_every_rank_finished_have_a_row() -> None:
     begun = even(2, 1.0)
     done = [event for rank in (0, 1) for event in even(2, 1.0, rank=rank, epoch=1)]
-    (row,) = epoch_rows([*begun, *done], ranks=2, batch_size=BATCH)
+    (row,) = make_epoch_rows([*begun, *done], ranks=2, batch_size=BATCH)
     assert (row.epoch, row.top1_pct) == (1, None)
 
 
@@ -195,7 +202,7 @@ def lengthened(rank: int = 0) -> list[Event]:
 
 def test_a_stream_has_the_row_of_its_warm_up_and_that_of_its_window() -> None:
     """Pauses between their parts are in neither."""
-    warm, window = stream_rows(mixed(lengthened(), lengthened(1)), ranks=2, batch_size=BATCH)
+    warm, window = make_stream_rows(mixed(lengthened(), lengthened(1)), ranks=2, batch_size=BATCH)
     assert warm == EpochRow(
         epoch=0,
         warmup=True,
@@ -234,8 +241,8 @@ def test_a_stream_has_the_row_of_its_warm_up_and_that_of_its_window() -> None:
 
 def test_the_columns_of_a_stream_are_those_of_its_rate() -> None:
     """128 images in 2.1 s; the first batch is the one that its loaders were started for."""
-    found = timing(
-        stream_rows(lengthened(), ranks=1, batch_size=BATCH), is_stream=True, images_per_epoch=1000
+    found = compute_timing(
+        make_stream_rows(lengthened(), ranks=1, batch_size=BATCH), is_stream=True, images_per_epoch=1000
     )
     assert found == {
         "epoch_time_s": pytest.approx(1000 * 2.1 / 128),
@@ -251,18 +258,19 @@ def test_the_columns_of_a_stream_are_those_of_its_rate() -> None:
 
 def test_a_stream_that_broke_has_the_rows_that_it_came_to() -> None:
     warm_up, none = (lengthened()[:4], lengthened()[:1])
-    (row,) = stream_rows(warm_up, ranks=1, batch_size=BATCH)
+    (row,) = make_stream_rows(warm_up, ranks=1, batch_size=BATCH)
     assert row.warmup
-    assert stream_rows(none, ranks=1, batch_size=BATCH) == []
-    assert timing([row], is_stream=True, images_per_epoch=64) == {}
+    assert make_stream_rows(none, ranks=1, batch_size=BATCH) == []
+    assert compute_timing([row], is_stream=True, images_per_epoch=64) == {}
 
 
 def test_who_watches_is_told_what_part_of_an_epoch_each_row_is() -> None:
-    made = stream_rows(lengthened(), ranks=1, batch_size=BATCH)
-    warm, window = windows_of(made, 1024)
+    made = make_stream_rows(lengthened(), ranks=1, batch_size=BATCH)
+    warm, window = make_windows(made, 1024)
     assert (warm.measured, warm.epochs, warm.t0, warm.t1) == (False, 8 * BATCH / 1024, 10.0, 13.5)
     assert (window.measured, window.epochs, window.epoch) == (True, 8 * BATCH / 1024, 1)
-    assert [one.epochs for one in windows_of(made, None)] == [1.0, 1.0], "nobody knows how long an epoch is"
+    # Nobody knows how long an epoch is.
+    assert [one.epochs for one in make_windows(made, None)] == [1.0, 1.0]
 
 
 def test_the_error_of_a_step_is_of_all_steps_of_the_window_and_of_epochs_without_their_first() -> None:
@@ -271,15 +279,15 @@ def test_the_error_of_a_step_is_of_all_steps_of_the_window_and_of_epochs_without
     waits = [0.0] * 36
     found = [told(0, ends, waits[: len(ends)], epoch=k) for k, ends in enumerate(parts)]
     events = [event for part in found for event in part]
-    stream = timing(stream_rows(events, ranks=1, batch_size=1)[-1:], is_stream=True, images_per_epoch=60)[
-        "step_error_pct"
-    ]
+    stream = compute_timing(
+        make_stream_rows(events, ranks=1, batch_size=1)[-1:], is_stream=True, images_per_epoch=60
+    )["step_error_pct"]
     whole = step_mean(times)
     assert whole
     assert stream == pytest.approx(100 * whole.error, rel=1e-3)
     later = step_mean([*times[1:24], *times[25:]])
     assert later
-    epochs = of_epochs(epoch_rows(events, ranks=1, batch_size=1))["step_error_pct"]
+    epochs = of_epochs(make_epoch_rows(events, ranks=1, batch_size=1))["step_error_pct"]
     assert epochs == pytest.approx(100 * later.error, rel=1e-3) != pytest.approx(stream, rel=1e-3)
 
 
@@ -290,7 +298,7 @@ def together(
     begin_s: float, end_s: float, *, block: int = 4, count: int = 12, **more: Any
 ) -> EpochRow | None:
     """The window of a job whose steps of 0.25 s begin at 100 s, cut to a time that is counted from there."""
-    made = stream_rows(
+    made = make_stream_rows(
         even(count, 0.25, **more),
         ranks=1,
         batch_size=BATCH,
@@ -338,7 +346,7 @@ def test_fewer_than_three_steps_are_no_window(begin_s: float, end_s: float, bloc
 def test_blocks_are_counted_from_the_first_measured_step_over_the_parts_of_a_window() -> None:
     """Parts of 6 and 6 steps, with a pause of 1 s between them, which lies in the block that it falls into."""
     events = [*even(6, 0.25), *even(6, 0.25, epoch=1, t0=102.5)]
-    (row,) = stream_rows(events, ranks=1, batch_size=BATCH, block=4, shared=(100.5, 105.0))
+    (row,) = make_stream_rows(events, ranks=1, batch_size=BATCH, block=4, shared=(100.5, 105.0))
     assert (row.t0, row.t1, row.steps) == (pytest.approx(101.0), pytest.approx(104.0), 8)
     assert row.epoch_time_s == pytest.approx(3.0)
     assert row.step_times_s == pytest.approx((0.25, 0.25, 1.25, *[0.25] * 5))
@@ -349,7 +357,7 @@ def test_a_step_of_several_ranks_ends_when_the_last_of_them_has_ended_it() -> No
     ends = [0.25 * (k + 1) for k in range(10)]
     early = told(0, ends, [0.0] * 4 + [0.1] * 6)
     late = told(1, [t + 0.1 for t in ends], [0.2] * 8 + [0.4] * 2)
-    (row,) = stream_rows(mixed(early, late), ranks=2, batch_size=BATCH, block=2, shared=(101.05, 102.3))
+    (row,) = make_stream_rows(mixed(early, late), ranks=2, batch_size=BATCH, block=2, shared=(101.05, 102.3))
     assert (row.t0, row.t1, row.steps) == (pytest.approx(101.1), pytest.approx(102.1), 4)
     assert row.data_wait_s == pytest.approx(4 * 0.2)
     assert row.data_wait_s_by_rank == pytest.approx([0.2, 0.8])
@@ -360,15 +368,16 @@ def test_jobs_share_the_time_from_the_last_begin_to_the_first_end() -> None:
     warm = even(40, 0.25, measured=False, t0=90.0)
     longer = [*warm, *even(8, 0.25, epoch=1, t0=100.0), *even(8, 0.25, epoch=2, t0=103.0)]
     later = mixed(even(8, 0.25, t0=101.0, after_s=-0.001), even(8, 0.25, t0=101.5, rank=1, after_s=-0.001))
-    span = shared_span([longer, later], [1, 2])
+    span = find_shared_span([longer, later], [1, 2])
     assert span == (101.0, pytest.approx(103.499))
-    (_, kept) = stream_rows(longer, ranks=1, batch_size=BATCH, block=4, shared=span)
+    (_, kept) = make_stream_rows(longer, ranks=1, batch_size=BATCH, block=4, shared=span)
     assert (kept.t0, kept.t1, kept.steps) == (pytest.approx(101.0), pytest.approx(102.0), 4)
     # Whose begin and end they are, its own steps all lie inside, though a device's clock may run ahead of the host's.
-    (whole,) = stream_rows(later, ranks=2, batch_size=BATCH, block=4, shared=span)
+    (whole,) = make_stream_rows(later, ranks=2, batch_size=BATCH, block=4, shared=span)
     assert whole.steps == 8
-    assert shared_span([longer, warm], [1, 1]) is None
-    assert shared_span([longer, even(8, 0.25)], [1, 2]) is None, "one of its ranks has not ended it"
+    assert find_shared_span([longer, warm], [1, 1]) is None
+    # One of its ranks has not ended it.
+    assert find_shared_span([longer, even(8, 0.25)], [1, 2]) is None
 
 
 # ---------------------------------------------------------------- what a record holds
@@ -382,6 +391,6 @@ def test_a_record_holds_a_row_without_its_clock_and_what_it_has_not(
     given: dict[str, Any], left_out: set[str]
 ) -> None:
     row = epoch_row(**given)
-    stored = row.stored()
+    stored = row.as_stored()
     assert {one.name for one in fields(EpochRow)} - set(stored) == {"t0", "t1", "step_times_s"} | left_out
     assert all(getattr(row, name) == value for name, value in stored.items())

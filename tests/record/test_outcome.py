@@ -10,7 +10,7 @@ import pytest
 import scripted
 
 from gpubench.node.launch.trial_log import TrialLog
-from gpubench.record.outcome import Outcome, ending, outcome
+from gpubench.record.outcome import Outcome, find_ending, read_outcome
 from gpubench.record.training import Training
 from gpubench.schema.events import (
     AllocatorMemory,
@@ -87,11 +87,11 @@ DONE = scripted.RESULT
     ],
 )  # fmt: skip
 def test_endings(events: list[Event], ranks: int, status: str, reason: str) -> None:
-    assert ending(events, Result, ranks, "help") == (status, reason)
+    assert find_ending(events, Result, ranks, "help") == (status, reason)
 
 
 def test_an_unknown_signal_is_named_by_number() -> None:
-    _, reason = ending([died(0, -99)], Result, 1, "")
+    _, reason = find_ending([died(0, -99)], Result, 1, "")
     assert reason == "rank 0 was ended by signal 99"
 
 
@@ -110,7 +110,7 @@ def told(events: list[Event], forced: Any = None, ranks: int = 1, until_top1: fl
         until_top1=until_top1,
         no_quality="no images",
     )
-    return outcome(events, training, last_word=Result, ranks=ranks, forced=forced, last_words="help")
+    return read_outcome(events, training, last_word=Result, ranks=ranks, forced=forced, last_words="help")
 
 
 def test_a_whole_trial() -> None:

@@ -6,6 +6,7 @@ import pytest
 from whole_rows import changed, row_with
 
 from gpubench.record.resources import WATCHED, find_resources, list_full, write_not_full
+from gpubench.schema.codes import REASONS
 from gpubench.schema.columns import BY_NAME
 from gpubench.schema.group_facts import Resource
 
@@ -54,8 +55,8 @@ def test_a_share_of_time_is_never_full(name, column, below, reached):
     assert (one.full_alone, one.full_together) == ((False, False), False)
     assert list_full(found) == ()
     before = find_resources(rows(column, 100.0, 100.0), rows(column, below, below), [None] * 2)
-    assert write_not_full(before) == "none of the watched resources was full"
-    assert write_not_full(found).startswith("no watched resource is known to have been full; ")
+    assert write_not_full(before) == REASONS["none-full"]
+    assert write_not_full(found) == REASONS["none-known-full"]
 
 
 def test_memory_of_jobs_on_one_gpu_adds_up():

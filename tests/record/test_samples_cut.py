@@ -89,7 +89,8 @@ def test_steps_and_cpu_time_are_found_again(
     ends, step_ms = samples["rank0", "step_time_ms"]
     at, spent = samples["host", "cpu_tree_s"]
     measured = [e for e in record.epochs if not e["warmup"]]
-    assert len(ends) == sum(e["steps"] for e in measured), "each in one of the windows"
+    # Each step ends in one of the windows.
+    assert len(ends) == sum(e["steps"] for e in measured)
     windows = {w.epoch: w for w in record.windows}
     assert at[0] >= record.span.launched + LAUNCH_S
     for epoch in measured:
@@ -99,7 +100,8 @@ def test_steps_and_cpu_time_are_found_again(
         assert inside.sum() == epoch["steps"]
         assert step_ms[inside].sum() == pytest.approx(1e3 * epoch["epoch_time_s"], rel=0.01)
         last = ends[inside][-1]
-        assert last == pytest.approx(t1, abs=0.005), "it ends with its last step"
+        # It ends with its last step.
+        assert last == pytest.approx(t1, abs=0.005)
         cpu_s = np.interp(t1, at, spent) - np.interp(t0, at, spent)
         assert cpu_s == pytest.approx(epoch["cpu_s"], abs=0.002)
         assert epoch["cpu_s"] > 5 * TICK_S, "there was something to find"

@@ -8,7 +8,8 @@ import pytest
 from whole_epochs import epoch_row
 
 from gpubench.record.epochs import EpochRow
-from gpubench.record.target import COLUMNS, Crossing, find_crossing, until_top1
+from gpubench.record.target import COLUMNS, Crossing, find_crossing, find_time_to_top1
+from gpubench.schema.codes import REASONS, write_reason
 
 
 def epochs(*top1: float | None) -> list[EpochRow]:
@@ -16,50 +17,51 @@ def epochs(*top1: float | None) -> list[EpochRow]:
 
 
 def test_epochs_are_counted_and_summed_up_to_the_first_that_reaches_it() -> None:
-    found, missing = until_top1(epochs(20.0, 60.0, 55.0, 70.0), 60.0)
+    found, missing = find_time_to_top1(epochs(20.0, 60.0, 55.0, 70.0), 60.0)
     assert (found["epochs_to_top1"], found["time_to_top1_s"]) == (2, 1.1)
     assert missing == {}, "the energy is told elsewhere"
 
 
 def test_never_reached() -> None:
-    found, missing = until_top1(epochs(20.0, 58.26), 60.5)
+    found, missing = find_time_to_top1(epochs(20.0, 58.26), 60.5)
     assert found == {}
-    assert missing == dict.fromkeys(COLUMNS, "top-1 was 58.3 % after 2 epochs, not 60.5 %")
+    assert missing == dict.fromkeys(COLUMNS, write_reason("target-missed", 58.3, 2, "epochs", 60.5))
 
 
 def test_diverged() -> None:
     first, last = epochs(20.0, 6.25)
-    _, missing = until_top1([first, replace(last, train_loss=float("nan"))], 60.0)
-    assert missing["time_to_top1_s"] == "training diverged: top-1 was 6.3 % after 2 epochs, not 60 %"
+    _, missing = find_time_to_top1([first, replace(last, train_loss=float("nan"))], 60.0)
+    assert missing["time_to_top1_s"] == write_reason("target-missed-diverged", 6.3, 2, "epochs", 60)
 
 
 def test_nobody_asked() -> None:
-    found, missing = until_top1(epochs(None, None), None)
+    found, missing = find_time_to_top1(epochs(None, None), None)
     assert found == {}
-    assert set(missing.values()) == {"no accuracy was asked for (--until-top1)"}
+    assert set(missing.values()) == {REASONS["no-target"]}
 
 
 def test_it_is_crossed_between_two_evaluations() -> None:
     """Epochs of 1, 0.1 and 0.01 s: 20 % at 1 s and 60 % at 1.1 s make 50 % at 1.075 s."""
-    found, _ = until_top1(epochs(20.0, 60.0), 50.0)
+    found, _ = find_time_to_top1(epochs(20.0, 60.0), 50.0)
     assert found["top1_crossing_s"] == pytest.approx(1.075)
     assert found["top1_crossing"] == "unconfirmed", "no evaluation came after"
-    found, _ = until_top1(epochs(20.0, 60.0, 50.0), 50.0)
+    found, _ = find_time_to_top1(epochs(20.0, 60.0, 50.0), 50.0)
     assert found["top1_crossing_s"] == pytest.approx(1.075)
     assert found["top1_crossing"] == "confirmed"
 
 
 def test_a_lucky_evaluation_has_a_time_and_no_crossing() -> None:
-    found, _ = until_top1(epochs(20.0, 60.0, 40.0), 50.0)
+    found, _ = find_time_to_top1(epochs(20.0, 60.0, 40.0), 50.0)
     assert found == {"epochs_to_top1": 2, "time_to_top1_s": 1.1}
-    found, _ = until_top1(epochs(20.0, 60.0, 40.0, 60.0), 50.0)
-    assert found["time_to_top1_s"] == 1.1, "the first that is there, as ever"
+    found, _ = find_time_to_top1(epochs(20.0, 60.0, 40.0, 60.0), 50.0)
+    # The time is that of the first epoch that reaches the target.
+    assert found["time_to_top1_s"] == 1.1
     assert found["top1_crossing_s"] == pytest.approx(1.11 + 0.001 / 2)
 
 
 def test_what_a_diverged_network_hits_confirms_nothing() -> None:
     first, there, last = epochs(20.0, 60.0, 60.0)
-    found, _ = until_top1([first, there, replace(last, train_loss=float("nan"))], 50.0)
+    found, _ = find_time_to_top1([first, there, replace(last, train_loss=float("nan"))], 50.0)
     assert "top1_crossing_s" not in found
 
 

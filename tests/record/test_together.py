@@ -16,17 +16,18 @@ from gpubench.plan.plan import Unit, expand
 from gpubench.plan.resolve import Resolved
 from gpubench.record.together import (
     ENERGY,
-    Compared,
+    GroupComparison,
+    GroupJob,
     GroupPrediction,
-    Ran,
-    compare,
+    compare_with_solos,
     divide_energy,
-    neighbours_on_gpus,
+    find_shared_gpus,
 )
 from gpubench.results.rows import row_of
 from gpubench.run.announce import prediction_line, write_doubts
 from gpubench.run.predicting import predict_group
 from gpubench.schema import catalog
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.columns import OF_GROUPS
 from gpubench.schema.record import AskedFields, Record
 
@@ -55,10 +56,10 @@ def ran(
     status: str = "ok",
     times: Sequence[float] = (),
     **figures: Any,
-) -> Ran:
+) -> GroupJob:
     """A job of so many seconds per epoch; `joules`: an epoch's, of each whole GPU; `times`: of its measured epochs."""
     by_gpu = {f"GPU-{number}": value for number, value in (joules or {}).items()}
-    return Ran(
+    return GroupJob(
         status=status,
         reason="" if status == "ok" else "why",
         resolved=resolved(*gpus) if gpus else resolved(device="cpu"),
@@ -83,8 +84,12 @@ def known(*alone: Record | None) -> GroupPrediction:
     return GroupPrediction(solos=alone, why_not="nobody asked")
 
 
-def compared(jobs: Sequence[Ran], alone: Sequence[Record | None], mib: float | None = 1000.0) -> Compared:
-    found = compare(jobs, known(*alone), [mib] * len(jobs), "g1", [f"t{n}" for n, _ in enumerate(jobs)])
+def compared(
+    jobs: Sequence[GroupJob], alone: Sequence[Record | None], mib: float | None = 1000.0
+) -> GroupComparison:
+    found = compare_with_solos(
+        jobs, known(*alone), [mib] * len(jobs), "g1", [f"t{n}" for n, _ in enumerate(jobs)]
+    )
     for mine, why in zip(found.result, found.missing, strict=True):
         lacking = [column for column in mine if mine[column] is None and not why.get(column)]
         assert lacking == [] or any(job.status != "ok" for job in jobs), "empty without a reason"
@@ -131,14 +136,13 @@ def test_what_was_full_is_named() -> None:
         ran(4.0, 0, cpu_util_pct=97.0, gpu_util_pct=99.0),
     ]
     found = compared(jobs, [solo(2.0, cpu_util_pct=60.0), solo(2.0, cpu_util_pct=61.0)])
-    assert found.result[0]["full_together"] == "cpu", (
-        "that a kernel always ran tells nothing of how full the GPU was"
-    )
+    # That a kernel always ran tells nothing of how full the GPU was.
+    assert found.result[0]["full_together"] == "cpu"
     (cpu,) = [one for one in found.facts["resources"] if one["name"] == "cpu"]
     assert (cpu["alone"], cpu["together"]) == ((60.0, 61.0), (97.0, 97.0))
     nothing = compared([ran(4.0), ran(4.0)], [solo(2.0), solo(2.0)])
     assert nothing.result[0]["full_together"] is None
-    assert nothing.missing[0]["full_together"] == "none of the watched resources was full"
+    assert nothing.missing[0]["full_together"] == REASONS["none-full"]
 
 
 def test_names_of_two_words_stay_one_word_in_the_cell() -> None:
@@ -155,13 +159,11 @@ def test_a_job_without_its_trial_alone() -> None:
     assert found.result[0]["slowdown"] == 2.0
     for column in ("slowdown", "solo_epoch_time_s"):
         assert found.result[1][column] is None
-        assert found.missing[1][column] == "the same trial alone has no figures here"
+        assert found.missing[1][column] == REASONS["no-solo"]
     for mine, why in zip(found.result, found.missing, strict=True):
         assert mine["overlap_gain"] is None
         assert why["overlap_gain"] == why["sharing"] == why["full_together"]
-        assert why["overlap_gain"] == (
-            "not all jobs have a slowdown: the same trial alone has no figures here"
-        )
+        assert why["overlap_gain"] == REASONS["no-slowdown-solo"]
         assert why["predicted_slowdown"] == "nobody asked"
     assert "resources" not in found.facts
 
@@ -172,7 +174,7 @@ def test_a_job_that_did_not_end_well_leaves_no_verdict(status: str) -> None:
     assert found.result[0]["slowdown"] == 2.0, "it had measured its own"
     assert found.result[1]["slowdown"] is None
     assert found.result[1]["solo_epoch_time_s"] == 2.0
-    assert found.missing[0]["overlap_gain"] == f"not all jobs have a slowdown: job 2 of 2 {status}"
+    assert found.missing[0]["overlap_gain"] == write_reason("no-slowdown", 2, 2, status)
 
 
 # ---- predicted ----
@@ -208,7 +210,7 @@ def test_the_prediction_rests_on_the_stored_rows() -> None:
     assert found.prediction
     assert [job.slowdown for job in found.prediction.jobs] == pytest.approx([2.0, 2.0])
     assert (found.prediction.overlap, found.prediction.waits_for) == ("none", ("cpu",))
-    stored = compare([ran(4.0, 0), ran(4.0, 1)], found, [None] * 2, "g1", ["t0", "t1"])
+    stored = compare_with_solos([ran(4.0, 0), ran(4.0, 1)], found, [None] * 2, "g1", ["t0", "t1"])
     assert stored.facts["predicted"] == {
         "slowdowns": pytest.approx((2.0, 2.0)),
         "overlap_gain": pytest.approx(0.0),
@@ -257,7 +259,8 @@ def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown(
     assert estimated.prediction
     assert estimated.prediction.least_s["gpu 0"] == pytest.approx(2 * 0.6)
     assert estimated.waits == ({"part": pytest.approx(0.4), "measured": False},) * 2
-    assert said.endswith("wait for nothing that they share"), "less is asked for than there is"
+    # The jobs ask for less than there is.
+    assert said.endswith("wait for nothing that they share")
     for lost in ({"status": "failed"}, {"group": "2 copies"}):
         assert line(one_gpu.model_copy(update=lost))[0].prediction == unknown.prediction
     measured, said = line(one_gpu, of(steps(2.0, comm_ms=50.0), "t4", breakdown=True))
@@ -316,9 +319,9 @@ def test_without_an_epoch_time_alone() -> None:
 
 def test_which_gpus_are_shared() -> None:
     places = [resolved(0, 1), resolved(1, 2), resolved(3)]
-    found = [neighbours_on_gpus(places, number) for number in range(3)]
+    found = [find_shared_gpus(places, number) for number in range(3)]
     assert found == [frozenset({"GPU-1"}), frozenset({"GPU-1"}), frozenset()]
-    assert neighbours_on_gpus([resolved(device="cpu")] * 2, 0) == frozenset()
+    assert find_shared_gpus([resolved(device="cpu")] * 2, 0) == frozenset()
 
 
 def test_energy_goes_by_the_busy_time_of_each_jobs_work() -> None:
@@ -358,7 +361,7 @@ def test_where_one_jobs_work_is_not_known_nobodys_energy_is(lacking: Record | No
     for mine, why in zip(found.result, found.missing, strict=True):
         for column in (*ENERGY, "energy_source"):
             assert mine[column] is None
-            assert why[column] == "the GPU was shared, and how much of its work was this job's is not known"
+            assert why[column] == REASONS["shared-gpu-work"]
 
 
 def test_a_job_that_keeps_its_gpu_idle_leaves_all_energy_to_the_other() -> None:

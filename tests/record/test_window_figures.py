@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gpubench.node.watch import metrics
-from gpubench.record.ending import merge
-from gpubench.record.figures import figures
+from gpubench.record.ending import merge_columns
+from gpubench.record.figures import compute_figures
 from gpubench.record.outcome import Outcome
 from gpubench.record.training import Training
 from gpubench.schema.events import End, Event, Result, Steps
@@ -52,7 +52,7 @@ def ended(*, is_done: bool = True) -> Outcome:
         until_top1=None,
         no_quality="a rate was measured",
     )
-    work = stream.work(EVENTS, is_done=is_done)
+    work = stream.summarize(EVENTS, is_done=is_done)
     return Outcome(
         status="ok" if is_done else "failed",
         **{name: getattr(work, name) for name in ("epochs", "windows", "result", "missing")},
@@ -70,7 +70,7 @@ def test_figures_of_an_epoch_are_the_windows_scaled_by_its_images() -> None:
         samples.add(t, metrics.ENERGY, WATTS * into + 90.0 * (t - T0 + 10 - into), "0")
         samples.add(t, metrics.CPU_TREE, OWN_CPUS * into)
         samples.add(t, metrics.CPU_BUSY, 2 * OWN_CPUS * into)
-    seen = figures(
+    seen = compute_figures(
         Watched(
             samples=samples,
             windows=outcome.windows,
@@ -80,7 +80,7 @@ def test_figures_of_an_epoch_are_the_windows_scaled_by_its_images() -> None:
             cpu_metric=metrics.CPU_BUSY,
         )
     )
-    found, missing = merge(outcome, seen, "ok", "", ("GPU-0",), {}, {})
+    found, missing = merge_columns(outcome, seen, "ok", "", ("GPU-0",), {}, {})
     assert found["images_per_s"] * found["epoch_time_s"] == pytest.approx(found["images_per_epoch"])
     assert found["images_per_epoch"] == PER_EPOCH * BATCH
     assert found["epoch_time_s"] == pytest.approx(EPOCH_S)

@@ -291,13 +291,13 @@ def test_what_stands_in_place_of_a_folder_of_records_hides_no_other(place: Home,
 
 def test_a_record_of_a_newer_version_is_left_out_with_the_advice(place: Home) -> None:
     path = place.record(64)
-    path.write_text(changed(path.read_text(), "schema_version", "6"))
+    path.write_text(changed(path.read_text(), "schema_version", "7"))
     found = gpubench("table", place.folder)
     assert found.code == 0
     (line,) = found.err.splitlines()
     assert line == (
         f"gpubench: record {path} is left out, and its trial counts as not measured: "
-        "it was written by a newer gpubench (schema_version 6); update gpubench to read it"
+        "it was written by a newer gpubench (schema_version 7); update gpubench to read it"
     )
 
 

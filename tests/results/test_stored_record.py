@@ -74,6 +74,7 @@ def test_what_is_damaged_is_refused_at_once_in_one_line(path: Path, kind: str) -
         ("trial.precision", '"fp7"', "trial.precision must be fp32, tf32, bf16 or fp16, not 'fp7'"),
         ("provenance", '{"power_w": 3}', "provenance.power_w must be a text in quotes or an object in braces, not 3"),
         ("provenance", '{"power_w": {"samples": "x"}}', "provenance.power_w.samples must be a whole number, not 'x'"),
+        ("provenance", '{"util": {"columns": [3]}}', "provenance.util.columns.0 must be a text in quotes, not 3"),
         ("epochs", "[3]", "epochs.0 must be an object in braces, not 3"),
         ("together", '{"gain_range": [1]}', "together.gain_range.1 is missing"),
         ("result", "null", "result must be an object in braces, not null"),
@@ -82,7 +83,7 @@ def test_what_is_damaged_is_refused_at_once_in_one_line(path: Path, kind: str) -
         ("doubts", json.dumps({f"w{n}": "x" for n in range(100_000)}), "doubts must be at most 1,000"),
         ("attempt", "2", "says that it is t0123456789a-2.json"),
         ("trial_id", '"t00000000ffff"', "says that it is t00000000ffff-1.json"),
-        ("schema_version", "6", "was written by a newer gpubench (schema_version 6); update gpubench to read it"),
+        ("schema_version", "7", "was written by a newer gpubench (schema_version 7); update gpubench to read it"),
     ],
 )  # fmt: skip
 def test_the_reason_names_the_place(path: Path, place: str, value: str, says: str) -> None:
@@ -140,12 +141,12 @@ def test_what_is_wrong_everywhere_is_not_gone_through(path: Path, place: str, va
 
 
 def test_a_newer_version_is_named_whatever_else_is_new(path: Path) -> None:
-    newer = json.loads(TEXT) | {"schema_version": 6, "surprise": 1, "status": "melted", "trial": None}
+    newer = json.loads(TEXT) | {"schema_version": 7, "surprise": 1, "status": "melted", "trial": None}
     path.write_text(json.dumps(newer))
-    assert why(path) == "was written by a newer gpubench (schema_version 6); update gpubench to read it"
+    assert why(path) == "was written by a newer gpubench (schema_version 7); update gpubench to read it"
     group = path.with_name("g0123456789a-1.json")
-    group.write_text(json.dumps(json.loads(GROUP) | {"schema_version": 6, "jobs": [newer]}))
-    assert why(group) == "was written by a newer gpubench (schema_version 6); update gpubench to read it"
+    group.write_text(json.dumps(json.loads(GROUP) | {"schema_version": 7, "jobs": [newer]}))
+    assert why(group) == "was written by a newer gpubench (schema_version 7); update gpubench to read it"
 
 
 @pytest.mark.parametrize(

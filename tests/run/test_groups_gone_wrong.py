@@ -107,13 +107,13 @@ def test_a_job_that_aborts_after_its_result_is_not_to_blame(desk: Desk) -> None:
 def neighbours_seen(monkeypatch: pytest.MonkeyPatch) -> list[recording.OtherJobs]:
     """What is found out of the jobs beside each job, as a sweep finds it."""
     seen: list[recording.OtherJobs] = []
-    told = recording._neighbours
+    told = recording._find_other_jobs
 
     def noting(jobs: Any, index: int) -> recording.OtherJobs:
         seen.append(told(jobs, index))
         return seen[-1]
 
-    monkeypatch.setattr(recording, "_neighbours", noting)
+    monkeypatch.setattr(recording, "_find_other_jobs", noting)
     return seen
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gpubench.node.watch.nvml import open_nvml
+from gpubench.schema.codes import decode_record
 
 
 def sweep(folder: Path, visible: str | None, *options: str) -> list[dict[str, Any]]:
@@ -44,7 +45,7 @@ def test_every_figure_of_a_gpu_is_there(tmp_path: Path) -> None:
     assert result["energy_source"] == "nvml-counter"
     assert result["idle_power_w"] < result["power_w"]
     assert result["gpu_mem_allocated_mib"] <= result["gpu_mem_reserved_mib"] <= result["gpu_mem_mib"]
-    assert "buffer" in record["provenance"]["gpu_util_pct"]["source"]
+    assert "buffer" in decode_record(record)["provenance"]["gpu_util_pct"]["source"]
 
 
 @pytest.mark.multigpu

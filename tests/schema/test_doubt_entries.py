@@ -10,7 +10,7 @@ from typing import get_args
 import committed
 import pytest
 
-from gpubench.record.doubts import RULES
+from gpubench.record.warnings import RULES
 from gpubench.schema.doubts import BY_CODE, DOUBTS, Doubt, Doubted
 
 

@@ -105,7 +105,7 @@ class Run:
         return self
 
     def weights(self, *, buffers: bool = False) -> Weights:
-        with self.strategy.whole() as model:
+        with self.strategy.whole_model() as model:
             found = dict(model.named_parameters()) | (dict(model.named_buffers()) if buffers else {})
             return {name: tensor.detach().double().cpu().clone() for name, tensor in found.items()}
 
@@ -195,10 +195,10 @@ def cases(assignment: DeviceAssignment) -> dict[str, Any]:
         plain = Run(kind, assignment, sync_every=2, optimizer="momentum").train()
         for images, labels in batches(assignment.device):
             run.take(images, labels)
-            with run.strategy.whole() as model, torch.no_grad():
+            with run.strategy.whole_model() as model, torch.no_grad():
                 model.eval()
                 for _ in range(1 + assignment.rank):  # ranks may evaluate unequal numbers of batches
-                    run.strategy.opinion(model, images)
+                    run.strategy.predict(model, images)
                 model.train()
         name = kind.__name__
         found[f"{name}-evaluated"] = apart(run.weights(buffers=True), plain.weights(buffers=True))

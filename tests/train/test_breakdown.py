@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from gpubench.record.breakdown import EXCHANGE, UNSEEN
-from gpubench.train.breakdown import Breakdown, BrokenDownStep, cost_pct, exposed_and_hidden
+from gpubench.record.breakdown import EXCHANGE
+from gpubench.schema.codes import REASONS
+from gpubench.train.breakdown import Breakdown, MarkedStep, cost_pct, split_communication
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.loop import Loop
 from gpubench.train.step import Step
@@ -57,7 +58,7 @@ def step_ms(ran):
     ],
 )
 def test_exposed_and_hidden_communication(buckets, exposed, hidden):
-    assert exposed_and_hidden(buckets) == (exposed, hidden)
+    assert split_communication(buckets) == (exposed, hidden)
 
 
 def test_the_cost_is_that_of_the_median_step():
@@ -77,8 +78,10 @@ def test_workers_that_take_turns_do_not_show_as_a_cost():
                 marks.mark("forward")
                 marks.step_ends()
             chosen = marks._chosen
-            assert chosen[0], "a window of one step has parts"
-            assert sum(chosen) - sum(not c for c in chosen) in (-1, 0, 1), "half of the steps run plain"
+            # A window of one step has parts.
+            assert chosen[0]
+            # Half of the steps run plain.
+            assert sum(chosen) - sum(not c for c in chosen) in (-1, 0, 1)
             slow = chosen[0::workers]
             marks.end([3.0 if k % workers == 0 else 1.0 for k in range(steps)], measured=True)
             if steps > 300:
@@ -103,7 +106,7 @@ def test_all_ranks_mark_the_same_steps():
 # ---------------------------------------------------------------- nobody asked
 
 
-@pytest.mark.parametrize(("breakdown", "kind"), [(False, Step), (True, BrokenDownStep)])
+@pytest.mark.parametrize(("breakdown", "kind"), [(False, Step), (True, MarkedStep)])
 def test_only_a_breakdown_changes_the_step(breakdown, kind):
     assignment = DeviceAssignment(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
     marks = Breakdown(assignment) if breakdown else None
@@ -142,7 +145,8 @@ def test_a_slow_part_is_found_and_the_parts_add_up(train, model, slow):
     assert all(0 <= other < 0.3 * SLOW_MS for other in found.values())
     assert sum(times(ran).values()) == pytest.approx(step_ms(ran), rel=0.15)
     assert ran.outcome.missing["comm_ms"] == "one process: nothing is exchanged"
-    assert "breakdown_cost_pct" not in ran.outcome.result, "a few steps tell no cost"
+    # So few steps tell no cost.
+    assert "breakdown_cost_pct" not in ran.outcome.result
 
 
 def test_micro_batches_are_summed(train):
@@ -216,23 +220,23 @@ def test_an_exchange_that_is_no_part_of_its_own_lies_in_the_others(train, strate
     assert found.keys() == set(STEP_TIMES)
     assert found["forward_ms"] >= SLOW_MS
     for name in EXCHANGE:
-        assert ran.outcome.missing[name] == UNSEEN
+        assert ran.outcome.missing[name] == REASONS["exchange-unseen"]
     expected = SLEEPY_MIB / 8 if strategy == "local" else 2 * SLEEPY_MIB
     assert ran.outcome.result["comm_mib_per_step"] == pytest.approx(expected, rel=0.01)
 
 
 def test_what_a_strategy_does_around_the_passes_is_in_the_parts():
     class Slow(Single):
-        def before(self):
+        def before_step(self):
             sleep(SLOW_MS / 1e3)
 
-        def after(self):
+        def after_step(self):
             sleep(SLOW_MS / 1e3)
 
     assignment = DeviceAssignment(rank=0, world=1, devices=(torch.device("cpu"),), rendezvous=Path("none"))
     model, marks = nn.Linear(2, 2), Breakdown(assignment)
     optimizer = torch.optim.SGD(model.parameters())
-    one = BrokenDownStep(model, optimizer, Slow(assignment), breakdown=marks, precision="fp32", accumulate=1)
+    one = MarkedStep(model, optimizer, Slow(assignment), breakdown=marks, precision="fp32", accumulate=1)
     marks.begin()
     marks.step_begins()
     one(torch.zeros(4, 2), torch.zeros(4, dtype=torch.long))
@@ -298,7 +302,7 @@ def test_data_parallel_has_parts_and_no_communication_of_its_own(train):
     ran = train(model=MODELS + "tiny", **QUICK, **{**TWO_GPUS, "strategy": "dp"})
     assert times(ran).keys() == set(STEP_TIMES)
     for name in ("comm_ms", "comm_pct", "comm_mib_per_step", "slowest_rank"):
-        assert ran.outcome.missing[name] == "DataParallel's copies run inside forward and backward"
+        assert ran.outcome.missing[name] == REASONS["dp"]
 
 
 @pytest.mark.multigpu

@@ -21,7 +21,7 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder
 from gpubench.schema import catalog
 from gpubench.schema.order import DataSpec, SteadyWindow
-from gpubench.train.data.folder_source import FolderSource, read
+from gpubench.train.data.folder_source import FolderSource, read_image
 from gpubench.train.data.loaders import TrainLoaders
 from gpubench.train.failure import classify
 from gpubench.train.protocols import Steady, Stream, TrainingSetup
@@ -282,5 +282,5 @@ def test_listing_and_labels_agree(opened: Any, squares: Path) -> None:
             strict=True,
         )
     )
-    for path, label in folder.listing(squares, "train"):
-        assert by_pixels[read(path).contiguous().numpy().tobytes()] == label
+    for path, label in folder.list_images(squares, "train"):
+        assert by_pixels[read_image(path).contiguous().numpy().tobytes()] == label

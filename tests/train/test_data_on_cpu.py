@@ -24,7 +24,7 @@ def test_evaluation_resizes_and_crops_what_is_not_of_the_size() -> None:
 
 def test_an_unknown_name_has_a_suggestion() -> None:
     with pytest.raises(UsageError, match="did you mean RandomHorizontalFlip"):
-        on_cpu.chain((("RandomHorizontalFlop", {}),))
+        on_cpu.build_transforms((("RandomHorizontalFlop", {}),))
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_an_unknown_name_has_a_suggestion() -> None:
 )
 def test_wrong_arguments_name_their_transform(name: str, arguments: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=f"transform {name}: "):
-        on_cpu.chain(((name, arguments),))
+        on_cpu.build_transforms(((name, arguments),))
 
 
 def test_transforms_are_names_or_names_with_arguments() -> None:

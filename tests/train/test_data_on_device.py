@@ -33,7 +33,7 @@ def batch(device: torch.device, count: int = 16, size: int = 32, channels: int =
 @pytest.mark.parametrize("name", sorted(on_device.TRANSFORMS))
 def test_every_image_has_draws_of_its_own_and_seeds_repeat_them(device: torch.device, name: str) -> None:
     arguments = {"padding": 4} if name == "RandomCrop" else {}
-    (step,) = on_device.chain(((name, arguments),))
+    (step,) = on_device.build_transforms(((name, arguments),))
     images = batch(device)
     made = step(images, generator(device))
     assert made.shape == images.shape
@@ -128,9 +128,9 @@ def test_half_precision_input_is_what_autocast_makes_of_float32(device: torch.de
 
 def test_unknown_names_and_arguments_are_refused(device: torch.device) -> None:  # noqa: ARG001
     with pytest.raises(UsageError, match="did you mean RandomCrop"):
-        on_device.chain(transforms(["RandomCrops"], 32))
+        on_device.build_transforms(transforms(["RandomCrops"], 32))
     with pytest.raises(UsageError, match=r"transform RandomHorizontalFlip on the device: .*'q'"):
-        on_device.chain(transforms([{"RandomHorizontalFlip": {"q": 1}}], 32))
+        on_device.build_transforms(transforms([{"RandomHorizontalFlip": {"q": 1}}], 32))
 
 
 def test_no_augmentation_for_validation(device: torch.device, opened: Any, squares: Path) -> None:

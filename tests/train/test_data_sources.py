@@ -19,7 +19,7 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import decoded, folder
 from gpubench.train.data.array_source import ArraySource
 from gpubench.train.data.decoded_source import decoded_source
-from gpubench.train.data.folder_source import FolderSource, read, why_bad
+from gpubench.train.data.folder_source import FolderSource, find_defect, read_image
 from gpubench.train.data.named_source import named_source
 
 PIXELS = np.random.default_rng(1).integers(0, 256, (20, 30, 3), dtype=np.uint8)
@@ -30,7 +30,7 @@ def test_every_format_gives_its_pixels(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"image.{suffix}"
     flat = np.full((20, 30, 3), 200, dtype=np.uint8) if suffix == "gif" else PIXELS
     Image.fromarray(flat).save(path, **({"lossless": True} if suffix == "webp" else {}))
-    image = read(str(path))
+    image = read_image(str(path))
     assert image.dtype == torch.uint8
     assert np.array_equal(image.permute(1, 2, 0).numpy(), flat)
 
@@ -39,19 +39,19 @@ def test_grey_and_cmyk_jpegs_have_three_channels(tmp_path: Path) -> None:
     for mode in ("L", "CMYK"):
         path = tmp_path / f"{mode}.jpg"
         Image.fromarray(PIXELS).convert(mode).save(path)
-        assert read(str(path)).shape == (3, 20, 30)
+        assert read_image(str(path)).shape == (3, 20, 30)
 
 
 def test_a_16_bit_png_is_scaled_not_cut(tmp_path: Path) -> None:
     Image.fromarray(np.full((4, 4), 0x8001, dtype=np.uint16)).save(tmp_path / "deep.png")
-    assert set(read(str(tmp_path / "deep.png")).unique().tolist()) == {0x80}
+    assert set(read_image(str(tmp_path / "deep.png")).unique().tolist()) == {0x80}
 
 
 def test_orientation_in_exif_is_ignored(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6  # rotate by 90°
     Image.fromarray(PIXELS).save(tmp_path / "turned.jpg", exif=exif)
-    assert read(str(tmp_path / "turned.jpg")).shape == (3, 20, 30)
+    assert read_image(str(tmp_path / "turned.jpg")).shape == (3, 20, 30)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_broken_files_are_named_in_one_line(tmp_path: Path, content: bytes) -> N
     path = tmp_path / "broken.jpg"
     path.write_bytes(content)
     with pytest.raises(UnusableError) as caught:
-        read(str(path))
+        read_image(str(path))
     assert str(caught.value).startswith(f"broken image {path}: ")
     assert "\n" not in str(caught.value)
     assert "<_io" not in str(caught.value)
@@ -76,8 +76,8 @@ def test_a_fault_has_one_reason_whatever_becomes_of_bad_images(tmp_path: Path) -
         path = tmp_path / f"{place}.jpg"
         path.write_bytes(content)
         with pytest.raises(UnusableError) as caught:
-            read(str(path))
-        assert str(caught.value).startswith(f"broken image {path}: {why_bad(str(path))}; repair")
+            read_image(str(path))
+        assert str(caught.value).startswith(f"broken image {path}: {find_defect(str(path))}; repair")
 
 
 def png_header(width: int, height: int) -> bytes:
@@ -110,23 +110,23 @@ def test_an_image_that_would_fill_the_memory_is_named_before_it_is_decoded(tmp_p
     )
     said = "60,000 × 60,000 pixels are more than the 178,956,970" if kind == "png" else "3600000000 pixels"
     with pytest.raises(UnusableError, match=re.escape(f"broken image {path}: ") + f".*{said}"):
-        read(str(path))
+        read_image(str(path))
 
 
 def test_a_large_image_is_decoded(tmp_path: Path) -> None:
     Image.fromarray(np.zeros((10_000, 9_000), dtype=np.uint8)).save(tmp_path / "large.png")
     with warnings.catch_warnings():
         warnings.simplefilter("error", Image.DecompressionBombWarning)
-        assert read(str(tmp_path / "large.png"), "GRAY").shape == (1, 10_000, 9_000)
+        assert read_image(str(tmp_path / "large.png"), "GRAY").shape == (1, 10_000, 9_000)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnusableError, match=r"broken image .*gone\.jpg: .*No such file"):
-        read(str(tmp_path / "gone.jpg"))
+        read_image(str(tmp_path / "gone.jpg"))
 
 
 def test_a_folder_is_read_by_position(squares: Path) -> None:
-    listed = folder.listing(squares, "train")
+    listed = folder.list_images(squares, "train")
     source = FolderSource(listed)
     assert (len(source), source.image(5).shape, source.labels[5]) == (12, (3, 32, 32), listed[5][1])
     assert source.place(5) == listed[5][0]
@@ -135,7 +135,7 @@ def test_a_folder_is_read_by_position(squares: Path) -> None:
 def test_decoded_images_equal_their_files(squares: Path, tmp_path: Path, opened: Any) -> None:
     root = decoded.decode(squares, tmp_path / "decoded", size=32, processes=1)
     source = decoded_source(str(root), "train")
-    files = FolderSource(folder.listing(squares, "train"))
+    files = FolderSource(folder.list_images(squares, "train"))
     assert source.labels.tolist() == files.labels.tolist()
     for k in range(len(files)):
         off = (source.image(k).int() - files.image(k).int()).abs().max()

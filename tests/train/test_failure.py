@@ -112,10 +112,7 @@ def test_how_a_loader_s_worker_ended_is_told():
     assert classify(outer)[1] == f"RuntimeError: {outer}"
     outer.__cause__ = signal
     assert classify(outer) == classify(signal)
-    assert classify(signal) == (
-        "failed",
-        "RuntimeError: DataLoader worker (pid 41) is killed by signal: Killed.",
-    )
+    assert classify(signal) == ("failed", f"RuntimeError: {str(signal).strip()}")
     outer.__cause__ = KeyError("nothing came")
     assert classify(outer)[1] == f"RuntimeError: {outer}"
 
@@ -141,10 +138,8 @@ def test_whatever_an_error_says_makes_one_harmless_line(error, reason):
 
 
 def test_our_own_errors_speak_for_themselves():
-    assert classify(UnusableError("broken image a.jpg: the file is empty")) == (
-        "failed",
-        "broken image a.jpg: the file is empty",
-    )
+    error = UnusableError("broken image a.jpg: the file is empty")
+    assert classify(error) == ("failed", str(error))
 
 
 def test_a_worker_s_signal_is_told_though_torch_says_only_that_it_has_gone() -> None:
@@ -160,7 +155,7 @@ def test_a_worker_that_crashed_over_a_sound_file_is_told_with_that_file(monkeypa
     """What it worked on is no proof: another library may have crashed."""
     sound = tmp_path / "sound.png"
     Image.new("RGB", (8, 8)).save(sound)
-    monkeypatch.setattr(failure, "file_of", {41: str(sound)}.get)
+    monkeypatch.setattr(failure, "find_file", {41: str(sound)}.get)
     error = RuntimeError("DataLoader worker (pid 41) is killed by signal: Segmentation fault. ")
     status, reason = classify(error)
     assert status == "failed"

@@ -16,7 +16,7 @@ from gpubench.train.data import on_cpu, on_device
 
 def on_meta(name, input_size=224, num_classes=1000, width=1.0, channels=3):
     with torch.device("cpu" if name.startswith("regnet") else "meta"):  # regnets draw on their own tensors
-        return models.build(
+        return models.build_model(
             name, num_classes=num_classes, input_size=input_size, width=width, channels=channels
         ).to("meta")
 
@@ -76,7 +76,7 @@ def test_every_family_can_be_counted(name):
 
 
 def test_counting_leaves_a_trained_model_as_it_is():
-    model = models.build("resnet18", num_classes=4, input_size=64)
+    model = models.build_model("resnet18", num_classes=4, input_size=64)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     assert models.gmacs_per_image(model, input_size=64, channels=3) == pytest.approx(0.149, rel=0.02)
     after = model.state_dict()
@@ -115,7 +115,7 @@ def test_a_users_function_gets_what_it_asks_for(tmp_path):
         tmp_path,
         "from torch import nn\ndef make(width, num_classes):\n    return nn.Linear(int(width), num_classes)\n",
     )
-    model = models.build(name, num_classes=5, input_size=28, width=3.0)
+    model = models.build_model(name, num_classes=5, input_size=28, width=3.0)
     assert (model.in_features, model.out_features) == (3, 5)
 
 
@@ -127,7 +127,7 @@ def test_a_users_function_may_take_everything(tmp_path):
         "    assert sorted(given) == ['channels', 'input_size', 'num_classes', 'width']\n"
         "    return nn.Identity()\n",
     )
-    models.build(name, num_classes=5, input_size=28)
+    models.build_model(name, num_classes=5, input_size=28)
 
 
 def test_a_users_file_may_use_its_neighbours_and_dataclasses(tmp_path):
@@ -145,7 +145,7 @@ def test_a_users_file_may_use_its_neighbours_and_dataclasses(tmp_path):
         "def make(num_classes):\n"
         "    return Layer(Config().width, num_classes)\n",
     )
-    assert models.build(name, num_classes=5, input_size=28).in_features == 3
+    assert models.build_model(name, num_classes=5, input_size=28).in_features == 3
 
 
 @pytest.mark.parametrize(
@@ -158,9 +158,9 @@ def test_a_users_file_may_use_its_neighbours_and_dataclasses(tmp_path):
 )
 def test_a_users_mistake_is_named(tmp_path, text, message):
     with pytest.raises(UsageError, match=message):
-        models.build(write(tmp_path, text), num_classes=5, input_size=28)
+        models.build_model(write(tmp_path, text), num_classes=5, input_size=28)
 
 
 def test_a_file_that_is_not_there_is_named():
     with pytest.raises(UsageError, match=r"there is no file nowhere\.py"):
-        models.build("nowhere.py:make", num_classes=5, input_size=28)
+        models.build_model("nowhere.py:make", num_classes=5, input_size=28)

@@ -11,8 +11,9 @@ import pytest
 import torch
 
 from gpubench.node.launch.fork_server import ForkServer
-from gpubench.record.breakdown import EXCHANGE, UNSEEN
+from gpubench.record.breakdown import EXCHANGE
 from gpubench.schema import catalog
+from gpubench.schema.codes import REASONS
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.strategies.ddp import DistributedDataParallel, exchanged_bytes
 from gpubench.train.strategies.single import Single
@@ -53,9 +54,9 @@ def test_what_the_hook_does_not_see_has_a_reason(train, registered, devices):
     result, missing = ran.outcome.result, ran.outcome.missing
     for column in EXCHANGE:
         assert result.get(column) is None
-        assert missing[column] == UNSEEN
+        assert missing[column] == REASONS["exchange-unseen"]
     assert result.get("comm_mib_per_step") is None
-    assert missing["comm_mib_per_step"] == "the strategy does not tell how much its ranks exchange"
+    assert missing["comm_mib_per_step"] == REASONS["exchange-untold"]
     assert result["forward_ms"] > 0
     assert result["backward_ms"] > 0
 
@@ -82,7 +83,7 @@ def test_one_process_exchanges_nothing_and_several_devices_are_not_told_of():
         return Single(assignment).why_no_exchange()
 
     assert reason(1, 1) == "one process: nothing is exchanged"
-    assert reason(1, 2) == "one process drives all devices: what these exchange is not told"
+    assert reason(1, 2) == REASONS["one-process-all-devices"]
     assert reason(2, 1) is None
 
 
@@ -90,6 +91,6 @@ def test_a_wrapper_of_one_s_own_is_not_taken_for_torch_s():
     """A subclass of `ddp` that wraps otherwise: its hook can't be had, and its gradients are not counted."""
     assignment = DeviceAssignment(rank=0, world=2, devices=(CPU,), rendezvous=Path("none"))
     strategy = DistributedDataParallel(assignment)
-    strategy.moved(torch.nn.Linear(3, 3), torch.contiguous_format)
+    strategy.move_to_device(torch.nn.Linear(3, 3), torch.contiguous_format)
     assert exchanged_bytes(strategy) is None
     strategy.watch_exchange(lambda: pytest.fail("there is nothing to watch"))

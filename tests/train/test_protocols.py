@@ -205,7 +205,8 @@ def test_a_stream_goes_on_from_its_warm_up_into_its_window(
     bench.steady(order, **how)
     assert bench.windows == windows
     assert bench.trained == first_batches(sum(steps for steps, _ in windows))
-    assert not bench.data.begun, "the loader of no epoch is started"
+    # The loader of no epoch is started.
+    assert not bench.data.begun
 
 
 SHORT_BY = 2**-20
@@ -240,9 +241,11 @@ def test_in_a_measured_window_of_a_stream_nothing_is_told_and_no_rank_waits(
     assert begin.seconds == 2.0
     after = bench.happened[bench.happened.index(begin) + 1 :]
     assert after[:32] == bench.trained[-32:]
-    assert [type(what) for what in after[33:]] == [Steps, End], "the 33rd is the sum of the ranks' losses"
+    # The 33rd is the sum of the ranks' losses.
+    assert [type(what) for what in after[33:]] == [Steps, End]
     warm_up = bench.happened[: bench.happened.index(begin)]
-    assert sum(isinstance(what, StepsDone) for what in warm_up) == 17, "a warm-up tells how far it is"
+    # A warm-up tells how far it is.
+    assert sum(isinstance(what, StepsDone) for what in warm_up) == 17
 
 
 def test_a_job_of_a_group_measures_until_the_others_have_their_windows() -> None:
@@ -272,7 +275,8 @@ def test_what_loaders_made_while_a_job_waited_is_used_up_before_its_window() -> 
 def test_a_job_of_slow_steps_has_three_whole_ones_between_two_that_are_cut() -> None:
     bench = Bench(MadeUpTimes(lambda _: 2.0))
     bench.steady(SteadyWindow(window_s=3.0), Others(bench.happened, asked=2))
-    assert bench.windows == [(10, False), (5, True), (1, True)], "and looks after every step of two seconds"
+    # It looks after every step of two seconds.
+    assert bench.windows == [(10, False), (5, True), (1, True)]
     alone = Bench(MadeUpTimes(lambda _: 2.0))
     alone.steady(SteadyWindow(window_s=3.0))
     assert alone.windows == [(10, False), (3, True)]
@@ -287,11 +291,14 @@ def test_epochs_of_a_group_go_on_where_the_measured_ones_stopped_and_count_no_mo
     protocol = EpochsInGroup(WholeEpochs(epochs=3, warmup_epochs=1), bench.training, others)
     protocol.train()
     assert bench.windows == [(4, False), (4, True), (4, True)]
-    assert bench.trained == first_batches(3 * 4 + 2 * 8), "which are asked after each second"
-    assert bench.data.begun == [0, 1, 2, 3, 4, 5, 6], "each begins with iter(loader), and none for nothing"
+    # The other jobs are asked after each second.
+    assert bench.trained == first_batches(3 * 4 + 2 * 8)
+    # Each epoch begins with iter(loader), and none begins for nothing.
+    assert bench.data.begun == [0, 1, 2, 3, 4, 5, 6]
     over = bench.happened[bench.happened.index("measured") + 1 :]
     assert [what for what in over if not isinstance(what, tuple)] == ["asks", "asks"], "nothing is told"
-    assert protocol.quality() is None, "which is left to the trial alone"
+    # Quality is left to the trial alone.
+    assert protocol.quality() is None
 
 
 # ---------------------------------------------------------------- ranks
@@ -345,6 +352,7 @@ def test_ranks_of_unlike_speed_end_at_the_same_step_which_is_of_the_slowest(tmp_
     assert all(one == windows[0] for one in windows)
     (first, left, window) = windows[0]
     assert (first, left[1], window[1]) == ([10, False], False, True)
-    assert left[0] > 30, "the fastest has its second of warm-up, too"
+    # The fastest has its second of warm-up, too.
+    assert left[0] > 30
     # By the slowest rank's steps they are 10, and fewer on a busy host; by the next one's 13.
     assert 5 <= window[0] <= 10

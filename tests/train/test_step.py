@@ -147,7 +147,8 @@ def test_a_graph_trains_like_eager_steps(gpu, name, precision):
     graph, model = trained(gpu, step.GraphStep, name=name, precision=precision, lr=0.002)
     tolerance = 1e-4 if precision == "fp32" else 3e-2
     assert graph == pytest.approx(eager, rel=tolerance)
-    assert len(set(graph)) == len(graph), "a graph that is replayed on old images repeats its loss"
+    # A graph that is replayed on old images repeats its loss.
+    assert len(set(graph)) == len(graph)
     if precision == "fp32":  # the others' rounding adds up in the parameters
         for ours, theirs in zip(model.parameters(), expected.parameters(), strict=True):
             torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=tolerance)

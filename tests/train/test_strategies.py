@@ -17,7 +17,7 @@ import torch
 from gpubench.basics.errors import UsageError
 from gpubench.schema import catalog
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.models import build
+from gpubench.train.models import build_model
 from gpubench.train.strategies.fsdp import FullySharded, blocks
 
 RANKS = 2
@@ -69,7 +69,8 @@ def test_fsdp_accumulates(found):
 
 
 def test_fsdp_keeps_a_part_of_the_weights_in_each_rank(found):
-    assert found["shard"] < 0.6 * found["parameters"], "unequal rows are filled up, so a little over a half"
+    # Unequal rows are filled up, so a little over a half.
+    assert found["shard"] < 0.6 * found["parameters"]
 
 
 def test_fsdp_compiles_block_by_block(found):
@@ -103,7 +104,8 @@ def test_evaluation_changes_nothing_that_is_trained(found, strategy):
 
 @pytest.mark.parametrize("strategy", ["FullySharded", "Local"])
 def test_one_model_is_evaluated_in_all_ranks_with_the_mean_of_their_statistics(found, strategy):
-    assert found[f"{strategy}-own-statistics"] > 1e-4, "each rank has seen other images"
+    # Each rank has seen other images.
+    assert found[f"{strategy}-own-statistics"] > 1e-4
     assert found[f"{strategy}-statistics"] < EXACT
     assert found[f"{strategy}-ranks"] == 0
 
@@ -147,7 +149,7 @@ def test_an_entry_says_for_itself_what_it_exchanges():
 )
 def test_blocks_are_as_large_as_a_quarter_of_the_model(model, names):
     with torch.device("meta"):
-        network = build(model, num_classes=16, input_size=224)
+        network = build_model(model, num_classes=16, input_size=224)
     assert [name for _, name in blocks(network)] == names
 
 

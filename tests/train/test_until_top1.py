@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.events import Evaluated, Settle
 
 MODELS = "tests/train/user_models.py:"
@@ -42,7 +43,8 @@ def events(ran, kind):
 )
 def test_it_stops_when_the_target_is_reached(train, where):
     seen = top1(train(until_top1=99.9, epochs=4, **GRADUALLY, **where))
-    assert max(seen[:2]) < seen[2], "the third epoch is to be the first that reaches it"
+    # The third epoch is to be the first that reaches it.
+    assert max(seen[:2]) < seen[2]
     ran = train(until_top1=seen[2], epochs=9, **GRADUALLY, **where)
     assert ran.status == "ok", ran.reason
     result, epochs = ran.outcome.result, ran.outcome.epochs
@@ -50,24 +52,23 @@ def test_it_stops_when_the_target_is_reached(train, where):
     assert result["time_to_top1_s"] == pytest.approx(sum(e.epoch_time_s for e in epochs))
     assert result["top1_pct"] == top1(ran)[-1]
     assert "energy_to_top1_j" not in ran.outcome.missing
-    assert len(events(ran, Evaluated)) == len(epochs), "every epoch is evaluated once, the last one too"
+    # Every epoch is evaluated once, the last one too.
+    assert len(events(ran, Evaluated)) == len(epochs)
     assert len(events(ran, Settle)) == 1
 
 
 @pytest.mark.slow
 def test_a_confirmed_target_takes_a_second_evaluation_in_a_row(train):
     seen = top1(train(until_top1=99.9, epochs=5, **GRADUALLY))
-    assert max(seen[:2]) < seen[2] <= seen[3], (
-        "the third epoch is to be the first there, and the fourth as well"
-    )
+    # The third epoch is to be the first there, and the fourth as well.
+    assert max(seen[:2]) < seen[2] <= seen[3]
     fields = {"until_top1": seen[2], "epochs": 9, **GRADUALLY}
     plain, confirmed = train(**fields), train(confirm_top1=True, **fields)
     assert (top1(plain), top1(confirmed)) == (seen[:3], seen[:4])
     assert plain.outcome.result["top1_crossing"] == "unconfirmed"
     assert confirmed.outcome.result["top1_crossing"] == "confirmed"
-    assert confirmed.outcome.result["epochs_to_top1"] == 3, (
-        "how long it took, the second evaluation does not change"
-    )
+    # The second evaluation does not change how long it took.
+    assert confirmed.outcome.result["epochs_to_top1"] == 3
 
 
 def test_evaluating_every_epoch_changes_nothing_that_is_trained(train):
@@ -96,14 +97,17 @@ def test_a_target_that_is_never_reached_is_a_result(train, where):
     assert (ran.status, len(ran.outcome.epochs)) == ("ok", 3)
     for name in COLUMNS:
         assert ran.outcome.result.get(name) is None
-        assert ran.outcome.missing[name] == f"top-1 was {top1(ran)[-1]:.1f} % after 3 epochs, not 99 %"
+        assert ran.outcome.missing[name] == write_reason(
+            "target-missed", f"{top1(ran)[-1]:.1f}", 3, "epochs", 99
+        )
     assert ran.outcome.result["epoch_time_s"] > 0
 
 
 def test_a_training_that_has_diverged_goes_no_further(train):
     ran = train(until_top1=99.9, epochs=9, model="lenet", lr=1e10, workers=0)
     assert ran.status == "ok", ran.reason
-    assert len(ran.outcome.epochs) == 2, "the warm-up and one measured epoch"
+    # The warm-up and one measured epoch.
+    assert len(ran.outcome.epochs) == 2
     assert ran.outcome.missing["epochs_to_top1"].startswith("training diverged: ")
 
 
@@ -121,4 +125,4 @@ def test_evaluation_is_in_no_window(train):
 def test_where_nobody_asked_it_says_so(train):
     ran = train(model=MODELS + "tiny")
     for name in COLUMNS:
-        assert ran.outcome.missing[name] == "no accuracy was asked for (--until-top1)"
+        assert ran.outcome.missing[name] == REASONS["no-target"]

@@ -17,6 +17,8 @@ def decoded_source(root: str, split: str, limit: int | None = None) -> ArraySour
     """
     pixels, labels = decoded.open_decoded(Path(root), split)
     keep = (
-        None if limit is None else np.array(folder.spread(np.asarray(labels).tolist(), limit), dtype=np.int64)
+        None
+        if limit is None
+        else np.array(folder.spread_over_classes(np.asarray(labels).tolist(), limit), dtype=np.int64)
     )
     return ArraySource(pixels, labels, keep, f"{root} ({split})")

@@ -24,7 +24,7 @@ from gpubench.basics import linux
 from gpubench.basics.errors import UnusableError
 from gpubench.datasets import bad_images, pool, square
 from gpubench.train.data.decoders import DECODER, Mode
-from gpubench.train.data.under_way import UnderWay
+from gpubench.train.data.under_way import ImageInProgress
 
 _BROKEN = (*square.BROKEN, RuntimeError)
 """All that Pillow and `DECODER` raise for a file that is not, or not wholly, an image."""
@@ -38,39 +38,39 @@ _MAY_BE_LARGE = 256 << 10
 
 
 class FolderSource:
-    """Files of (absolute path, class), as `gpubench.datasets.folder.listing` gives them."""
+    """Files of (absolute path, class), as `gpubench.datasets.folder.list_images` gives them."""
 
     def __init__(self, images: Sequence[tuple[str, int]], channels: int = 3) -> None:
         # One array instead of a million strings: workers forked from here then share its pages for good.
         self._paths = np.array([path.encode(errors="surrogateescape") for path, _ in images], dtype=np.bytes_)
         self.labels = np.array([label for _, label in images], dtype=np.int64)
         self._mode: Mode = "GRAY" if channels == 1 else "RGB"
-        self._note = UnderWay(self.place)
+        self._note = ImageInProgress(self.place)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def image(self, index: int) -> torch.Tensor:
         self._note.begin(index)
-        return read(self.place(index), self._mode)
+        return read_image(self.place(index), self._mode)
 
     def place(self, index: int) -> str:
         path: bytes = self._paths[index]
         return path.decode(errors="surrogateescape")
 
 
-def read(path: str, mode: Mode = "RGB") -> torch.Tensor:
+def read_image(path: str, mode: Mode = "RGB") -> torch.Tensor:
     """The image file at `path` as uint8 C × H × W. Raises UnusableError where it can't be read."""
     try:
         return decode(np.fromfile(path, np.uint8), mode)
     except _BROKEN as error:
         # In the words of those who look at it beforehand; a missing file is nothing that they look at.
         missing = isinstance(error, OSError) and error.errno is not None
-        reason = None if missing else why_bad(path)
-        raise UnusableError(broken(path, reason or _reason(error))) from error
+        reason = None if missing else find_defect(path)
+        raise UnusableError(describe_broken(path, reason or _first_line(error))) from error
 
 
-def broken(path: str, reason: str) -> str:
+def describe_broken(path: str, reason: str) -> str:
     """What is said of an image that ends a trial."""
     return (
         f"broken image {path}: {reason}; repair or remove it, or leave all such images out with "
@@ -78,7 +78,7 @@ def broken(path: str, reason: str) -> str:
     )
 
 
-def why_bad(path: str) -> str | None:
+def find_defect(path: str) -> str | None:
     """Why an image can't be used, in a few words: None where it can be read here and copied by Pillow.
 
     Every variant of a data set reads the same images, and some read copies of them. So what only one of the two refuses
@@ -88,7 +88,7 @@ def why_bad(path: str) -> str | None:
     try:
         encoded = np.fromfile(path, np.uint8)
         _refuse_huge(encoded)
-        square.opened(path, _SIDE)
+        square.open_square(path, _SIDE)
         decode(encoded, "RGB")
     except square.BROKEN as error:
         if (
@@ -103,43 +103,43 @@ def why_bad(path: str) -> str | None:
     except RuntimeError as error:
         if "allocate memory" in str(error):  # the machine's fault, not the image's
             raise UnusableError(_NO_MEMORY.format(path)) from None
-        return _reason(error)
+        return _first_line(error)
     return None
 
 
 TRY_LIMIT_S = 10.0
 
 
-def why_bad_apart(path: str) -> str | None:
-    """What `why_bad` says, in a process of its own, as the image may end it.
+def find_defect_apart(path: str) -> str | None:
+    """What `find_defect` says, in a process of its own, as the image may end it.
 
     None, too, where that takes longer than TRY_LIMIT_S. Forked as loader workers are, and of the same process.
     """
-    ours, theirs = os.pipe()
+    reading_end, writing_end = os.pipe()
     parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(BaseException):  # this process must not go on where its parent does
             linux.die_with_parent(parent)
-            os.write(theirs, (why_bad(path) or "").encode(errors="backslashreplace"))
+            os.write(writing_end, (find_defect(path) or "").encode(errors="backslashreplace"))
         os._exit(0)
-    os.close(theirs)
-    with os.fdopen(ours, "rb") as answer:
-        said = answer.read() if select.select([answer], [], [], TRY_LIMIT_S)[0] else b""
+    os.close(writing_end)
+    with os.fdopen(reading_end, "rb") as answer:
+        reason = answer.read() if select.select([answer], [], [], TRY_LIMIT_S)[0] else b""
     os.kill(pid, signal.SIGKILL)  # one that has ended keeps its ending
     _, status = os.waitpid(pid, 0)
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
     if number in pool.CRASHES:
-        return bad_images.crashes(signal.Signals(number).name)
-    return said.decode() or None
+        return bad_images.describe_crash(signal.Signals(number).name)
+    return reason.decode() or None
 
 
 _NO_MEMORY = "no memory is left to try the image {}: start again when less of it is used"
 _SIDE = 32
-"""The side of the square that `why_bad` has Pillow make, in pixels: made fast, and of the whole file all the same."""
+"""The side of the square that `find_defect` has Pillow make, in pixels: made fast, and of the whole file even so."""
 
 
-def _reason(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     text = re.sub(r"^\S+, \S+\.cpp:\d+, ", "", text)  # where in the decoder's own source
     return re.sub(r" <_io\.\w+ object at 0x[0-9a-f]+>", "", text)  # what Pillow calls the file

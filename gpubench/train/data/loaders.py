@@ -67,14 +67,14 @@ class TrainLoaders:
     ) -> None:
         """`cpus`: on which the workers stay; none: on those of the rank."""
         self._images = Images(
-            source, on_cpu.chain(spec.cpu), (spec.channels, spec.input_size, spec.input_size)
+            source, on_cpu.build_transforms(spec.cpu), (spec.channels, spec.input_size, spec.input_size)
         )
         self._order: DistributedSampler[Any] = DistributedSampler(
             self._images, num_replicas=world, rank=rank, shuffle=True, seed=seed, drop_last=True
         )
         self._batch_size = batch_size
         self._loader = functools.partial(
-            _loader,
+            _make_loader,
             self._images,
             workers=workers,
             prefetch=prefetch,
@@ -128,12 +128,12 @@ def val_loader(
     mine = range(rank, len(source), world)
     share: Dataset[Any] = Subset(images, mine)
     workers = min(workers, -(-len(mine) // batch_size))
-    return _loader(
+    return _make_loader(
         share, batch_size=batch_size, workers=workers, prefetch=prefetch, seed=seed, rank=rank, cpus=cpus
     )
 
 
-def _loader(
+def _make_loader(
     images: Dataset[Any],
     *,
     workers: int,

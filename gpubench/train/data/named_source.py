@@ -30,7 +30,11 @@ def named_source(
     data = _open(catalog.NAMED_DATA[name], name, Path(root), train=split == "train")
     pixels = _channels(_pixels(data.data), channels, name)
     labels = np.asarray(data.targets, dtype=np.int64)
-    keep = None if limit is None else np.array(folder.spread(labels.tolist(), limit), dtype=np.int64)
+    keep = (
+        None
+        if limit is None
+        else np.array(folder.spread_over_classes(labels.tolist(), limit), dtype=np.int64)
+    )
     return ArraySource(pixels, labels, keep, f"{name} ({split})")
 
 

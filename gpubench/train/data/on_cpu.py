@@ -34,7 +34,7 @@ def names() -> list[str]:
     return [name for name, cls in classes if issubclass(cls, v2.Transform) and cls is not v2.Transform]
 
 
-def chain(transforms: Transforms) -> v2.Transform:
+def build_transforms(transforms: Transforms) -> v2.Transform:
     """The named transforms in order. Raises UsageError for an unknown name or a wrong argument."""
     return v2.Compose([_build(name, arguments) for name, arguments in transforms] or [v2.Identity()])
 

@@ -78,14 +78,14 @@ def crop_boxes(
     tried = torch.round(torch.stack((edge / stretch, edge * stretch)))
     fits = ((tried > 0) & (tried <= side)).all(0)
     chosen = fits.to(torch.uint8).argmax(1, keepdim=True)  # the first that fits; 0 where none does
-    found = fits.gather(1, chosen)[:, 0]
+    has_fit = fits.gather(1, chosen)[:, 0]
     extent = tried.gather(2, chosen.expand(2, -1, -1))[..., 0]
     spare = side - extent
     # The minimum is for a draw so near to 1 that the product rounds up.
     first = torch.floor(torch.rand(2, count, device=device, generator=generator) * (spare + 1)).minimum(spare)
     for k, last in enumerate(_last_resort(side, ratio)):
-        extent[k].masked_fill_(~found, last)
-        first[k].masked_fill_(~found, (side - last) // 2)
+        extent[k].masked_fill_(~has_fit, last)
+        first[k].masked_fill_(~has_fit, (side - last) // 2)
     return first, extent
 
 
@@ -117,9 +117,9 @@ def random_crop(
     count, device = len(images), images.device
     padded = F.pad(images, (padding,) * 4)
     steps = torch.arange(out, device=device)
-    top = torch.randint(spare + 1, (count, 1), device=device, generator=generator)
-    left = torch.randint(spare + 1, (count, 1), device=device, generator=generator)
-    rows, columns = (top + steps)[:, None, :, None], (left + steps)[:, None, None, :]
+    top_edge = torch.randint(spare + 1, (count, 1), device=device, generator=generator)
+    left_edge = torch.randint(spare + 1, (count, 1), device=device, generator=generator)
+    rows, columns = (top_edge + steps)[:, None, :, None], (left_edge + steps)[:, None, None, :]
     which = torch.arange(count, device=device)[:, None, None, None]
     channel = torch.arange(images.shape[1], device=device)[None, :, None, None]
     return padded[which, channel, rows, columns]
@@ -132,7 +132,7 @@ TRANSFORMS: dict[str, Callable[..., torch.Tensor]] = {
 }
 
 
-def chain(transforms: Transforms) -> list[Step]:
+def build_transforms(transforms: Transforms) -> list[Step]:
     """The named transforms in order. Raises UsageError for an unknown name or a wrong argument."""
     return [_bind(name, arguments) for name, arguments in transforms]
 

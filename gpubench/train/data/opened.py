@@ -87,9 +87,9 @@ def open_data(
     be read.
     """
     if not reads:
-        return Unread(spec, batch_size * world, device)
+        return NoData(spec, batch_size * world, device)
     if spec.kind == "none":
-        return Synthetic(
+        return SyntheticData(
             spec,
             device=device,
             world=world,
@@ -118,7 +118,7 @@ def open_data(
         "seed": seed,
         "cpus": loader_cpus,
     }
-    return Loaded(
+    return LoadedData(
         spec,
         loaders.TrainLoaders(spec, source, pin=device.type == "cuda", **share),
         Upload(spec, device=device, dtype=dtype, memory_format=memory_format),
@@ -132,7 +132,7 @@ def open_source(spec: DataSpec, split: str) -> Source:
     limit = spec.train_images if split == "train" else None
     if spec.kind == "folder":
         without = json.loads(Path(spec.left_out).read_bytes()) if spec.left_out else ()
-        return FolderSource(folder.listing(root, split, limit, without), spec.channels)
+        return FolderSource(folder.list_images(root, split, limit, without), spec.channels)
     if spec.kind == "decoded":
         return decoded_source(root, split, limit)
     if spec.kind == "named":
@@ -140,7 +140,7 @@ def open_source(spec: DataSpec, split: str) -> Source:
     raise UnusableError(f"a data spec of kind {spec.kind!r} has no images")
 
 
-class Loaded:
+class LoadedData:
     """Images that are read, transformed and copied: every kind but synthetic."""
 
     def __init__(
@@ -178,7 +178,7 @@ class Loaded:
         return iter(loaders.val_loader(self._spec, source, **self._validation)) if len(source) else None
 
 
-class Repeated:
+class RepeatedBatch:
     """One batch that lies on the device already, again and again."""
 
     def __init__(self, batch: OnDevice, steps_per_epoch: int) -> None:
@@ -198,7 +198,7 @@ class Repeated:
         return batch
 
 
-class Unread(Repeated):
+class NoData(RepeatedBatch):
     """What a rank sees that reads no images."""
 
     def __init__(self, spec: DataSpec, whole_batch: int, device: torch.device) -> None:
@@ -206,7 +206,7 @@ class Unread(Repeated):
         self._spec = spec
         shape = (0, spec.channels, spec.input_size, spec.input_size)
         empty = torch.empty(shape, device=device), torch.empty(0, dtype=torch.int64, device=device)
-        images = synthetic_images(spec) if spec.kind == "none" else len(open_source(spec, "train"))
+        images = count_synthetic_images(spec) if spec.kind == "none" else len(open_source(spec, "train"))
         super().__init__(empty, images // whole_batch)
 
     def validation(self) -> Iterator[OnDevice] | None:
@@ -214,12 +214,12 @@ class Unread(Repeated):
         return iter(()) if has_images else None
 
 
-def synthetic_images(spec: DataSpec) -> int:
+def count_synthetic_images(spec: DataSpec) -> int:
     """Images of an epoch where they are synthetic."""
     return spec.train_images or resident.IMAGES
 
 
-class Synthetic(Repeated):
+class SyntheticData(RepeatedBatch):
     """A random batch that stays on the device."""
 
     def __init__(
@@ -233,7 +233,7 @@ class Synthetic(Repeated):
         memory_format: torch.memory_format,
         seed: int,
     ) -> None:
-        batch = resident.batch(
+        batch = resident.random_batch(
             shape=(batch_size, spec.channels, spec.input_size, spec.input_size),
             num_classes=spec.num_classes,
             device=device,
@@ -241,7 +241,7 @@ class Synthetic(Repeated):
             memory_format=memory_format,
             seed=seed,
         )
-        super().__init__(batch, synthetic_images(spec) // (batch_size * world))
+        super().__init__(batch, count_synthetic_images(spec) // (batch_size * world))
 
     def validation(self) -> None:
         return None

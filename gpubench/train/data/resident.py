@@ -8,7 +8,7 @@ IMAGES = 10_240
 """Images of an epoch where the trial names no number: as many as the built-in data have."""
 
 
-def batch(
+def random_batch(
     *,
     shape: tuple[int, int, int, int],
     num_classes: int,

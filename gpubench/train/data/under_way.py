@@ -12,10 +12,10 @@ from torch.utils.data import get_worker_info
 WORKERS = 1024
 """Loader workers of a rank that have a place in the note; more go without."""
 
-_notes: weakref.WeakSet[UnderWay] = weakref.WeakSet()
+_notes: weakref.WeakSet[ImageInProgress] = weakref.WeakSet()
 
 
-class UnderWay:
+class ImageInProgress:
     """The note of one source, in memory that a rank shares with the workers forked from it.
 
     A note costs a fifth of a microsecond; decoding the smallest of photographs takes a thousand times as long.
@@ -53,6 +53,6 @@ class UnderWay:
         return None
 
 
-def file_of(pid: int) -> str | None:
+def find_file(pid: int) -> str | None:
     """The file that a loader worker of this rank took last, by its process id; None: not known."""
     return next((path for note in list(_notes) if (path := note.of(pid)) is not None), None)

@@ -17,7 +17,7 @@ class Upload:
         self, spec: DataSpec, *, device: torch.device, dtype: torch.dtype, memory_format: torch.memory_format
     ) -> None:
         self._device = device
-        self._transforms = on_device.chain(spec.gpu)
+        self._transforms = on_device.build_transforms(spec.gpu)
         self._generator = torch.Generator(device)
         self._normalise = on_device.Normalise(
             channels=spec.channels, device=device, dtype=dtype, memory_format=memory_format

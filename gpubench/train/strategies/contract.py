@@ -17,6 +17,7 @@ from typing import Protocol
 import torch
 from torch import nn
 
+from gpubench.schema.codes import REASONS
 from gpubench.train.device_assignment import DeviceAssignment
 
 
@@ -60,11 +61,12 @@ class Passes(Protocol):
 class Strategy:
     """The life of a model over the devices of one trial. As it stands it trains in one process, on one device.
 
-    Nothing in a step (`before` to `after`) may wait for the device.
+    Nothing in a step (`before_step` to `after_step`) may wait for the device.
     """
 
     model: nn.Module
-    """The model as it was built, without any wrapper. Set by `prepare`. Its weights may lie elsewhere: see `whole`."""
+    """The model as it was built, without any wrapper. Set by `prepare`. Its weights may lie elsewhere: see
+    `whole_model`."""
 
     def __init__(self, assignment: DeviceAssignment, settings: StrategySettings | None = None) -> None:
         """`settings`: None for those of a trial that sets none of them."""
@@ -88,9 +90,9 @@ class Strategy:
         `memory_format` is that of the images, and of weights where the strategy can keep it. `compiled` gives a module
         as the trial's execution wants it (torch.compile, or the module itself): of the whole model, or of its parts.
         """
-        return compiled(self.moved(model, memory_format))
+        return compiled(self.move_to_device(model, memory_format))
 
-    def moved(self, model: nn.Module, memory_format: torch.memory_format) -> nn.Module:
+    def move_to_device(self, model: nn.Module, memory_format: torch.memory_format) -> nn.Module:
         """`model`, kept as `self.model`, with all its weights on the rank's first device."""
         self.model = model.to(self.assignment.device).to(memory_format=memory_format)
         return self.model
@@ -113,7 +115,7 @@ class Strategy:
 
     # ---- in each step ----
 
-    def before(self) -> None:
+    def before_step(self) -> None:
         """Comes first in a step: a place to wait for slower ranks, or to fetch weights."""
 
     def gradients(self, passes: Passes, images: torch.Tensor, labels: torch.Tensor) -> None:
@@ -132,16 +134,16 @@ class Strategy:
         """Around all micro-batches of a step but the last: gradients stay on this rank."""
         return nullcontext()
 
-    def apply(self, update: Callable[[], None]) -> None:
+    def apply_update(self, update: Callable[[], None]) -> None:
         """Calls `update`, which lets the optimizer (and fp16's scaler) use the gradients: under a lock, on one rank."""
         update()
 
-    def after(self) -> None:
+    def after_step(self) -> None:
         """Comes last in a step: a place to average weights, or to hand them on. Counts as the optimizer's part."""
 
     # ---- evaluation ----
 
-    def whole(self) -> AbstractContextManager[nn.Module]:
+    def whole_model(self) -> AbstractContextManager[nn.Module]:
         """The model to be evaluated: a plain module with all trained weights and buffers, on the rank's first device.
 
         A context, for it may exist only while it is evaluated. All ranks enter and leave it together. Training goes on
@@ -149,10 +151,10 @@ class Strategy:
         """
         return nullcontext(self.model)
 
-    def opinion(self, model: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    def predict(self, model: nn.Module, images: torch.Tensor) -> torch.Tensor:
         """What is evaluated for `images` (B, C, S, S): logits (B, classes), or logarithms of probabilities.
 
-        `model` is what `whole` gave. Ranks may see unequal numbers of batches, unless they all read the same ones.
+        `model` is what `whole_model` gave. Ranks may see unequal numbers of batches, unless all read the same ones.
         """
         logits: torch.Tensor = model(images)
         return logits
@@ -172,7 +174,7 @@ class Strategy:
 
     # ---- at the end ----
 
-    def leave(self) -> None:
+    def wait_for_others(self) -> None:
         """Returns when this rank may end without harm to the others. Nothing is exchanged afterwards."""
 
     def why_no_exchange(self) -> str | None:
@@ -180,5 +182,5 @@ class Strategy:
         if self.assignment.world > 1:
             return None
         if len(self.assignment.devices) > 1:
-            return "one process drives all devices: what these exchange is not told"
-        return "one process: nothing is exchanged"
+            return REASONS["one-process-all-devices"]
+        return REASONS["one-process"]

@@ -26,7 +26,9 @@ class DistributedDataParallel(Ranks):
         compiled: Callable[[torch.nn.Module], torch.nn.Module],
     ) -> torch.nn.Module:
         ids = [self.assignment.device.index] if self.assignment.is_cuda else None
-        self.ddp = TorchDDP(self.moved(model, memory_format), device_ids=ids, gradient_as_bucket_view=True)
+        self.ddp = TorchDDP(
+            self.move_to_device(model, memory_format), device_ids=ids, gradient_as_bucket_view=True
+        )
         return compiled(self.ddp)
 
     def unsynchronized(self) -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import torch
 
+from gpubench.schema.codes import REASONS
 from gpubench.train.strategies.contract import Strategy
 
 
@@ -22,7 +23,7 @@ class DataParallel(Strategy):
         compiled: Callable[[torch.nn.Module], torch.nn.Module],
     ) -> torch.nn.Module:
         devices = [d.index for d in self.assignment.devices]
-        return compiled(torch.nn.DataParallel(self.moved(model, memory_format), device_ids=devices))
+        return compiled(torch.nn.DataParallel(self.move_to_device(model, memory_format), device_ids=devices))
 
     def why_no_exchange(self) -> str:
-        return "DataParallel's copies run inside forward and backward"
+        return REASONS["dp"]

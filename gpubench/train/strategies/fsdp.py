@@ -18,7 +18,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
 
 from gpubench.basics.errors import UsageError
-from gpubench.train.strategies.ranks import Ranks, with_a_mean
+from gpubench.train.strategies.ranks import Ranks, float_buffers
 
 LARGEST_BLOCK = 1 / 4
 """Share of the model's parameters: a module with more of them is cut into the modules in it, where it has any."""
@@ -42,7 +42,7 @@ class FullySharded(Ranks):
         _refuse_shared_weights(model)
         self.model = model
         self._sharded = copy.deepcopy(model).to(memory_format=torch.contiguous_format)
-        self._empty()
+        self._drop_weights()
         mesh = init_device_mesh(self.assignment.device.type, (self.assignment.world,))
         cut: list[nn.Module] = []
         for parent, name in list(blocks(self._sharded)):
@@ -51,7 +51,7 @@ class FullySharded(Ranks):
             setattr(parent, name, block)
             cut.append(block)
         fully_shard(self._sharded, mesh=mesh)
-        self.handed_over = handed_over(self._sharded, cut, self.assignment.world)
+        self.exchanged_bytes_per_pass = count_exchanged_bytes(self._sharded, cut, self.assignment.world)
         return self._sharded
 
     def optimizer(self, make: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer:
@@ -62,7 +62,7 @@ class FullySharded(Ranks):
         return optimizer
 
     @contextmanager
-    def whole(self) -> Iterator[nn.Module]:
+    def whole_model(self) -> Iterator[nn.Module]:
         """The plain model with gathered weights, and with the mean of the ranks' statistics of BatchNorm.
 
         FSDP's own modules would hang where ranks evaluate unequal numbers of batches. While it is evaluated the whole
@@ -70,34 +70,34 @@ class FullySharded(Ranks):
         """
         for name, part in self._sharded.named_parameters(remove_duplicate=False):
             assert isinstance(part, DTensor)
-            self._put(name, part.full_tensor())
+            self._set_weight(name, part.full_tensor())
         buffers = {name: b.clone() for name, b in self._sharded.named_buffers(remove_duplicate=False)}
-        self.average(with_a_mean(buffers.values()))
+        self.average(float_buffers(buffers.values()))
         for name, buffer in buffers.items():
-            owner, leaf = self._owner(name)
+            owner, leaf = self._find_owner(name)
             owner._buffers[leaf] = buffer
         yield self.model
-        self._empty()
+        self._drop_weights()
 
-    def _empty(self) -> None:
+    def _drop_weights(self) -> None:
         """Leaves of the plain model's weights only the shapes."""
         for name, weight in list(self.model.named_parameters(remove_duplicate=False)):
-            self._put(name, weight.detach().to("meta"))
+            self._set_weight(name, weight.detach().to("meta"))
 
-    def _put(self, name: str, weight: torch.Tensor) -> None:
-        owner, leaf = self._owner(name)
+    def _set_weight(self, name: str, weight: torch.Tensor) -> None:
+        owner, leaf = self._find_owner(name)
         trained = getattr(owner, leaf).requires_grad
         owner._parameters[leaf] = nn.Parameter(weight.detach(), requires_grad=trained)
 
-    def _owner(self, name: str) -> tuple[nn.Module, str]:
+    def _find_owner(self, name: str) -> tuple[nn.Module, str]:
         """The module of the plain model that holds the tensor of this name, and its name in there."""
         path, _, leaf = name.replace("_orig_mod.", "").rpartition(".")  # compiled modules add a floor
         return self.model.get_submodule(path), leaf
 
 
 def exchanged_bytes(strategy: FullySharded) -> int:
-    """What `handed_over` counts, for each micro-batch: gradients are shared out after each of them."""
-    return strategy.handed_over * strategy.settings.accumulate
+    """What `count_exchanged_bytes` counts, for each micro-batch: gradients are shared out after each of them."""
+    return strategy.exchanged_bytes_per_pass * strategy.settings.accumulate
 
 
 def _refuse_shared_weights(model: nn.Module) -> None:
@@ -125,14 +125,16 @@ def _blocks(module: nn.Module, total: int) -> Iterator[tuple[nn.Module, str]]:
     for name, child in module.named_children():
         size = sum(p.numel() for p in child.parameters())
         only_holds = type(child).forward is nn.Module.forward  # a ModuleList, say, whose members are called
-        own = isinstance(child, nn.Sequential) or not type(child).__module__.startswith("torch.nn.")
-        if only_holds or (size > LARGEST_BLOCK * total and own and any(True for _ in child.children())):
+        can_be_cut = isinstance(child, nn.Sequential) or not type(child).__module__.startswith("torch.nn.")
+        if only_holds or (
+            size > LARGEST_BLOCK * total and can_be_cut and any(True for _ in child.children())
+        ):
             yield from _blocks(child, total)
         elif size > SMALLEST_BLOCK * total:
             yield module, name
 
 
-def handed_over(model: nn.Module, cut: Sequence[nn.Module], ranks: int) -> int:
+def count_exchanged_bytes(model: nn.Module, cut: Sequence[nn.Module], ranks: int) -> int:
     """Bytes that one rank hands over in the passes of one micro-batch: what enters the collectives.
 
     A rank's part of a parameter has ⌈rows / ranks⌉ of its rows (first dimension), filled up where there are fewer.

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import torch
 
-from gpubench.train.strategies.ranks import Ranks, with_a_mean
+from gpubench.train.strategies.ranks import Ranks, float_buffers
 
 
 class Local(Ranks):
@@ -19,24 +19,24 @@ class Local(Ranks):
 
     _steps = 0
 
-    def after(self) -> None:
+    def after_step(self) -> None:
         self._steps += 1
         if self._steps % self.settings.sync_every == 0:
-            self.average(self.averaged())
+            self.average(self.list_averaged())
 
     @contextmanager
-    def whole(self) -> Iterator[torch.nn.Module]:
+    def whole_model(self) -> Iterator[torch.nn.Module]:
         """The mean of the ranks' models. Each rank's own lies beside it meanwhile, and comes back afterwards."""
-        own = [tensor.clone() for tensor in self.averaged()]
-        self.average(self.averaged())
+        own_values = [tensor.clone() for tensor in self.list_averaged()]
+        self.average(self.list_averaged())
         yield self.model
-        for tensor, value in zip(self.averaged(), own, strict=True):
+        for tensor, value in zip(self.list_averaged(), own_values, strict=True):
             tensor.copy_(value)
 
-    def averaged(self) -> list[torch.Tensor]:
-        return [*(p.detach() for p in self.model.parameters()), *with_a_mean(self.model.buffers())]
+    def list_averaged(self) -> list[torch.Tensor]:
+        return [*(p.detach() for p in self.model.parameters()), *float_buffers(self.model.buffers())]
 
 
 def exchanged_bytes(strategy: Local) -> float:
     """All that is averaged, in its own precision, once in `sync_every` steps."""
-    return sum(tensor.nbytes for tensor in strategy.averaged()) / strategy.settings.sync_every
+    return sum(tensor.nbytes for tensor in strategy.list_averaged()) / strategy.settings.sync_every

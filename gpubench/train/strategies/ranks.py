@@ -44,7 +44,7 @@ class Ranks(Strategy):
         dist.barrier()
         self.assignment.synchronize()
 
-    def leave(self) -> None:
+    def wait_for_others(self) -> None:
         """Where others are on other nodes, waits until all are past their last exchange: what this process still has
         to send, or keeps for all as the first rank, goes with it."""
         assignment = self.assignment
@@ -97,7 +97,7 @@ def _store(assignment: DeviceAssignment) -> torch._C._distributed_c10d.Store:
     return store
 
 
-def with_a_mean(buffers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
+def float_buffers(buffers: Iterable[torch.Tensor]) -> list[torch.Tensor]:
     """Those that hold floating point numbers, such as BatchNorm's statistics: not its count of batches."""
     return [buffer for buffer in buffers if buffer.is_floating_point()]
 

@@ -11,7 +11,7 @@ from gpubench.doctor import remedies
 from gpubench.node.launch import attempt
 from gpubench.node.launch.faults import FAULTS, with_advice
 from gpubench.node.launch.trial_log import TrialLog
-from gpubench.record.outcome import ending
+from gpubench.record.outcome import find_ending
 from gpubench.schema.events import Error, RankExit, Result
 
 MODELS = "tests/train/user_models.py:"
@@ -132,7 +132,7 @@ GLOO = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer
     ],
 )
 def test_the_rank_at_the_cause_gives_the_reason(first: Error, then: Error | RankExit, wins: int) -> None:
-    status, reason = ending([first, then], Result, 2, "")
+    status, reason = find_ending([first, then], Result, 2, "")
     assert status == "failed"
     assert f"(rank {wins})" in reason or reason.startswith(f"rank {wins} ")
 
@@ -155,7 +155,7 @@ def test_what_a_watchdog_says_before_it_aborts_is_told_not_its_stack(tmp_path: P
     )
     words = TrialLog(log).last_words()
     assert words == what.strip()
-    _, reason = ending([aborted(1, 1.0)], Result, 2, words)
+    _, reason = find_ending([aborted(1, 1.0)], Result, 2, words)
     assert blamed(reason) == (1, "SIGABRT")
     assert words in reason
     assert "; a kernel went astray: " in reason

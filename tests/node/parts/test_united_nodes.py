@@ -17,8 +17,8 @@ from scripted import RESULT
 from gpubench.node.parts.files import StoredAttempt, read_attempt, write_answer
 from gpubench.node.parts.merging import ClockMap, NodePart, merge_parts
 from gpubench.node.watch import metrics
-from gpubench.record.figures import figures
-from gpubench.record.outcome import ending
+from gpubench.record.figures import compute_figures
+from gpubench.record.outcome import find_ending
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.events import (
     AllocatorMemory,
@@ -123,7 +123,7 @@ def test_events_are_of_all_ranks_and_on_one_time_line() -> None:
     ]
     assert sum(isinstance(e, Settle) for e in done.events) == 1, "it is told once"
     assert done.forced is None
-    assert ending(done.events, Result, 2, "", done.nodes) == ("ok", "")
+    assert find_ending(done.events, Result, 2, "", done.nodes) == ("ok", "")
     assert [(n.name, n.first_rank, n.clock_offset_s) for n in done.nodes] == [
         ("n1", 0, 0.0),
         ("n2", 1, OFFSET),
@@ -133,7 +133,7 @@ def test_events_are_of_all_ranks_and_on_one_time_line() -> None:
 def test_figures_are_of_both_nodes() -> None:
     """Memory of the fullest GPU, energy of all, use of the CPUs of both, their seconds and memory in sum."""
     done = both(told(T0), told(T0 - OFFSET))
-    found = figures(done.watched.cut([Window(T0, T1, 0, measured=True)]))
+    found = compute_figures(done.watched.cut([Window(T0, T1, 0, measured=True)]))
     result = found.result
     assert result["gpu_mem_mib"] == 1000.0
     assert result["gpu_util_pct"] == pytest.approx(75.0)
@@ -168,7 +168,7 @@ def test_the_use_of_unequal_cpus_is_weighed_by_their_number() -> None:
         part(0, attempt(T0, told(T0), watched=first)),
         part(1, attempt(T0 - OFFSET, told(T0 - OFFSET), watched=far)),
     )
-    found = figures(done.watched.cut([Window(T0, T1, 0, measured=True)]))
+    found = compute_figures(done.watched.cut([Window(T0, T1, 0, measured=True)]))
     assert found.result["cpu_util_pct"] == pytest.approx(25.0)
 
 
@@ -176,7 +176,7 @@ def test_the_use_of_unequal_cpus_is_weighed_by_their_number() -> None:
 
 
 def words(done: Attempt) -> tuple[str, str]:
-    return done.forced or ending(done.events, Result, 2, done.last_words, done.nodes)
+    return done.forced or find_ending(done.events, Result, 2, done.last_words, done.nodes)
 
 
 def test_a_lost_node_is_named() -> None:

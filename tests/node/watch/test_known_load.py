@@ -18,7 +18,7 @@ import pytest
 from gpubench.node.environment import Machine, machine
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import Figures, figures
+from gpubench.record.figures import Figures, compute_figures
 from gpubench.schema.watched import Window
 
 ALLOWED = tuple(sorted(os.sched_getaffinity(0)))
@@ -79,7 +79,7 @@ def read_back(load: str, cpus: tuple[int, ...]) -> Read:
         stat1 = proc_stat(cpus)
         watcher.settle()
     return Read(
-        got=figures(watcher.watched().cut([Window(t0, t1, 0, True)])),
+        got=compute_figures(watcher.watched().cut([Window(t0, t1, 0, True)])),
         seconds=t1 - t0,
         rusage_s=after - before,
         stat_pct=100 * (stat1[0] - stat0[0]) / (stat1[1] - stat0[1]),
@@ -190,7 +190,9 @@ def test_memory_that_is_held_is_read_back(mib: int) -> None:
             own.append(watcher.process_gpu_mib())
             child.stdin.write("\n")
             child.stdin.flush()
-        got: dict[str, Any] = figures(watcher.watched().cut([Window(times[0], times[2], 0, True)])).result
+        got: dict[str, Any] = compute_figures(
+            watcher.watched().cut([Window(times[0], times[2], 0, True)])
+        ).result
     before, held, after = ((now or {}).get(uuid) for now in own)
     print(f"{mib} MiB: {before}, {held}, {after}; {got['gpu_mem_mib']} by {got['gpu_mem_source']}")
     if before is None or held is None or after is None:

@@ -32,7 +32,7 @@ from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
-from gpubench.record.figures import Figures, figures
+from gpubench.record.figures import Figures, compute_figures
 from gpubench.render.live import QuietView
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
@@ -258,7 +258,7 @@ def trial(
     watch(watcher, clock, wall, 1)
     watcher.after()
     watcher.now()
-    return figures(watcher.watched().cut(windows))
+    return compute_figures(watcher.watched().cut(windows))
 
 
 def machine() -> Machine:

@@ -19,7 +19,7 @@ from gpubench.node.watch.neighbours import StrangerWatch
 from gpubench.node.watch.nvml import Nvml
 from gpubench.node.watch.nvml_calls import PROCESSES
 from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import figures
+from gpubench.record.figures import compute_figures
 from gpubench.record.host_figures import cpu_s
 from gpubench.schema.watched import Window
 
@@ -114,7 +114,7 @@ def test_friends_are_no_strangers_and_strangers_are_named_by_all(start: Start) -
     watch([one, other], clock, 2)
     assert (one.pids(), other.pids()) == ({a}, {b})
     for watcher, mib in ((one, 5000), (other, 3000)):
-        got = figures(watcher.watched().cut([]))
+        got = compute_figures(watcher.watched().cut([]))
         (stranger,) = got.strangers
         assert stranger.startswith(f"process {STRANGER} (?)")
         assert "100 MiB on GPU 0" in stranger
@@ -136,7 +136,7 @@ def test_a_friend_that_has_ended_was_none_either(start: Start) -> None:
     watch([watcher], clock, 1)
     other_jobs_pids.clear()
     watch([watcher], clock, 1)
-    assert figures(watcher.watched().cut([])).strangers == []
+    assert compute_figures(watcher.watched().cut([])).strangers == []
 
 
 def test_a_friend_that_the_driver_lists_first_is_remembered_as_one(start: Start) -> None:
@@ -147,9 +147,9 @@ def test_a_friend_that_the_driver_lists_first_is_remembered_as_one(start: Start)
     own, friend = start(), start()
     nvml.answers["processes"] = {G0: [(own, 5000), (friend, 3000)]}
     watcher.start(own)
-    assert len(figures(watcher.watched().cut([])).strangers) == 1
+    assert len(compute_figures(watcher.watched().cut([])).strangers) == 1
     other_jobs_pids.add(friend)
-    assert figures(watcher.watched().cut([])).strangers == []
+    assert compute_figures(watcher.watched().cut([])).strangers == []
 
 
 def test_all_processes_that_were_ever_seen_are_told() -> None:
@@ -191,12 +191,12 @@ def test_what_a_shared_gpu_s_memory_grew_by_is_nobody_s(start: Start, gpus: list
         watcher.start(start())
     nvml.answers["memory"] = in_use({G0: 9700, G1: 1700, G2: 4700})
     watch([one, alone], clock, 2)
-    got = figures(one.watched().cut([Window(1000.0, 1002.0, 0, True)]))
+    got = compute_figures(one.watched().cut([Window(1000.0, 1002.0, 0, True)]))
     assert got.result["gpu_mem_mib"] is got.result["gpu_mem_source"] is None
     assert got.missing["gpu_mem_mib"].endswith(", on GPU 0")
     assert "none of the trial's processes" in got.missing["gpu_mem_mib"]
     assert one.now().gpu_mem_mib is None
-    got = figures(alone.watched().cut([Window(1000.0, 1002.0, 0, True)]))
+    got = compute_figures(alone.watched().cut([Window(1000.0, 1002.0, 0, True)]))
     assert (got.result["gpu_mem_mib"], alone.now().gpu_mem_mib) == (4000, 4000)
 
 
@@ -232,7 +232,7 @@ def test_energy_of_a_shared_gpu_is_left_to_be_divided(start: Start) -> None:
         windows.append(Window(t0, clock.now, epoch, epoch > 0))
         for watcher in watchers:
             watcher.edge()
-    both, one, alone = (figures(watcher.watched().cut(windows)) for watcher in watchers)
+    both, one, alone = (compute_figures(watcher.watched().cut(windows)) for watcher in watchers)
     assert both.joules_by_gpu == pytest.approx({G0: 2000, G1: 1200})
     assert both.sampled_joules_by_gpu == pytest.approx({G0: 2000, G1: 1200})
     assert both.joules_by_epoch[2] == pytest.approx({G0: 2000, G1: 1200})

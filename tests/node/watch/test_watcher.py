@@ -18,7 +18,7 @@ from gpubench.node.environment import Gpu, Machine, machine
 from gpubench.node.watch import metrics
 from gpubench.node.watch.nvml import NoNvml, Nvml, open_nvml
 from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import Figures, figures
+from gpubench.record.figures import Figures, compute_figures
 from gpubench.schema.watched import Window
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
@@ -93,7 +93,7 @@ def test_a_whole_trial(child: subprocess.Popen[bytes]) -> None:
         watcher.edge()
     nvml.answers["processes"][G0] = [(child.pid, 5500)]
     watcher.settle()
-    got = figures(watcher.watched().cut(windows))
+    got = compute_figures(watcher.watched().cut(windows))
     assert got.result["gpu_mem_mib"] == 5500
     assert got.result["gpu_mem_source"] == "nvml-process"
     assert got.result["gpu_util_pct"] == pytest.approx(80)
@@ -143,7 +143,7 @@ def test_a_call_that_fails_empties_its_columns_alone(
     watcher.start(child.pid)
     watch(watcher, clock, 4)
     watcher.settle()
-    got = figures(watcher.watched().cut([Window(1000.5, 1003.0, 1, True)]))
+    got = compute_figures(watcher.watched().cut([Window(1000.5, 1003.0, 1, True)]))
     for column in (c.name for c in metrics.GPU_COLUMNS):
         if column in columns:
             assert got.missing[column] == f"{call}: Not Supported"
@@ -163,7 +163,7 @@ def test_a_fault_in_passing_is_a_gap(child: subprocess.Popen[bytes]) -> None:
     watch(watcher, clock, 1)
     nvml.broken = set()
     watch(watcher, clock, 2)
-    got = figures(watcher.watched().cut([Window(1000.0, 1004.0, 1, True)]))
+    got = compute_figures(watcher.watched().cut([Window(1000.0, 1004.0, 1, True)]))
     assert got.result["gpu_util_pct"] == 90
     assert got.provenance["gpu_util_pct"]["gaps"] == 10
 
@@ -175,7 +175,7 @@ def test_a_late_loop_counts_what_it_slept_through(child: subprocess.Popen[bytes]
     clock.now += 0.55
     watcher.tick()
     watch(watcher, clock, 2)
-    got = figures(watcher.watched().cut([Window(1000.0, 1002.0, 1, True)]))
+    got = compute_figures(watcher.watched().cut([Window(1000.0, 1002.0, 1, True)]))
     assert got.provenance["gpu_util_pct"]["gaps"] == 4
 
 
@@ -190,7 +190,7 @@ def test_a_pid_namespace_falls_back_to_the_device(child: subprocess.Popen[bytes]
     watch(watcher, clock, 2)
     assert watcher.process_gpu_mib() is None
     assert watcher.now().gpu_mem_mib == 6000
-    got = figures(watcher.watched().cut([Window(1000.0, 1002.0, 1, True)]))
+    got = compute_figures(watcher.watched().cut([Window(1000.0, 1002.0, 1, True)]))
     assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (6000, "nvml-device-delta")
     # It may well be the trial itself.
     assert got.strangers == []
@@ -203,7 +203,7 @@ def test_a_driver_that_hides_amounts_falls_back_too(child: subprocess.Popen[byte
     nvml.answers |= {"processes": {G0: [(child.pid, None)]}, "memory": in_use({G0: 1700})}
     watcher.start(child.pid)
     watch(watcher, clock, 1)
-    got = figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)]))
+    got = compute_figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)]))
     assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (1000, "nvml-device-delta")
 
 
@@ -221,7 +221,7 @@ def test_several_processes_of_the_trial_add_up_and_strangers_are_named(
     watcher.start(root)
     assert watcher.process_gpu_mib() == {G0: 3000, G1: 500}
     watch(watcher, clock, 1)
-    strangers = figures(watcher.watched().cut([])).strangers
+    strangers = compute_figures(watcher.watched().cut([])).strangers
     assert len(strangers) == 2
     assert strangers[0].startswith("process 1 (")
     assert strangers[0].endswith("512 MiB on GPU 0")
@@ -238,7 +238,7 @@ def test_a_trial_that_dies_leaves_gaps_and_keeps_its_peak(child: subprocess.Pope
     child.wait()
     watch(watcher, clock, 2)
     watcher.settle()
-    got = figures(watcher.watched().cut([Window(1000.5, 1002.5, 0, True)]))
+    got = compute_figures(watcher.watched().cut([Window(1000.5, 1002.5, 0, True)]))
     assert got.result["gpu_mem_mib"] == 5000
     assert "is gone" in got.missing["cpu_s_per_epoch"]
     assert "is gone" in got.missing["host_mem_mib"]
@@ -253,7 +253,7 @@ def test_a_cpu_trial_watches_the_host_alone(nvml: Nvml | None, child: subprocess
     watcher.start(child.pid)
     watch(watcher, clock, 2)
     watcher.settle()
-    got = figures(watcher.watched().cut([Window(1000.0, 1002.0, 1, True)]))
+    got = compute_figures(watcher.watched().cut([Window(1000.0, 1002.0, 1, True)]))
     assert got.missing["gpu_util_pct"] == got.missing["gpu_mem_mib"] == "the trial uses no GPU"
     assert watcher.now().gpu_util_pct is None
     assert {row[1] for row in watcher.watched().samples.rows(0.0)} == {"host"}
@@ -265,7 +265,7 @@ def test_without_a_driver_every_gpu_column_says_so(child: subprocess.Popen[bytes
     watcher.before()
     watcher.start(child.pid)
     watch(watcher, clock, 1)
-    got = figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)]))
+    got = compute_figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)]))
     assert got.missing["gpu_util_pct"] == "NVML: Driver Not Loaded"
     assert "Driver Not Loaded" in got.missing["gpu_mem_mib"]
 
@@ -278,7 +278,7 @@ def test_under_a_quota_the_cgroup_s_own_time_counts(tmp_path: Path, child: subpr
     clock.now += 1
     usage.write_text("usage_usec 500000\n")
     watcher.tick()
-    got = figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)]))
+    got = compute_figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)]))
     assert got.result["cpu_util_pct"] == pytest.approx(50)
     assert got.provenance["cpu_util_pct"]["source"] == "the cgroup's CPU time"
 
@@ -294,7 +294,7 @@ def test_of_cpus_that_are_ours_by_number_only_the_trial_s_own_share_is_told() ->
         while time.monotonic() < t0 + 2.5:
             time.sleep(0.05)
             watcher.tick()
-        got = figures(watcher.watched().cut([Window(t0 + 0.2, t0 + 2.0, 1, True)]))
+        got = compute_figures(watcher.watched().cut([Window(t0 + 0.2, t0 + 2.0, 1, True)]))
     finally:
         busy.kill()
         busy.wait()
@@ -319,7 +319,7 @@ def slept(seconds: float, cpu_count: int, others: int) -> Figures:
         for process in (child, *busy):
             process.kill()
             process.wait()
-    return figures(watcher.watched().cut([Window(t0, t1, 1, True)]))
+    return compute_figures(watcher.watched().cut([Window(t0, t1, 1, True)]))
 
 
 @pytest.mark.slow
@@ -341,7 +341,7 @@ def test_a_quota_of_a_part_of_a_cpu_is_full_at_100(tmp_path: Path, child: subpro
     clock.now += 1
     usage.write_text("usage_usec 2500000\n")
     watcher.tick()
-    assert figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)])).result[
+    assert compute_figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)])).result[
         "cpu_util_pct"
     ] == pytest.approx(100)
 
@@ -379,7 +379,7 @@ def test_a_real_trial_of_known_load_is_read_back() -> None:
         spent = float(child.stdout.readline())
         watcher.settle()
         child.communicate("\n")
-    got = figures(watcher.watched().cut([Window(t0, t1, 0, True)]))
+    got = compute_figures(watcher.watched().cut([Window(t0, t1, 0, True)]))
     assert got.result["cpu_util_pct"] == pytest.approx(100, abs=2)
     # Whatever else this machine does on that core is no work of the tree.
     assert 0 < got.result["cpu_util_trial_pct"] <= got.result["cpu_util_pct"] + 1
@@ -460,7 +460,7 @@ def test_the_driver_s_figure_is_nvidia_smi_s() -> None:
         )
         child.communicate("\n")
     listed = {int(p): float(m) for p, m in (row.split(",") for row in smi.splitlines() if "N/A" not in row)}
-    got = figures(watcher.watched().cut([Window(t0, t1, 0, True)]))
+    got = compute_figures(watcher.watched().cut([Window(t0, t1, 0, True)]))
     print(f"tick: mean {1e6 * sum(costs) / len(costs):.0f} µs, max {1e6 * max(costs):.0f} µs")
     print(got.result, got.provenance, got.strangers, listed, sep="\n")
     assert got.result["gpu_util_pct"] > 80
@@ -500,7 +500,7 @@ def test_the_driver_s_own_samples_are_dated_by_the_monotonic_clock(child: subpro
     nvml.buffers[G0, "gpu_util_pct"] += [(1.7e9 + 1000 + k / 5, 50.0) for k in range(1, 101)]
     watch(watcher, clock, 20)
     watcher.after()
-    got = figures(watcher.watched().cut([Window(1002, 1018, 0, True)]))
+    got = compute_figures(watcher.watched().cut([Window(1002, 1018, 0, True)]))
     assert got.result["gpu_util_pct"] == pytest.approx(50)
     assert "buffer" in got.provenance["gpu_util_pct"]["source"]
     rows = [r for r in watcher.watched().samples.rows(1000.0) if r[2] == "gpu_util_buffer_pct"]
@@ -539,7 +539,7 @@ def test_short_epochs_do_not_read_the_costly_counter_at_every_edge(child: subpro
     watcher.settle()
     reads = [r for r in watcher.watched().samples.rows(0.0) if r[2] == metrics.ENERGY]
     assert len(reads) <= 3 + (0.1 + 0.005 * 30) / 0.005 + 30 / metrics.ENERGY_S, "the allowance of 30 s"
-    got = figures(watcher.watched().cut(windows))
+    got = compute_figures(watcher.watched().cut(windows))
     assert got.result["energy_source"] == "nvml-counter"
     assert got.result["energy_j"] == pytest.approx(40, rel=0.03)
 
@@ -574,7 +574,7 @@ def test_what_the_driver_forgets_during_a_long_teardown_was_fetched_before(
     nvml.buffers = {}
     clock.now += 9
     watcher.after()
-    assert "buffer" in figures(watcher.watched().cut([window])).provenance["power_w"]["source"]
+    assert "buffer" in compute_figures(watcher.watched().cut([window])).provenance["power_w"]["source"]
 
 
 def test_what_was_not_polled_outside_the_windows_is_no_gap(child: subprocess.Popen[bytes]) -> None:
@@ -590,6 +590,6 @@ def test_what_was_not_polled_outside_the_windows_is_no_gap(child: subprocess.Pop
     window = Window(t0, clock.now, 0, True)
     clock.now += 2  # many processes' memory is read
     watcher.tick()
-    assert figures(watcher.watched().cut([window])).provenance["sm_clock_mhz"]["gaps"] == 2 * 2, (
+    assert compute_figures(watcher.watched().cut([window])).provenance["sm_clock_mhz"]["gaps"] == 2 * 2, (
         "two slots of two GPUs"
     )

@@ -25,4 +25,4 @@ class Sharded(Ranks):
         compiled: Callable[[torch.nn.Module], torch.nn.Module],
     ) -> torch.nn.Module:
         mesh = dist.init_device_mesh(self.assignment.device.type, (self.assignment.world,))
-        return fully_shard(compiled(self.moved(model, memory_format)), mesh=mesh)
+        return fully_shard(compiled(self.move_to_device(model, memory_format)), mesh=mesh)

@@ -13,10 +13,10 @@ from gpubench.plan import resolve
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.plan import Membership, expand
 from gpubench.plan.sources import Disk
-from gpubench.record.doubts import RULES, DoubtEvidence, OtherJobs, doubts
-from gpubench.record.epochs import windows_of
+from gpubench.record.epochs import make_windows
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
+from gpubench.record.warnings import RULES, OtherJobs, WarningEvidence, find_warnings
 from gpubench.schema.doubts import DOUBTS
 
 QUIET: dict[str, Any] = {
@@ -40,19 +40,19 @@ def case(
     seen: Figures | None = None,
     status: Any = "ok",
     **told: Any,
-) -> DoubtEvidence:
+) -> WarningEvidence:
     """A blameless result, but for what is given."""
     text = f'name = "t"\n[fixed]\nvariant = "synthetic"\ninput_size = 32\n{fields}\n[run]\nepochs = 3\n'
     (job,) = expand(parse(text, "t"), device="cuda", sources=Disk()).jobs
     facts = Disk().data(job.trial.data)
     epochs = epoch_rows_of(3)
     machine = scripted.computer(4, "NVIDIA H200")
-    return DoubtEvidence(
+    return WarningEvidence(
         job=job,
         resolved=resolve.resolve(job, machine, facts, "cuda"),
         ended=Outcome(
             **{"status": status, "epochs": (own := told.pop("epochs", epochs)), **told},
-            windows=windows_of(own, (QUIET | (result or {})).get("images_per_epoch")),
+            windows=make_windows(own, (QUIET | (result or {})).get("images_per_epoch")),
         ),
         seen=seen or Figures(max_sm_clock_mhz=1980.0),
         result=QUIET | (result or {}),
@@ -60,7 +60,7 @@ def case(
     )
 
 
-def in_a_group(size: int) -> DoubtEvidence:
+def in_a_group(size: int) -> WarningEvidence:
     """The blameless case, as one of so many jobs of a group."""
     blameless = case()
     solo = blameless.job
@@ -69,10 +69,10 @@ def in_a_group(size: int) -> DoubtEvidence:
 
 
 def test_a_blameless_result_has_none() -> None:
-    assert doubts(case()) == {}
+    assert find_warnings(case()) == {}
 
 
-CASES: dict[str, tuple[DoubtEvidence, str]] = {
+CASES: dict[str, tuple[WarningEvidence, str]] = {
     "stranger": (case(seen=Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])), "process 7"),
     "desktop": (case(seen=Figures(desktops=["process 8 (Xorg) held 90 MiB on GPU 0"])), "Xorg"),
     "throttled": (case(result={"throttled_pct": 43.0, "throttle_reasons": "power cap"}), "43 % of the time"),
@@ -106,7 +106,7 @@ CASES: dict[str, tuple[DoubtEvidence, str]] = {
 @pytest.mark.parametrize("code", RULES)
 def test_each_is_raised_with_its_figure(code: str) -> None:
     doubted, words = CASES[code]
-    found = doubts(doubted)
+    found = find_warnings(doubted)
     assert words in found[code]
     assert "\n" not in found[code]
     assert set(found) - {code} <= {"dp"}, "and no other"
@@ -114,7 +114,7 @@ def test_each_is_raised_with_its_figure(code: str) -> None:
 
 def test_a_cap_stands_for_the_card() -> None:
     near = case("gpu_mem_cap_mib = 12288", result={"gpu_mem_mib": 12000.0})
-    assert "of 12,288 MiB" in doubts(near)["near-limit"]
+    assert "of 12,288 MiB" in find_warnings(near)["near-limit"]
 
 
 @pytest.mark.parametrize(
@@ -134,31 +134,31 @@ def test_a_column_with_too_few_gaps_to_count_hides_no_other(
         name: {"samples": samples, "gaps": gaps, "source": "", "period_s": 0.1}
         for name, (samples, gaps) in columns.items()
     }
-    said = doubts(case(seen=Figures(provenance=told, max_sm_clock_mhz=1980.0))).get("gaps")
+    said = find_warnings(case(seen=Figures(provenance=told, max_sm_clock_mhz=1980.0))).get("gaps")
     assert said is None if worst is None else said is not None and said.startswith(worst)
 
 
 def test_an_idle_gpu_s_low_clock_is_no_doubt() -> None:
-    assert doubts(case(result={"sm_clock_mhz": 345.0, "gpu_util_pct": 10.0})) == {}
+    assert find_warnings(case(result={"sm_clock_mhz": 345.0, "gpu_util_pct": 10.0})) == {}
 
 
 def test_a_trial_that_failed_is_doubted_for_what_may_be_why_alone() -> None:
     strange = Figures(strangers=["process 7 (python) held 614 MiB on GPU 0"])
     failed = replace(case(seen=strange, status="failed"), result={})
-    assert set(doubts(failed)) == {"stranger"}
+    assert set(find_warnings(failed)) == {"stranger"}
 
 
 @pytest.mark.parametrize("code", RULES)
 def test_what_may_be_why_a_trial_failed_is_told_of_any_ending(code: str) -> None:
     doubted, _ = CASES[code]
-    failed = doubts(replace(doubted, ended=replace(doubted.ended, status="failed")))
+    failed = find_warnings(replace(doubted, ended=replace(doubted.ended, status="failed")))
     assert (code in failed) == (code in {"stranger", "desktop", "cpu-starved", "dp", "dp-channels-last"})
 
 
 @pytest.mark.parametrize(("theirs", "doubted"), [(None, False), (40.0, False), (25.0, True), (0.0, True)])
 def test_what_the_other_jobs_of_a_group_do_is_no_other_load(theirs: float | None, doubted: bool) -> None:
     busy = case(result={"cpu_util_pct": 98.0, "cpu_util_trial_pct": 55.0})
-    found = doubts(replace(busy, neighbours=OtherJobs(cpu_pct=theirs)))
+    found = find_warnings(replace(busy, neighbours=OtherJobs(cpu_pct=theirs)))
     assert ("other-load" in found) == doubted
 
 
@@ -182,17 +182,17 @@ def test_other_load_where_cpus_are_a_number_is_judged_by_the_host(
     seen = Figures(crowding_pct=crowding, max_sm_clock_mhz=1980.0)
     one = case(result={"cpu_util_pct": own, "cpu_util_trial_pct": own}, seen=seen)
     one = replace(one, neighbours=OtherJobs(cpu_pct=theirs), resolved=replace(one.resolved, cpus=16))
-    said = doubts(one).get("other-load")
+    said = find_warnings(one).get("other-load")
     if left is None:
         assert said is None
     else:
         assert said is not None
-        assert f"left {left} of 16 CPUs that the trial may use" in said
+        assert f" {left} of 16 CPUs " in said
 
 
 def test_jobs_that_take_turns_do_not_hinder_each_other() -> None:
     three = replace(in_a_group(3), result=QUIET | {"slowdown": 3.32})
-    assert "beyond-turns" not in doubts(three)
+    assert "beyond-turns" not in find_warnings(three)
 
 
 def test_the_rules_raise_all_that_nothing_else_does() -> None:
@@ -200,4 +200,4 @@ def test_the_rules_raise_all_that_nothing_else_does() -> None:
 
 
 def test_a_number_of_one_has_no_plural() -> None:
-    assert "free some 1 time, which" in doubts(case(result={"gpu_alloc_retries": 1}))["retries"]
+    assert "free some 1 time, which" in find_warnings(case(result={"gpu_alloc_retries": 1}))["retries"]

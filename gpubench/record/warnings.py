@@ -42,7 +42,7 @@ class OtherJobs:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DoubtEvidence:
+class WarningEvidence:
     """A result and what its doubts rest on."""
 
     job: Job
@@ -69,13 +69,13 @@ class DoubtEvidence:
         return float(value) if isinstance(value, (int, float)) else None
 
 
-def _stranger(case: DoubtEvidence) -> str | None:
+def _stranger(case: WarningEvidence) -> str | None:
     if not case.seen.strangers:
         return None
     return f"another process used the GPU: {case.seen.strangers[0]}; run again when it is gone"
 
 
-def _desktop(case: DoubtEvidence) -> str | None:
+def _desktop(case: WarningEvidence) -> str | None:
     if not case.seen.desktops:
         return None
     return (
@@ -83,7 +83,7 @@ def _desktop(case: DoubtEvidence) -> str | None:
     )
 
 
-def _throttled(case: DoubtEvidence) -> str | None:
+def _throttled(case: WarningEvidence) -> str | None:
     share = case.number("throttled_pct")
     if share is None or share <= THROTTLED_PCT:
         return None
@@ -94,7 +94,7 @@ def _throttled(case: DoubtEvidence) -> str | None:
     )
 
 
-def _unbound_cpus(case: DoubtEvidence) -> str | None:
+def _unbound_cpus(case: WarningEvidence) -> str | None:
     if case.could_run_on is None:
         return None
     return (
@@ -103,7 +103,7 @@ def _unbound_cpus(case: DoubtEvidence) -> str | None:
     )
 
 
-def _low_clock(case: DoubtEvidence) -> str | None:
+def _low_clock(case: WarningEvidence) -> str | None:
     clock, busy = case.number("sm_clock_mhz"), case.number("gpu_util_pct")
     highest = case.seen.max_sm_clock_mhz
     if clock is None or highest is None or busy is None or busy < BUSY_PCT:
@@ -116,14 +116,14 @@ def _low_clock(case: DoubtEvidence) -> str | None:
     )
 
 
-def _spread(case: DoubtEvidence) -> str | None:
+def _spread(case: WarningEvidence) -> str | None:
     spread, middle = case.number("epoch_time_iqr_s"), case.number("epoch_time_s")
     if not spread or not middle or 100 * spread / middle <= SPREAD_PCT:
         return None
     return f"epoch times spread by {100 * spread / middle:.0f} % of their median; measure more epochs on a quieter host"
 
 
-def _near_limit(case: DoubtEvidence) -> str | None:
+def _near_limit(case: WarningEvidence) -> str | None:
     used, cap = case.number("gpu_mem_mib"), case.job.trial.gpu_mem_cap_mib
     limit = cap or case.gpu_mib
     if used is None or not limit or used < FULL_PCT / 100 * limit:
@@ -134,7 +134,7 @@ def _near_limit(case: DoubtEvidence) -> str | None:
     )
 
 
-def _retries(case: DoubtEvidence) -> str | None:
+def _retries(case: WarningEvidence) -> str | None:
     retries = case.number("gpu_alloc_retries")
     if not retries:
         return None
@@ -144,30 +144,30 @@ def _retries(case: DoubtEvidence) -> str | None:
     )
 
 
-def _cpu_starved(case: DoubtEvidence) -> str | None:
+def _cpu_starved(case: WarningEvidence) -> str | None:
     workers, cpus = case.resolved.workers, case.resolved.all_cpus
     if workers <= cpus:
         return None
     return f"{workers} loader workers share {many(cpus, 'CPU')}; use fewer workers or more CPUs"
 
 
-def _other_load(case: DoubtEvidence) -> str | None:
-    whole, own = case.number("cpu_util_pct"), case.number("cpu_util_trial_pct")
+def _other_load(case: WarningEvidence) -> str | None:
+    whole, trial_pct = case.number("cpu_util_pct"), case.number("cpu_util_trial_pct")
     theirs, crowding = case.neighbours.cpu_pct, case.seen.crowding_pct
-    if own is None or theirs is None:
+    if trial_pct is None or theirs is None:
         return None
-    if whole is not None and (used := whole - own - theirs) > OTHER_LOAD_PCT:
+    if whole is not None and (used := whole - trial_pct - theirs) > OTHER_LOAD_PCT:
         return f"other work used {used:.0f} % of the trial's CPUs meanwhile; run it again on a quiet host"
-    if crowding is not None and (taken := crowding - own - theirs) > OTHER_LOAD_PCT:
-        left = max(0.0, case.resolved.cpus * (1 - taken / 100))
+    if crowding is not None and (taken := crowding - trial_pct - theirs) > OTHER_LOAD_PCT:
+        free_cpus = max(0.0, case.resolved.cpus * (1 - taken / 100))
         return (
-            f"other work on the host left {left:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; run "
-            "it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
+            f"other work on the host left {free_cpus:.1f} of {many(case.resolved.cpus, 'CPU')} that the trial may use; "
+            "run it again on a quiet host, or on CPUs of its own (srun --cpu-bind=cores, or taskset -c)"
         )
     return None
 
 
-def _gaps(case: DoubtEvidence) -> str | None:
+def _gaps(case: WarningEvidence) -> str | None:
     def missed(part: dict[str, Any]) -> float:
         return 100.0 * int(part["gaps"]) / max(1, int(part["gaps"]) + int(part["samples"]))
 
@@ -180,7 +180,7 @@ def _gaps(case: DoubtEvidence) -> str | None:
     return f"{shares[worst]:.0f} % of the samples of {worst} are missing: the host was overloaded, or NVML failed"
 
 
-def _diverged(case: DoubtEvidence) -> str | None:
+def _diverged(case: WarningEvidence) -> str | None:
     # A rate has no loss on held-out images; that of its window tells.
     is_rate_lost = any(
         isinstance(row, EpochRow) and not math.isfinite(row.train_loss) for row in case.ended.counted
@@ -190,13 +190,13 @@ def _diverged(case: DoubtEvidence) -> str | None:
     return "training diverged: its speed is that of a network that learnt nothing; use a smaller --set lr"
 
 
-def _dp(case: DoubtEvidence) -> str | None:
+def _dp(case: WarningEvidence) -> str | None:
     if case.job.trial.strategy != "dp":
         return None
     return "DataParallel copies the model in every step, from one process; prefer ddp"
 
 
-def _dp_channels_last(case: DoubtEvidence) -> str | None:
+def _dp_channels_last(case: WarningEvidence) -> str | None:
     t = case.job.trial
     if t.strategy != "dp" or t.memory_format != "channels_last":
         return None
@@ -207,13 +207,13 @@ def _dp_channels_last(case: DoubtEvidence) -> str | None:
     )
 
 
-def _compile_cache(case: DoubtEvidence) -> str | None:
+def _compile_cache(case: WarningEvidence) -> str | None:
     if case.job.trial.execution != "compile":
         return None
     return "the first steps compile the model, which takes less time where an earlier run filled the compiler's cache"
 
 
-def _shared_gpu(case: DoubtEvidence) -> str | None:
+def _shared_gpu(case: WarningEvidence) -> str | None:
     if not case.neighbours.on_gpus:
         return None
     return (
@@ -222,11 +222,11 @@ def _shared_gpu(case: DoubtEvidence) -> str | None:
     )
 
 
-def _faster_together(case: DoubtEvidence) -> str | None:
+def _faster_together(case: WarningEvidence) -> str | None:
     return faster_together(case.number("slowdown"))
 
 
-def _beyond_turns(case: DoubtEvidence) -> str | None:
+def _beyond_turns(case: WarningEvidence) -> str | None:
     slowdown, membership = case.number("slowdown"), case.job.membership
     if slowdown is None or membership is None or slowdown <= BEYOND_TURNS * membership.size:
         return None
@@ -237,7 +237,7 @@ def _beyond_turns(case: DoubtEvidence) -> str | None:
     )
 
 
-def _solo_stale(case: DoubtEvidence) -> str | None:
+def _solo_stale(case: WarningEvidence) -> str | None:
     if not case.stale_solo:
         return None
     return (
@@ -246,7 +246,7 @@ def _solo_stale(case: DoubtEvidence) -> str | None:
     )
 
 
-def _breakdown(case: DoubtEvidence) -> str | None:
+def _breakdown(case: WarningEvidence) -> str | None:
     if not case.job.trial.breakdown:
         return None
     return (
@@ -255,7 +255,7 @@ def _breakdown(case: DoubtEvidence) -> str | None:
     )
 
 
-def _skipped_images(case: DoubtEvidence) -> str | None:
+def _skipped_images(case: WarningEvidence) -> str | None:
     if not case.skipped_images:
         return None
     were = "was" if case.skipped_images == 1 else "were"
@@ -265,7 +265,7 @@ def _skipped_images(case: DoubtEvidence) -> str | None:
     )
 
 
-RULES: Mapping[str, Callable[[DoubtEvidence], str | None]] = {
+RULES: Mapping[str, Callable[[WarningEvidence], str | None]] = {
     "stranger": _stranger,
     "desktop": _desktop,
     "throttled": _throttled,
@@ -291,7 +291,7 @@ RULES: Mapping[str, Callable[[DoubtEvidence], str | None]] = {
 """The code of each entry -> the function that says the sentence, or None where there is no such doubt."""
 
 
-def doubts(case: DoubtEvidence) -> dict[str, str]:
+def find_warnings(case: WarningEvidence) -> dict[str, str]:
     """Code -> a sentence with advice, for every doubt about this result."""
     ok = case.ended.status == "ok"
     rules = {code: rule for code, rule in RULES.items() if ok or doubt_of(code).any_ending}
