@@ -139,7 +139,8 @@ def conclude(number: int, check: Callable[[Audited], Observations], audited: Aud
     present = {observation.verdict for observation in observations}
     weights: tuple[RuleVerdict, ...] = ("broken", "not decidable", "kept")
     verdict = next(verdict for verdict in weights if verdict in present)
-    return RuleFinding(number, verdict, tuple(each for each in observations if each.verdict == verdict))
+    weightiest = (observation for observation in observations if observation.verdict == verdict)
+    return RuleFinding(number, verdict, tuple(weightiest))
 
 
 def read_audited(folder: Folder) -> Audited:
@@ -161,7 +162,7 @@ def read_audited(folder: Folder) -> Audited:
         tables.append(
             AuditedTable(table=table, name=table.name, runs=ok, beside=beside, comparable=comparable)
         )
-    shown = runs[runs.index.isin({label for each in tables for label in each.table.runs})]
+    shown = runs[runs.index.isin({label for audited in tables for label in audited.table.runs})]
     first = shown.sort_values("round", kind="stable").drop_duplicates("key").index
     rows = shown.loc[first.sort_values()]
     ok = rows[rows["status"] == "ok"]
@@ -260,7 +261,7 @@ def check_accuracy_while_scaling(audited: Audited) -> Observations:
             set(zip(t.comparable["batch_size"].fillna(0), _devices(t.comparable), strict=True))
             for t in audited.tables
         ]
-        is_scaled = any(len(each) > 1 for each in sizes)
+        is_scaled = any(len(pairs) > 1 for pairs in sizes)
         yield _unclear("scaled-with-others") if is_scaled else _kept("nothing-scaled")
         return
     trained = [step for step in steps if not step.is_aimed]
@@ -272,9 +273,9 @@ def check_accuracy_while_scaling(audited: Audited) -> Observations:
         for step, hold, claim in zip(tested, holds, differs, strict=True)
         if hold.decided.word != "sure"
     ]
-    lost = [each for each in losing if each[2].word == "sure" and each[2].direction == "less"]
+    lost = [loss for loss in losing if loss[2].word == "sure" and loss[2].direction == "less"]
     if lost:
-        fall, step, verdict = max(lost, key=lambda each: each[0])
+        fall, step, verdict = max(lost, key=lambda loss: loss[0])
         yield _broken(
             "top1-falls", rows=RowShare(len(lost), len(steps)), fall=fall, low=-(verdict.high or 0),
             high=-(verdict.low or 0), before_pct=mean(step.smaller), after_pct=mean(step.larger),
@@ -437,7 +438,7 @@ def check_nothing_flattered(audited: Audited) -> Observations:
             yield _broken("unended", trials=statuses[status], status=status)
     folder = audited.folder
     rounds = status_by(Results(folder.path), folder.attempts, folder.plans).rounds
-    if lacking := sum(each.failed + each.left for each in rounds if each.number > 1):
+    if lacking := sum(counts.failed + counts.left for counts in rounds if counts.number > 1):
         yield _broken("rounds-lack", measurements=lacking)
     for table in audited.tables:
         for field in SOFTWARE:
@@ -523,7 +524,7 @@ def _check_doubts(audited: Audited) -> Observations:
     ]
     if doubts:
         worst, table, row = min(doubts, key=lambda doubt: rank(doubt[0]))
-        compared = pd.concat([each.beside for each in tables])
+        compared = pd.concat([audited_table.beside for audited_table in tables])
         trials = number_trials(compared)
         doubtful = trials[compared.index.isin([row for *_, row in doubts])]
         rows = RowShare(len(set(doubtful)), len(set(trials)))

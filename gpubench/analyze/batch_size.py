@@ -139,9 +139,9 @@ def _choose(
         {row: rates[row] for row in chosen.rows}, {row: memory.get(row) for row in chosen.rows}, compare
     )
     pick = choice.row
-    others = {row: compare(row, pick) for row in chosen.rows if row != pick}
+    rivals = {row: compare(row, pick) for row in chosen.rows if row != pick}
     fastest = max(chosen.rows, key=rates.__getitem__)
-    as_fast, slower = sort_by_rate(others, choice)
+    as_fast, slower = sort_by_rate(rivals, choice)
     is_several = choice.bound is not None
     return BatchSizeFinding(
         # Of one process a row: where none is slower beyond the noise, nothing tells the sizes apart.
@@ -160,7 +160,7 @@ def _choose(
         out_of_memory=next(iter(chosen.out_of_memory), None),
         interrupted=chosen.interrupted,
         least_cost=tuple(find_least_costs(series, find_costs(rows), claims)),
-        remedy=find_choice_remedy(others, round_minutes, rows.seeds)
+        remedy=find_choice_remedy(rivals, round_minutes, rows.seeds)
         if is_several and not choice.is_firm
         else None,
     )
@@ -172,19 +172,19 @@ def find_fastest_series(series: Sequence[BatchSeries], rates: Mapping[int, float
     return max(large, key=lambda members: max(rates[row] for row in members.rows))
 
 
-def sort_by_rate(others: Mapping[int, Evidence], choice: Choice) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def sort_by_rate(rivals: Mapping[int, Evidence], choice: Choice) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The other rows of a series: those that may be as fast as the chosen one, and those that are slower.
 
     Of several processes by the bound of the choice; of one by the noise of such rows.
     """
 
     def is_slower(row: int) -> bool:
-        evidence = others[row]
+        evidence = rivals[row]
         if choice.bound is not None:
             return row not in choice.gains
         return evidence.noise is not None and evidence.center < -evidence.noise
 
-    return tuple(row for row in others if not is_slower(row)), tuple(row for row in others if is_slower(row))
+    return tuple(row for row in rivals if not is_slower(row)), tuple(row for row in rivals if is_slower(row))
 
 
 def find_least_costs(
@@ -200,7 +200,7 @@ def find_least_costs(
         ranges: list[tuple[Word, tuple[int, int]]] = [
             (word, find_range(members.rows, steps, word)) for word in ("sure", "likely")
         ]
-        word, (low, high) = next((each for each in ranges if each[1] != every), ("unknown", every))
+        word, (low, high) = next((answer for answer in ranges if answer[1] != every), ("unknown", every))
         least.append(
             LeastCost(
                 label=members.label,
@@ -226,13 +226,13 @@ def find_range(rows: Sequence[int], steps: Sequence[Claim], word: Word) -> tuple
 
 
 def find_choice_remedy(
-    others: Mapping[int, Evidence], round_minutes: float | None, repeats: int = 1
+    rivals: Mapping[int, Evidence], round_minutes: float | None, repeats: int = 1
 ) -> Remedy | None:
     """The rounds that would make a choice firm; None where they take longer than anybody would wait."""
-    wanted = find_rounds_for_choice(list(others.values()))
+    wanted = find_rounds_for_choice(list(rivals.values()))
     if wanted is None:
         return None
-    present = max(max(evidence.processes) for evidence in others.values())
+    present = max(max(evidence.processes) for evidence in rivals.values())
     return plan_rounds(wanted, present, present, round_minutes, repeats)
 
 

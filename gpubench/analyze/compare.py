@@ -94,7 +94,7 @@ def compare_values(
     rows = replace(rows, summary=summary)
     free = {field}
     variants = [stored.plan.experiment.variants for stored in folder.plans]
-    with_images = {name for each in variants for name, variant in each.items() if variant.data is not None}
+    with_images = {name for named in variants for name, variant in named.items() if variant.data is not None}
     if field == "variant" and set(summary["variant"]) & with_images:
         free.add("data")
     matching = match_rows(summary, free)

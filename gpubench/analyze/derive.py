@@ -221,8 +221,8 @@ class Rows:
 def _compare_times(rows: Rows, over: Places, under: Places, figure: str = "epoch_time_s") -> Ratios:
     """The ratios of the time of an image; of epochs where a row does not know its images."""
     ratios = compare_rows(rows.processes, rows.machine, over, under, figure)
-    each = rows.figure("batch_size" if figure == "steady_step_s" else "images_per_epoch")
-    factor = each[under] / each[over]
+    images = rows.figure("batch_size" if figure == "steady_step_s" else "images_per_epoch")
+    factor = images[under] / images[over]
     return ratios.times(np.where(np.isfinite(factor), factor, 1.0))
 
 
@@ -298,18 +298,18 @@ def _scale(rows: Rows, tied: set[str], tied_to_batch: set[str]) -> None:
         baseline = baselines[rivals]
         is_compared = (np.bincount(rivals, is_fewest)[rivals] == 1) & ~np.isnan(share)
         is_compared &= np.isin(baseline, baseline[is_compared & (devices > devices[baseline])])
-        mine, others = alone[is_compared], alone[baseline[is_compared]]
-        rows.labels[f"{name}_baseline"][mine] = others
-        times = _compare_times(rows, others, mine)
-        speedup = _time_ratios(rows, others, mine, times)
-        times = times.where(mine != others)
+        scaled, compared_with = alone[is_compared], alone[baseline[is_compared]]
+        rows.labels[f"{name}_baseline"][scaled] = compared_with
+        times = _compare_times(rows, compared_with, scaled)
+        speedup = _time_ratios(rows, compared_with, scaled, times)
+        times = times.where(scaled != compared_with)
         share_of_devices = 100 * devices[baseline[is_compared]] / devices[is_compared]
-        rows.figure(f"{name}_efficiency_pct")[mine] = speedup * share_of_devices
-        rows.put_ends(f"{name}_efficiency", "_pct", mine, times.ends(share_of_devices))
-        is_new = np.isnan(rows.figure("speedup")[mine])  # that of the strong one where a row has both
-        rows.figure("speedup")[mine[is_new]] = speedup[is_new]
+        rows.figure(f"{name}_efficiency_pct")[scaled] = speedup * share_of_devices
+        rows.put_ends(f"{name}_efficiency", "_pct", scaled, times.ends(share_of_devices))
+        is_new = np.isnan(rows.figure("speedup")[scaled])  # that of the strong one where a row has both
+        rows.figure("speedup")[scaled[is_new]] = speedup[is_new]
         low, high = times.ends()
-        rows.put_ends("speedup", "", mine[is_new], (low[is_new], high[is_new]))
+        rows.put_ends("speedup", "", scaled[is_new], (low[is_new], high[is_new]))
 
 
 # ---- jobs together ----
@@ -378,9 +378,9 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
     runs: list[dict[Any, tuple[float, str]]] = []
     nodes = []
     for job in jobs:
-        mine = row == job
-        places = (np.nan_to_num(figures[name][mine], nan=-1) for name in ("repeat", "round"))
-        outcomes = zip(figures["epoch_time_s"][mine], node[mine], strict=True)
+        is_of_job = row == job
+        places = (np.nan_to_num(figures[name][is_of_job], nan=-1) for name in ("repeat", "round"))
+        outcomes = zip(figures["epoch_time_s"][is_of_job], node[is_of_job], strict=True)
         runs.append(dict(zip(zip(*places, strict=True), outcomes, strict=True)))
         solo_id = rows.summary["solo_id"].iloc[job]
         names.append(solo_id if isinstance(solo_id, str) else job)
@@ -389,7 +389,7 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
             alone[names[-1]] = figures["epoch_time_s"][row == solo]
             nodes.append(share_nodes(node[row == solo]))
         else:
-            solos = figures["solo_epoch_time_s"][mine]
+            solos = figures["solo_epoch_time_s"][is_of_job]
             alone[names[-1]] = solos[~np.isnan(solos)]
     common = [key for key in sorted(runs[0]) if all(run.get(key, (np.nan,))[0] > 0 for run in runs)]
     if len(common) < 2 or any(len(times) < 2 or np.isnan(times).any() for times in alone.values()):
@@ -400,7 +400,7 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
         return None
     half = find_half_width(work.welch, ALPHA / 2)
     shares = share_nodes([runs[0][key][1] for key in common])
-    if any(each != shares for each in nodes):
+    if any(nodes_alone != shares for nodes_alone in nodes):
         half = math.inf
     gain, low, high = ((math.exp(work.center + end) - 1) / (len(jobs) - 1) for end in (0.0, -half, half))
     return gain, low, high

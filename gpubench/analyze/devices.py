@@ -59,7 +59,7 @@ def make_findings(
     ]
     rates = rows.summary["images_per_s"].fillna(0)
     return sorted(
-        findings, key=lambda finding: -max(rates[each.claim.candidate] for each in finding.speed_ups)
+        findings, key=lambda finding: -max(rates[speed_up.claim.candidate] for speed_up in finding.speed_ups)
     )
 
 

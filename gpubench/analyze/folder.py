@@ -297,7 +297,7 @@ def _read_plans(
     ran_out = any(record.status == "oom" for record in records)
     oom = out_of_memory(newest(records).values() if ran_out else ())
     most_gpus = max((int(record.environment.get("gpu_count") or 0) for record in chosen), default=0)
-    here = {job.trial_id for stored in plans for job in stored.asked.jobs}
+    ids_here = {job.trial_id for stored in plans for job in stored.asked.jobs}
     units: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     every_id: set[str] = set()
     for stored in plans:
@@ -320,13 +320,13 @@ def _read_plans(
                 if job.trial_id in known_ids:
                     continue
                 known_ids.add(job.trial_id)
-                if job.trial_id not in here:
+                if job.trial_id not in ids_here:
                     planned.elsewhere.add(job.trial_id)
                 why = skips.get(job.trial_id) or skipped.get(unit.unit_id)
-                why = why if job.trial_id in here else None
+                why = why if job.trial_id in ids_here else None
                 planned.rows.append(_planned_row(job, name, why))
     planned.members = {
-        name: [trial for ids in each.values() for trial in ids] for name, each in units.items()
+        name: [trial for ids in by_fields.values() for trial in ids] for name, by_fields in units.items()
     }
     planned.superseded = every_id - {trial for ids in planned.members.values() for trial in ids}
     return planned
@@ -445,9 +445,9 @@ def _order_runs(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.in
         places = {trial: place for place, trial in enumerate(planned.members.get(name, ()))}
         place = runs["trial_id"].map(places).to_numpy("float64")
         mine = np.flatnonzero(is_current & ~np.isnan(place))
-        others = np.flatnonzero(is_unlisted & (runs["experiment"] == name).to_numpy())
+        unlisted = np.flatnonzero(is_unlisted & (runs["experiment"] == name).to_numpy())
         order[name] = np.concatenate(
-            [mine[np.argsort(place[mine], kind="stable")], _sort_by_fields(runs, others)]
+            [mine[np.argsort(place[mine], kind="stable")], _sort_by_fields(runs, unlisted)]
         )
     return order
 
@@ -477,7 +477,7 @@ def collect_rows(folder: Folder, table: Table) -> TableRows:
         summary=summary,
         runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
         noise=borrow_noise(summary),
-        **{each.name: getattr(table, each.name) for each in fields(Arrangement)}
+        **{attribute.name: getattr(table, attribute.name) for attribute in fields(Arrangement)}
         | {"varied": (*name_machines(summary), *table.varied)},
     )
 

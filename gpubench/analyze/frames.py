@@ -89,10 +89,10 @@ def runs_of(rows: Sequence[Row]) -> Runs:
     series["val_images"] = as_dtype([known and known.val_images for known in images], "whole")
     series["image_files"] = as_dtype([known and known.files for known in images], "text")
     series["jobs_of_group"] = as_dtype([facts and facts.jobs for facts in values["together"]], "whole")
-    asked: Sequence[Mapping[str, Any]] = values["asked"]
-    series["is_asked_known"] = np.array([bool(fields) for fields in asked], dtype=bool)
+    requests: Sequence[Mapping[str, Any]] = values["asked"]
+    series["is_asked_known"] = np.array([bool(fields) for fields in requests], dtype=bool)
     for field in ("gpu_ids", "workers"):
-        auto = [bool(fields) and fields.get(field) is None for fields in asked]
+        auto = [bool(fields) and fields.get(field) is None for fields in requests]
         series[f"is_{field}_auto"] = np.array(auto, dtype=bool)
     series["has_all_figures"] = np.array(values["has_all_figures"], dtype=bool)
     frame = pd.DataFrame(series, index=pd.RangeIndex(len(rows)))
@@ -276,8 +276,8 @@ def _together(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> p
 
 def _most_often(words: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     """The words, joined by +, that at least half of the runs of each row have."""
-    each = pd.Series(words.str.split("+").to_numpy(), index=number).explode().dropna()
-    counts = each.groupby([each.index, each.to_numpy()], sort=False).size()
+    codes = pd.Series(words.str.split("+").to_numpy(), index=number).explode().dropna()
+    counts = codes.groupby([codes.index, codes.to_numpy()], sort=False).size()
     rows, names = counts.index.get_level_values(0), counts.index.get_level_values(1)
     often = 2 * counts.to_numpy() >= np.bincount(number)[rows]
     return pd.Series(names[often], index=rows[often], dtype=object).groupby(level=0).agg("+".join)
@@ -299,7 +299,7 @@ def _put(summary: Summary, column: Column, values: pd.Series[Any]) -> None:
 
 def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Series[Any]:
     """The codes of the doubts of all runs of each row, and of what its processes raise together, as one cell."""
-    each = [pd.Series(rows["doubts"].str.split("+").to_numpy(), index=number).explode().dropna()]
+    parts = [pd.Series(rows["doubts"].str.split("+").to_numpy(), index=number).explode().dropna()]
     is_ok = (rows["status"] == "ok").to_numpy()
     times = rows["epoch_time_s"][is_ok]
     times.index = pd.Index(number[is_ok])
@@ -308,8 +308,8 @@ def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Seri
     )
     summary["outliers"], summary["outlier_ratio"] = _count_outliers(times.dropna(), len(summary))
     for code, has in (("spread", is_spread & (summary["repeats"] > 1)), ("outlier", summary["outliers"] > 0)):
-        each.append(pd.Series(code, index=summary.index[has], dtype=object))
-    codes = pd.concat(each)
+        parts.append(pd.Series(code, index=summary.index[has], dtype=object))
+    codes = pd.concat(parts)
     codes = codes[codes != ""]
     pairs = pd.DataFrame({"row": codes.index, "code": codes.to_numpy()}).drop_duplicates()
     joined = pairs.sort_values("code").groupby("row")["code"].agg("+".join)

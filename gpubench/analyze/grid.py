@@ -85,8 +85,8 @@ def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ())
     if axis is None:
         return TableLayout(axis=None, heads=(), labels=tuple(varied))
     along = tuple(field for field in varied if field in tied)
-    others = tuple(field for field in varied if field != axis and field not in tied)
-    return TableLayout(axis=axis, heads=others, labels=(axis, *along))
+    heads = tuple(field for field in varied if field != axis and field not in tied)
+    return TableLayout(axis=axis, heads=heads, labels=(axis, *along))
 
 
 UNMEASURED = ("images_per_s", "epoch_time_s")
@@ -249,11 +249,11 @@ def build_network_groups(summary: pd.DataFrame, finding: NetworkSizeFinding) -> 
                     Cell(value=plain(row["gmacs_per_image"])),
                     *(
                         Cell(
-                            value=plain(each["epoch_time_s"]),
-                            low=plain(each["epoch_time_low_s"]),
-                            high=plain(each["epoch_time_high_s"]),
+                            value=plain(side["epoch_time_s"]),
+                            low=plain(side["epoch_time_low_s"]),
+                            high=plain(side["epoch_time_high_s"]),
                         )
-                        for each in (baseline, row)
+                        for side in (baseline, row)
                     ),
                     Cell(
                         value=math.exp(claim.evidence.center),

@@ -30,14 +30,11 @@ def list_open_questions(folder: Folder, processes_a_round: int = 1) -> list[list
     """
     members = folder.members[folder.members["is_ok"]]
     ids = folder.runs["trial_id"].loc[members["run"]].groupby(members["row"].to_numpy()).agg(set).to_dict()
-    questions = [
-        found
-        for table in folder.tables
-        if (found := list_open_rows(collect_rows(folder, table), processes_a_round)) is not None
-    ]
-    if not questions:
+    by_table = [list_open_rows(collect_rows(folder, table), processes_a_round) for table in folder.tables]
+    asking = [questions for questions in by_table if questions is not None]
+    if not asking:
         return None
-    return [[ids[row] for row in dict.fromkeys(rows)] for found in questions for rows in found]
+    return [[ids[row] for row in dict.fromkeys(rows)] for questions in asking for rows in questions]
 
 
 def list_open_rows(rows: TableRows, processes_a_round: int) -> list[tuple[int, ...]] | None:
@@ -81,11 +78,11 @@ def _list_open_groups(
     decided = _decide_at_looks(
         [claim for claim in claims if claim.limit == borders[claim.candidate]], processes_a_round
     )
-    asked = {claim.candidate for claim in decided}
+    tested = {claim.candidate for claim in decided}
     known = {claim.candidate for claim in decided if claim.decided.word == "sure"}
     alone = sharing.find_alone(rows)
     for group in sharing.list_groups(rows):
-        if group.rows[0] in asked - known:
+        if group.rows[0] in tested - known:
             yield (*group.rows, *(alone[row] for row in group.rows if row in alone))
 
 
@@ -95,10 +92,10 @@ def _list_open_choice(
     """The chosen row with each other one of its series that may be faster by more than what makes a choice firm."""
     choice = finding.choice
     assert choice is not None, "a finding on batch sizes has one"
-    others = [row for row in choice.series if row != choice.row]
-    for row in others:
+    rivals = [row for row in choice.series if row != choice.row]
+    for row in rivals:
         evidence = rows.compare(rows.rates, row, choice.row)
         look = count_looks(evidence, processes_a_round)
-        bound = bound_gain(evidence, len(others) * count_spent(look)) if look else None
+        bound = bound_gain(evidence, len(rivals) * count_spent(look)) if look else None
         if bound is None or bound > FIRM:
             yield choice.row, row

@@ -153,20 +153,22 @@ def number_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
 
 def pair_rows(rows: pd.DataFrame, trial: Codes) -> Matching:
     """Rows of one trial, one a side; of several, those that are the only ones on their machine, or by what it gave."""
-    left = rows.assign(trial=trial).sort_values("is_b", kind="stable")
+    unpaired = rows.assign(trial=trial).sort_values("is_b", kind="stable")
     pairs: list[tuple[int, int]] = []
     for names in (["trial"], ["trial", "machine"], ["trial", "machine", *ALLOTTED]):
-        place = combine(len(left), [encode(left[name]) for name in names])
-        is_b = left["is_b"].to_numpy()
-        is_pair = ((np.bincount(place) == 2) & (np.bincount(place, is_b) == 1))[place] if len(left) else is_b
+        place = combine(len(unpaired), [encode(unpaired[name]) for name in names])
+        is_b = unpaired["is_b"].to_numpy()
+        is_pair = (
+            ((np.bincount(place) == 2) & (np.bincount(place, is_b) == 1))[place] if len(unpaired) else is_b
+        )
         order = np.flatnonzero(is_pair)[np.argsort(place[is_pair], kind="stable")]
-        pairs += ((a, b) for a, b in left.index.to_numpy()[order].reshape(-1, 2).tolist())
-        left = left[~is_pair]
-    sides = [left[left["is_b"] == is_b].groupby("trial", sort=False).groups for is_b in (False, True)]
+        pairs += ((a, b) for a, b in unpaired.index.to_numpy()[order].reshape(-1, 2).tolist())
+        unpaired = unpaired[~is_pair]
+    sides = [unpaired[unpaired["is_b"] == is_b].groupby("trial", sort=False).groups for is_b in (False, True)]
     labels = [{place: tuple(map(int, index)) for place, index in groups.items()} for groups in sides]
     alone = [
-        tuple(row for place, members in mine.items() if place not in others for row in members)
-        for mine, others in (labels, labels[::-1])
+        tuple(row for place, members in side.items() if place not in other_side for row in members)
+        for side, other_side in (labels, labels[::-1])
     ]
     several = tuple((members, labels[1][place]) for place, members in labels[0].items() if place in labels[1])
     return Matching(pairs=tuple(sorted(pairs)), only_a=alone[0], only_b=alone[1], several=several)

@@ -284,8 +284,8 @@ class Fields:
         """
 
         def is_same(name: str) -> Mask:
-            same: Mask = self.codes[name][before] == self.codes[name][after]
-            return same
+            is_equal: Mask = self.codes[name][before] == self.codes[name][after]
+            return is_equal
 
         devices_before, devices_after = self.devices[before], self.devices[after]
         batch = self.frame["batch_size"].to_numpy("float64", na_value=np.nan)

@@ -196,8 +196,8 @@ def find_baselines(
 def list_common_runs(group: JobGroup, times: Figures) -> list[list[float]]:
     """For each job its times, one for each run of the group that all of its jobs ended, in the same order."""
     samples = [times.get(row, {}) for row in group.rows]
-    common = [key for key in samples[0] if all(key in others for others in samples)]
-    return [[each[key] for key in common] for each in samples]
+    common = [key for key in samples[0] if all(key in times_of_job for times_of_job in samples)]
+    return [[times_of_job[key] for key in common] for times_of_job in samples]
 
 
 def _judge(

@@ -141,9 +141,9 @@ class TableRows(Arrangement):
         nodes differ by.
         """
         over, under = figures[candidate], figures[baseline]
-        nodes, others = (share_nodes([place[2] for place in samples]) for samples in (over, under))
+        nodes_over, nodes_under = (share_nodes([place[2] for place in samples]) for samples in (over, under))
         evidence = compare_rounds(over, under, noise=self.find_noise(candidate, baseline))
-        return evidence if nodes == others else replace(evidence, welch=None, noise=None)
+        return evidence if nodes_over == nodes_under else replace(evidence, welch=None, noise=None)
 
 
 def list_machine_names(rows: pd.DataFrame) -> list[str]:
@@ -176,7 +176,7 @@ def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
         }
     ).astype(object)
     known: list[dict[str, Any]] = facts.where(facts.notna(), None).to_dict("records")  # type: ignore[assignment]
-    noise = (find_noise(find_bottleneck(**each)) for each in known)
+    noise = (find_noise(find_bottleneck(**row)) for row in known)
     return dict(zip(map(int, summary.index), noise, strict=True))
 
 
@@ -240,9 +240,9 @@ def plan_rounds(
 
     `fewest`, `most`: processes that rows have; the sweep has gone as many rounds as the latter tell.
     """
-    each = 1 if is_of_seeds else repeats
-    rounds, present = math.ceil(wanted / each), math.ceil(fewest / each)
-    if rounds <= math.ceil(most / each):
+    per_round = 1 if is_of_seeds else repeats
+    rounds, present = math.ceil(wanted / per_round), math.ceil(fewest / per_round)
+    if rounds <= math.ceil(most / per_round):
         return None
     minutes = (
         None

@@ -96,7 +96,7 @@ def make_findings(
         least = [claim for claim in about if claim.metric == ENERGY and claim.candidate == frugal[0]]
         more = [claim for claim in least if claim.decided.word != "unknown"]
         costlier = {claim.baseline for claim in more}
-        others = [
+        rest = [
             claim
             for claim in about
             if claim.metric == ENERGY and not costlier & {claim.candidate, claim.baseline}
@@ -121,7 +121,7 @@ def make_findings(
                 else find_word(least),
                 costlier=tuple(claim.baseline for claim in more),
                 costlier_word=find_word(more),
-                are_others_alike=all(claim.decided.word == "unknown" for claim in others),
+                are_others_alike=all(claim.decided.word == "unknown" for claim in rest),
             )
         )
     return findings

@@ -31,12 +31,12 @@ def choose(
     only the row that is truly the fastest can break it, and that is compared with at most K - 1 others.
     """
     row = _pick_row(rates, memory)
-    others = {other: compare(other, row) for other in rates if other != row}
-    bounds = {other: bound_gain(evidence, len(others)) for other, evidence in others.items()}
+    rivals = {other: compare(other, row) for other in rates if other != row}
+    bounds = {other: bound_gain(evidence, len(rivals)) for other, evidence in rivals.items()}
     known = {other: bound for other, bound in bounds.items() if bound is not None}
     bound = max(0.0, *known.values()) if known else None
-    if bound is not None and bound <= FIRM and len(known) < len(others):
-        bound = None  # nobody knows the others, which may be faster than that
+    if bound is not None and bound <= FIRM and len(known) < len(rivals):
+        bound = None  # nobody knows the rivals, which may be faster than that
     return Choice(
         row=row,
         bound=bound,
@@ -46,15 +46,15 @@ def choose(
     )
 
 
-def bound_gain(evidence: Evidence, others: int) -> float | None:
-    """How much faster a row is at most than the chosen one (0.15: 15 %), 95 % for `others` rows at once.
+def bound_gain(evidence: Evidence, rivals: int) -> float | None:
+    """How much faster a row is at most than the chosen one (0.15: 15 %), 95 % for `rivals` rows at once.
 
     None where no test is possible.
     """
     tests = list_joint_tests(evidence)
     if not tests:
         return None
-    _, high = find_bounds(evidence.center, tests, ALPHA / others)
+    _, high = find_bounds(evidence.center, tests, ALPHA / rivals)
     try:
         return math.expm1(high)
     except OverflowError:
