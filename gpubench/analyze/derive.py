@@ -256,7 +256,11 @@ def _grow(rows: Rows, axis: str, tied: tuple[str, ...]) -> None:
     rows.labels["before"][current] = previous
 
     memory, source = rows.known("gpu_mem_mib"), encode(rows.summary["gpu_mem_source"])
-    memory_ratio = np.where(source[current] == source[previous], memory[current] / memory[previous], np.nan)
+    with np.errstate(over="ignore"):
+        memory_ratio = memory[current] / memory[previous]
+    # A ratio of damaged figures that no float can hold is not known: its logarithm would be infinite.
+    is_known = (source[current] == source[previous]) & (memory_ratio > 0) & np.isfinite(memory_ratio)
+    memory_ratio = np.where(is_known, memory_ratio, np.nan)
     rows.figure("gpu_mem_growth_pct")[current] = 100 * (memory_ratio - 1)
     times = _compare_times(rows, current, previous)
     ratio = _time_ratios(rows, current, previous, times)

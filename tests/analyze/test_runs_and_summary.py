@@ -172,6 +172,20 @@ def test_growth_is_of_the_time_of_an_image_and_of_one_source_of_memory() -> None
     assert pd.isna(summary["gpu_mem_growth_pct"][1])
 
 
+@pytest.mark.parametrize("memory", [(5e-324, 1e5), (1e5, 5e-324)])
+def test_memory_whose_ratio_no_float_can_hold_has_no_growth_and_no_cost(memory: tuple[float, float]) -> None:
+    rows = [
+        make_row(
+            4.0, batch_size=16 * number, config_id=str(number), gpu_mem_mib=mib, gpu_mem_source="nvml-process"
+        )
+        for number, mib in enumerate(memory, 1)
+    ]
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        summary = build(*rows)
+    assert summary[["gpu_mem_growth_pct", "cost_growth_pct"]].isna().all(axis=None)
+    assert summary["epoch_time_growth_pct"][1] == pytest.approx(0.0)
+
+
 @pytest.mark.parametrize(
     ("change", "is_fair"),
     [
