@@ -44,7 +44,7 @@ def test_of_one_process_and_of_two_nothing_is_answered() -> None:
     for count in (1, 2):
         assert list_open_rows(ways([1.0] * count, [9.0] * count), 1) == [(11, 10)]
     assert list_open_rows(ways([1.0] * 3, [9.0] * 3), 1) == []
-    assert list_open_rows(ways([1.0] * 2, [9.0] * 3), 1) == [(11, 10)], "the fewest of a side count"
+    assert list_open_rows(ways([1.0] * 2, [9.0] * 3), 1) == [(11, 10)]  # the smaller side counts
 
 
 def test_each_further_look_is_a_stricter_one() -> None:
