@@ -18,7 +18,7 @@ import numpy as np
 from gpubench.analyze.grid import plain
 from gpubench.analyze.series import DEVICES, combine
 from gpubench.analyze.table_rows import Figures, Samples, TableRows, group_by, plan_rounds
-from gpubench.core.claims import Claim, Evidence, Word
+from gpubench.core.claims import Certainty, Claim, Evidence
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
 from gpubench.stats.choice import choose
 from gpubench.stats.power import find_rounds_for_choice
@@ -197,7 +197,7 @@ def find_least_costs(
         if not steps or len(steps) + 1 != len(members.rows):
             continue
         every = (members.rows[0], members.rows[-1])
-        ranges: list[tuple[Word, tuple[int, int]]] = [
+        ranges: list[tuple[Certainty, tuple[int, int]]] = [
             (word, find_range(members.rows, steps, word)) for word in ("sure", "likely")
         ]
         word, (low, high) = next((answer for answer in ranges if answer[1] != every), ("unknown", every))
@@ -213,7 +213,7 @@ def find_least_costs(
     return least
 
 
-def find_range(rows: Sequence[int], steps: Sequence[Claim], word: Word) -> tuple[int, int]:
+def find_range(rows: Sequence[int], steps: Sequence[Claim], word: Certainty) -> tuple[int, int]:
     """The rows up to which memory x time falls and from which on it rises, by steps that are at least so sure."""
     enough = ("sure",) if word == "sure" else ("sure", "likely")
 

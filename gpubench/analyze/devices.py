@@ -11,7 +11,14 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, group_by, list_rows, list_unsettled
+from gpubench.analyze.table_rows import (
+    TableRows,
+    find_certainty,
+    find_remedy,
+    group_by,
+    list_rows,
+    list_unsettled,
+)
 from gpubench.core.claims import Claim
 from gpubench.core.findings import DevicesFinding, SpeedUp
 
@@ -48,7 +55,7 @@ def make_findings(
     devices = count_devices(rows.summary)
     findings = [
         DevicesFinding(
-            word=find_word(members),
+            word=find_certainty(members),
             claims=tuple(members),
             rows=list_rows(members),
             remedy=find_remedy(list_unsettled(members), members, round_minutes, rows.seeds),

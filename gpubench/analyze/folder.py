@@ -15,7 +15,7 @@ import pandas as pd
 
 from gpubench.analyze import sharing
 from gpubench.analyze.derive import LABELS, Arrangement, build_summary, sharing_word
-from gpubench.analyze.frames import Members, Runs, Summary, is_scattered, number_configurations, runs_of
+from gpubench.analyze.frames import Members, Runs, Summary, build_runs, is_scattered, number_configurations
 from gpubench.analyze.series import Fields
 from gpubench.analyze.table_rows import TableRows, borrow_noise, list_machine_names, name_machines
 from gpubench.basics.collector import collector_paused
@@ -235,7 +235,7 @@ def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str
     mine = as_counting(records)  # one that ended badly after a better one counts nowhere else
     chosen |= mine
     rows = [row_of(record, key[-1]) for key, record in chosen.items()]
-    runs = runs_of(rows)
+    runs = build_runs(rows)
     _add_cpu_speed(runs, [*records, *held])
     _add_group_facts(runs)
     runs["doubts"] = _add_spread(runs)
@@ -260,11 +260,11 @@ def build_folder(
 ) -> Folder:
     """The folder of these rows, a process or a planned trial each. `planned`: what plans say of them."""
     planned = planned or PlannedRows()
-    runs = runs_of(rows)
+    runs = build_runs(rows)
     runs["superseded"] = runs["trial_id"].isin(planned.superseded)
     runs["elsewhere"] = runs["trial_id"].isin(planned.elsewhere)
-    firstless = without_first_round(attempts)
-    further = runs["trial_id"].map(firstless).where(runs["status"].isin(["missing", "skipped"]))
+    without_first = without_first_round(attempts)
+    further = runs["trial_id"].map(without_first).where(runs["status"].isin(["missing", "skipped"]))
     runs["further_rounds"] = further.fillna(0).astype("int64")
     _add_cpu_speed(runs, attempts)
     _add_group_facts(runs)
@@ -391,12 +391,12 @@ def _add_group_facts(runs: Runs) -> None:
     runs["sharing"] = sharing_word(gain)
     has_resources = np.array([bool(known and known.resources) for known in facts], dtype=bool)
     watched = has_resources & gain.notna() & runs["group_id"].fillna("").ne("")
-    full = [name_full(known) for known in facts[watched]]
+    full = [name_full_resources(known) for known in facts[watched]]
     runs["full_together"] = runs["full_together"].astype(object)
     runs.loc[watched, "full_together"] = pd.Series(full, index=runs.index[watched], dtype=object)
 
 
-def name_full(facts: GroupFacts) -> str | None:
+def name_full_resources(facts: GroupFacts) -> str | None:
     """What was full while the jobs ran together, as the column `full_together` has it."""
     names = [known.name for known in facts.resources if known.full_together and known.name in SHARES_OF_SPACE]
     return "+".join(name.replace(" ", "-") for name in names) or None
@@ -457,7 +457,7 @@ def _sort_by_fields(runs: Runs, places: npt.NDArray[np.int64]) -> npt.NDArray[np
     if len(places) < 2:
         return places
     mine = runs.iloc[places]
-    keys = [mine[column].map(_sort_key) for column in ("group", *Fields.of(mine).varied(), "repeat")]
+    keys = [mine[column].map(_sort_key) for column in ("group", *Fields.from_frame(mine).varied(), "repeat")]
     return places[sorted(range(len(mine)), key=list(zip(*keys, strict=True)).__getitem__)]
 
 
@@ -500,22 +500,22 @@ def judge_sharing(folder: Folder) -> Summary:
 
 # ---- CSVs ----
 
-ALWAYS = (
+BASE_COLUMNS = (
     "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "epoch_time_s", "epoch_time_growth_pct", "top1_pct",
     "status", "energy_j", "images_per_joule", "edp_js", "speedup", "strong_efficiency_pct", "weak_efficiency_pct",
     "images_per_s", "epoch_time_iqr_s", "epoch_time_source", "doubts",
 )  # fmt: skip
 """Columns of table.csv that are there, empty or not; new ones last, so that a sheet that refers to them works on."""
-JOBS = tuple(name for name in OF_GROUPS if not name.endswith("_id"))
+JOB_COLUMNS = tuple(name for name in OF_GROUPS if not name.endswith("_id"))
 """There where any row is a job of a group."""
-PRINTED = (
+PRINTED_COLUMNS = (
     "gpu_util_pct", "data_wait_pct", "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms",
     "optimizer_ms", "comm_pct", "comm_mib_per_step", "slowest_rank", "breakdown_cost_pct", "epochs_to_top1",
     "time_to_top1_s", "energy_to_top1_j",
 )  # fmt: skip
 """The other figures that a printed table may show."""
-ADDED = tuple(column.name for column in (*MEASURED, *DERIVED) if column.name in PRINTED)
-OVER_PROCESSES = (
+MEASURED_COLUMNS = tuple(column.name for column in (*MEASURED, *DERIVED) if column.name in PRINTED_COLUMNS)
+INTERVAL_COLUMNS = (
     "epoch_time_low_s", "epoch_time_high_s", "between_pct", "within_pct",
     "epoch_time_growth_low_pct", "epoch_time_growth_high_pct",
     "cost_growth_pct", "cost_growth_low_pct", "cost_growth_high_pct", "speedup_low", "speedup_high",
@@ -524,7 +524,7 @@ OVER_PROCESSES = (
     "top1_crossing_s", "top1_crossing", "top1_crossing_low_s", "top1_crossing_high_s",
 )  # fmt: skip
 """How sure figures and ratios are, and when a top-1 was crossed. Always there, at the end."""
-JOBS_OVER_PROCESSES = ("slowdown_low", "slowdown_high", "overlap_gain_low", "overlap_gain_high")
+JOB_INTERVAL_COLUMNS = ("slowdown_low", "slowdown_high", "overlap_gain_low", "overlap_gain_high")
 """Likewise, where any row is a job of a group."""
 
 
@@ -591,11 +591,11 @@ def list_table_columns(folders: Sequence[Folder], tables: Collection[Table] = ()
     names += ["repeats"] if any((rows["repeats"] > 1).any() for _, rows in parts) else []
     has_jobs = any(rows["group"].notna().any() for _, rows in parts)
     names += [
-        *ALWAYS,
-        *(JOBS if has_jobs else ()),
-        *ADDED,
-        *OVER_PROCESSES,
-        *(JOBS_OVER_PROCESSES if has_jobs else ()),
+        *BASE_COLUMNS,
+        *(JOB_COLUMNS if has_jobs else ()),
+        *MEASURED_COLUMNS,
+        *INTERVAL_COLUMNS,
+        *(JOB_INTERVAL_COLUMNS if has_jobs else ()),
     ]
     return list(dict.fromkeys(names))
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.folder import ADDED, ALWAYS, JOBS
+from gpubench.analyze.folder import BASE_COLUMNS, JOB_COLUMNS, MEASURED_COLUMNS
 from gpubench.basics.errors import UsageError
-from gpubench.core.claims import Word
+from gpubench.core.claims import Certainty
 from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Cell, ReportColumn, ReportRow, RowGroup
 from gpubench.schema.columns import DERIVED, MEASURED
@@ -39,11 +39,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Question -> the columns of figures of its table, in their order, where a line is a row: groups of jobs and networks
 have lines of their own."""
-EVERY = (
+ALL_COLUMNS = (
     "images_per_s", "epoch_time_s", "epoch_time_growth_pct", "memory_gib",
     *(
         name
-        for name in (*ALWAYS, *JOBS, *ADDED)
+        for name in (*BASE_COLUMNS, *JOB_COLUMNS, *MEASURED_COLUMNS)
         if name not in ("gpu_mem_mib", "status", "doubts", "epoch_time_source")
     ),
 )  # fmt: skip
@@ -63,7 +63,7 @@ LINE_COLUMNS = (
     "epoch_time_high_s",
 )  # fmt: skip
 """What each line needs besides its own columns."""
-BARS = frozenset({"images_per_s"})
+BAR_COLUMNS = frozenset({"images_per_s"})
 """Columns with bars in their cells."""
 NEVER_RAN = ("skipped", "missing")
 
@@ -96,7 +96,7 @@ UNMEASURED = ("images_per_s", "epoch_time_s")
 def choose_columns(summary: pd.DataFrame, question: str, *, has_all: bool = False) -> tuple[str, ...]:
     """The columns of figures, or with `has_all` every one that table.csv has; those that are empty in all rows are
     left out, unless nothing at all is known."""
-    names = tuple(dict.fromkeys(EVERY)) if has_all else COLUMNS[question]
+    names = tuple(dict.fromkeys(ALL_COLUMNS)) if has_all else COLUMNS[question]
     return tuple(name for name in names if summary[SOURCES.get(name, name)].notna().any()) or UNMEASURED
 
 
@@ -136,17 +136,19 @@ def build_groups(
     layout: TableLayout,
     columns: Sequence[str],
     findings: Sequence[Finding],
-    is_touching: Callable[[str], bool],
+    is_affecting: Callable[[str], bool],
 ) -> tuple[RowGroup, ...]:
     """The lines of a table of trials that ran alone, a group for each value of the layout's heads.
 
-    `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line. `is_touching`:
+    `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line. `is_affecting`:
     whether the warning of a code weakens a figure that is shown.
     """
     words = collect_certainty(findings)
     answers = {finding.choice.row for finding in findings if finding.choice}
     largest = {
-        name: float(summary[name].max()) for name in columns if name in BARS and summary[name].notna().any()
+        name: float(summary[name].max())
+        for name in columns
+        if name in BAR_COLUMNS and summary[name].notna().any()
     }
     groups = []
     heads = list(layout.heads)
@@ -177,7 +179,7 @@ def build_groups(
                     status=find_status(row) if not row["repeats"] else "ok",
                     reason=reason if isinstance(reason, str) else None,
                     is_answer=label in answers,
-                    warnings=tuple(filter(is_touching, split_codes(row.get("doubts")))),
+                    warnings=tuple(filter(is_affecting, split_codes(row.get("doubts")))),
                 )
             )
         head = dict(zip(heads, map(plain, key), strict=True))
@@ -202,7 +204,7 @@ def find_status(row: Mapping[str, Any]) -> str:
     return "unread" if status == "missing" and row.get("further_rounds") else status
 
 
-def build_cell(row: Mapping[str, Any], name: str, word: Word | None, largest: float | None) -> Cell:
+def build_cell(row: Mapping[str, Any], name: str, word: Certainty | None, largest: float | None) -> Cell:
     """A figure with its ends, its bar, and how sure the comparison in it is."""
     value = row.get(SOURCES.get(name, name)) if row["repeats"] else None
     if name == "memory_gib" and value is not None:
@@ -221,9 +223,9 @@ def build_cell(row: Mapping[str, Any], name: str, word: Word | None, largest: fl
     )
 
 
-def collect_certainty(findings: Sequence[Finding]) -> dict[tuple[str, int], Word]:
+def collect_certainty(findings: Sequence[Finding]) -> dict[tuple[str, int], Certainty]:
     """How sure comparisons in cells are: of speed-ups, and of one way against another."""
-    words: dict[tuple[str, int], Word] = {}
+    words: dict[tuple[str, int], Certainty] = {}
     for finding in findings:
         if isinstance(finding, DevicesFinding):
             for speed_up in finding.speed_ups:

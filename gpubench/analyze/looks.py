@@ -16,10 +16,10 @@ from gpubench.analyze.folder import Folder, collect_rows
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import BatchSizeFinding
-from gpubench.stats.choice import FIRM, bound_gain
-from gpubench.stats.decisions import count_looks, count_spent, decide
+from gpubench.stats.choice import FIRM_BOUND, bound_gain
+from gpubench.stats.decisions import count_looks, decide, find_alpha_divisor
 
-SAME = math.log1p(0.02)
+SAME_RATE = math.log1p(0.02)
 """Rates that differ by less are the same: that, too, is an answer."""
 
 
@@ -58,7 +58,7 @@ def _decide_at_looks(claims: Sequence[Claim], processes_a_round: int) -> list[Cl
 
 def _list_open_differences(claims: Sequence[Claim], processes_a_round: int) -> list[tuple[int, int]]:
     """The pairs of rows that are neither different nor the same."""
-    equal = [replace(claim, design="equal", limit=SAME) for claim in claims]
+    equal = [replace(claim, design="equal", limit=SAME_RATE) for claim in claims]
     decided = _decide_at_looks([*claims, *equal], processes_a_round)
     sure = [claim.decided.word == "sure" for claim in decided]
     return [
@@ -96,6 +96,6 @@ def _list_open_choice(
     for row in rivals:
         evidence = rows.compare(rows.rates, row, choice.row)
         look = count_looks(evidence, processes_a_round)
-        bound = bound_gain(evidence, len(rivals) * count_spent(look)) if look else None
-        if bound is None or bound > FIRM:
+        bound = bound_gain(evidence, len(rivals) * find_alpha_divisor(look)) if look else None
+        if bound is None or bound > FIRM_BOUND:
             yield choice.row, row

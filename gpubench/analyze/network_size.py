@@ -14,7 +14,14 @@ import numpy as np
 
 from gpubench.analyze import devices
 from gpubench.analyze.series import combine
-from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, group_by, list_rows, list_unsettled
+from gpubench.analyze.table_rows import (
+    TableRows,
+    find_certainty,
+    find_remedy,
+    group_by,
+    list_rows,
+    list_unsettled,
+)
 from gpubench.core.claims import Claim
 from gpubench.core.findings import NetworkSizeFinding
 
@@ -76,7 +83,7 @@ def make_findings(
         first = faster[-1].candidate if faster else None
         findings.append(
             NetworkSizeFinding(
-                word=find_word(faster or steps),
+                word=find_certainty(faster or steps),
                 claims=tuple(steps),
                 rows=list_rows(steps),
                 remedy=find_remedy(list_unsettled(steps), steps, round_minutes, rows.seeds),

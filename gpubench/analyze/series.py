@@ -107,7 +107,7 @@ class Fields:
     """Whether GPU ids are the first so many (0, 1, …), and so tell no more than how many there are."""
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> Fields:
+    def from_frame(cls, frame: pd.DataFrame) -> Fields:
         """The fields of runs, or of the rows of a summary."""
         codes = {}
         for name in CANDIDATES:

@@ -17,7 +17,14 @@ from typing import Any
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, group_by, join_certainty
+from gpubench.analyze.table_rows import (
+    Figures,
+    TableRows,
+    find_certainty,
+    find_remedy,
+    group_by,
+    join_certainty,
+)
 from gpubench.core.claims import Claim, Design
 from gpubench.core.findings import SharingFinding, SharingGroup
 from gpubench.core.prediction import FULL_OVERLAP, NO_OVERLAP
@@ -106,7 +113,7 @@ def make_findings(
     groups = []
     for group in list_groups(rows):
         spoilt_by = next((spoilt[alone[row]] for row in group.rows if alone.get(row) in spoilt), None)
-        groups.append(_judge(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
+        groups.append(_describe_group(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
     unsettled = [
         claim
         for group in groups
@@ -200,7 +207,7 @@ def list_common_runs(group: JobGroup, times: Figures) -> list[list[float]]:
     return [[times_of_job[key] for key in common] for times_of_job in samples]
 
 
-def _judge(
+def _describe_group(
     group: JobGroup, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
 ) -> SharingGroup:
     facts: dict[str, Any] = {
@@ -237,7 +244,7 @@ def _judge(
         bound=None if resting is None else resting.decided.low or resting.decided.high,
         is_lower_bound=resting is not None and resting.design == "above",
         overlaps=overlaps,
-        word=find_word(shown.values()),
+        word=find_certainty(shown.values()),
         gains=gains,
         **facts,
     )

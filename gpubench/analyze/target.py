@@ -18,8 +18,8 @@ from gpubench.analyze.table_rows import (
     Figures,
     TableRows,
     average_rounds,
+    find_certainty,
     find_remedy,
-    find_word,
     list_unsettled,
 )
 from gpubench.core.claims import Claim, Evidence
@@ -75,7 +75,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
                         metric=metric,
                         candidate=candidate,
                         baseline=baseline,
-                        evidence=_with_seeds(evidence, epochs[candidate], epochs[baseline]),
+                        evidence=_add_seed_noise(evidence, epochs[candidate], epochs[baseline]),
                         design="paired",
                         family=f"target:{number}:{metric}",
                     )
@@ -90,8 +90,8 @@ def make_findings(
     findings = []
     for number, members in enumerate(list_tasks(rows.summary)):
         about = [claim for claim in claims if claim.family.startswith(f"target:{number}:")]
-        order = _sort(rows, members, TIME)
-        frugal = _sort(rows, members, ENERGY)
+        order = _rank_rows(rows, members, TIME)
+        frugal = _rank_rows(rows, members, ENERGY)
         first = [claim for claim in about if claim.metric == TIME and claim.candidate == order[0]]
         least = [claim for claim in about if claim.metric == ENERGY and claim.candidate == frugal[0]]
         more = [claim for claim in least if claim.decided.word != "unknown"]
@@ -104,7 +104,7 @@ def make_findings(
         is_interrupted = members["status"] == "interrupted"
         findings.append(
             TargetFinding(
-                word=find_word(first),
+                word=find_certainty(first),
                 claims=tuple(about),
                 rows=tuple(map(int, members.index)),
                 remedy=find_remedy(list_unsettled(first), about, round_minutes, rows.seeds, is_of_seeds=True),
@@ -118,9 +118,9 @@ def make_findings(
                 least_energy=frugal[0] if frugal else None,
                 energy_word="unknown"
                 if any(claim.decided.word == "unknown" for claim in least)
-                else find_word(least),
+                else find_certainty(least),
                 costlier=tuple(claim.baseline for claim in more),
-                costlier_word=find_word(more),
+                costlier_word=find_certainty(more),
                 are_others_alike=all(claim.decided.word == "unknown" for claim in rest),
             )
         )
@@ -145,7 +145,7 @@ def find_figures(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures
     }
 
 
-def _sort(rows: TableRows, members: pd.DataFrame, metric: str) -> list[int]:
+def _rank_rows(rows: TableRows, members: pd.DataFrame, metric: str) -> list[int]:
     figures = find_figures(rows, members, metric)
     return sorted(figures, key=lambda row: _middle(figures, row))
 
@@ -155,7 +155,7 @@ def _middle(figures: Figures, row: int) -> float:
     return math.fsum(map(math.log, figures[row].values())) / len(figures[row])
 
 
-def _with_seeds(evidence: Evidence, *epochs: float) -> Evidence:
+def _add_seed_noise(evidence: Evidence, *epochs: float) -> Evidence:
     """The evidence with what seeds may differ by, too; it matters where nothing can be tested."""
     if evidence.noise is None or not all(number > 0 for number in epochs):
         return replace(evidence, noise=None)

@@ -17,8 +17,8 @@ from gpubench.analyze.series import CANDIDATES, FOLLOWS, Codes, Fields, combine,
 from gpubench.analyze.table_rows import (
     Figures,
     TableRows,
+    find_certainty,
     find_remedy,
-    find_word,
     group_by,
     list_rows,
     list_unsettled,
@@ -71,7 +71,7 @@ def make_findings(
         rates = [claim for claim in members if claim.metric == RATE]
         findings.append(
             VersusFinding(
-                word=find_word(rates),
+                word=find_certainty(rates),
                 claims=tuple(rates),
                 cpu_claims=tuple(claim for claim in members if claim.metric == CPU),
                 rows=list_rows(rates),

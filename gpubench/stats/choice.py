@@ -12,7 +12,7 @@ from gpubench.stats.estimates import ALPHA
 
 TOLERANCE = 0.05
 """How much faster the fastest row may be than one that is taken for its memory."""
-FIRM = 0.25
+FIRM_BOUND = 0.25
 """A bound up to which a choice is an answer."""
 
 
@@ -35,14 +35,14 @@ def choose(
     bounds = {other: bound_gain(evidence, len(rivals)) for other, evidence in rivals.items()}
     known = {other: bound for other, bound in bounds.items() if bound is not None}
     bound = max(0.0, *known.values()) if known else None
-    if bound is not None and bound <= FIRM and len(known) < len(rivals):
+    if bound is not None and bound <= FIRM_BOUND and len(known) < len(rivals):
         bound = None  # nobody knows the rivals, which may be faster than that
     return Choice(
         row=row,
         bound=bound,
         gains={other: gain for other, gain in known.items() if gain > 0},
         series=tuple(rates),
-        is_firm=bound is not None and bound <= FIRM,
+        is_firm=bound is not None and bound <= FIRM_BOUND,
     )
 
 

@@ -12,8 +12,8 @@ from made_up_tables import make_table
 
 from gpubench.analyze.folder import Table, read_folder
 from gpubench.analyze.grid import (
+    ALL_COLUMNS,
     COLUMNS,
-    EVERY,
     SOURCES,
     UNMEASURED,
     build_sharing_groups,
@@ -93,7 +93,7 @@ def test_a_group_without_a_time_is_told_by_how_it_ended() -> None:
 @pytest.mark.parametrize("has_all", [False, True])
 def test_a_table_without_any_figure_has_a_column_for_how_its_rows_ended(question: str, has_all: bool) -> None:
     names = dict.fromkeys(name for columns in COLUMNS.values() for name in columns)
-    empty = pd.DataFrame({SOURCES.get(name, name): [math.nan] for name in (*names, *EVERY)})
+    empty = pd.DataFrame({SOURCES.get(name, name): [math.nan] for name in (*names, *ALL_COLUMNS)})
     assert choose_columns(empty, question, has_all=has_all) == UNMEASURED
 
 
