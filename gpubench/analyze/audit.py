@@ -153,12 +153,12 @@ def read_audited(folder: Folder) -> AuditData:
     for table in folder.tables:
         if table.is_of_tries:
             continue
-        mine, summary = runs[runs.index.isin(table.runs)], folder.table_frame(table)
+        runs_of_table, summary = runs[runs.index.isin(table.runs)], folder.table_frame(table)
         ended = summary[summary["repeats"] > 0]
         comparable = ended[ended["group"].isna()]
         if not SCALES & set(asked_fields(table.axes)):
-            comparable = comparable[~comparable["trial_id"].isin(mine["solo_id"].dropna())]
-        ok = mine[mine["status"] == "ok"]
+            comparable = comparable[~comparable["trial_id"].isin(runs_of_table["solo_id"].dropna())]
+        ok = runs_of_table[runs_of_table["status"] == "ok"]
         tables.append(AuditedTable(table=table, name=table.name, runs=ok, ended=ended, comparable=comparable))
     shown = runs[runs.index.isin({label for audited in tables for label in audited.table.runs})]
     first = shown.sort_values("round", kind="stable").drop_duplicates("key").index

@@ -17,7 +17,7 @@ import numpy as np
 
 from gpubench.analyze.grid import plain
 from gpubench.analyze.series import DEVICES, combine
-from gpubench.analyze.table_rows import Figures, Samples, TableRows, group_by, plan_rounds
+from gpubench.analyze.table_rows import Figures, TableRows, average_log, group_by, plan_rounds
 from gpubench.core.claims import Certainty, Claim, Evidence
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
 from gpubench.stats.choice import choose
@@ -83,19 +83,14 @@ def make_claims(rows: TableRows) -> list[Claim]:
     """The steps of memory x time along each series, between neighbours that both know their memory."""
     costs = find_costs(rows)
     return [
-        Claim(
-            metric="memory_time",
-            candidate=after,
-            baseline=before,
-            evidence=rows.compare(costs, after, before),
-            design="ordered",
-            family=f"batch_size:{members.work}",
-            series=str(members.number),
+        rows.claim(
+            "memory_time", costs, after, before, design="ordered",
+            family=f"batch_size:{members.work}", series=str(members.number),
         )
         for members in find_series(rows)
         for before, after in itertools.pairwise(members.rows)
         if before in costs and after in costs
-    ]
+    ]  # fmt: skip
 
 
 def find_costs(rows: TableRows) -> Figures:
@@ -125,11 +120,10 @@ def _choose(
 ) -> BatchSizeFinding:
     """The finding of one work."""
     named = [members for members in series if len(members.rows) > 1]
-    rates = {row: find_mean(samples) for row, samples in rows.rates.items()}
-    memory = {
-        row: find_mean(samples)
-        for row, samples in rows.collect(rows.ended["gpu_mem_mib"].astype("float64")).items()
-    }
+    rates, memory = (
+        {row: math.exp(average_log(samples)) for row, samples in figures.items()}
+        for figures in (rows.rates, rows.collect(rows.ended["gpu_mem_mib"].astype("float64")))
+    )
     chosen = find_fastest_series(named, rates)
 
     def compare(row: int, other: int) -> Evidence:
@@ -204,7 +198,7 @@ def find_least_costs(
         least.append(
             LeastCost(
                 label=members.label,
-                row=min(members.rows, key=lambda row: find_mean(costs[row])),
+                row=min(members.rows, key=lambda row: math.exp(average_log(costs[row]))),
                 low=low,
                 high=high,
                 word=word,
@@ -234,8 +228,3 @@ def find_choice_remedy(
         return None
     present = max(max(evidence.processes) for evidence in rivals.values())
     return plan_rounds(wanted, present, present, round_minutes, repeats)
-
-
-def find_mean(samples: Samples) -> float:
-    """The geometric mean, about which intervals of the logarithms lie."""
-    return math.exp(math.fsum(map(math.log, samples.values())) / len(samples))

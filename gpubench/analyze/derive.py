@@ -343,10 +343,10 @@ def _match_solo_rows(rows: RowArrays, members: Members, runs: Runs) -> None:
     """The row of the same trial alone of each job of several processes, where all its runs were compared with one."""
     ok = members[members["is_ok"]]
     row = ok["row"].to_numpy()
-    mine = runs.loc[ok["run"], ["trial_id", "solo_id", "machine"]]
+    ended = runs.loc[ok["run"], ["trial_id", "solo_id", "machine"]]
     is_job = rows.is_job[row]
-    trials = mine["trial_id"].where(~is_job, mine["solo_id"])
-    key = combine(len(row), [encode(trials), encode(mine["machine"])])
+    trials = ended["trial_id"].where(~is_job, ended["solo_id"])
+    key = combine(len(row), [encode(trials), encode(ended["machine"])])
     solo = np.full(len(row), -1)  # of each key
     solo[key[~is_job]] = row[~is_job]
     is_compared = is_job & (rows.repeats > 1)[row] & (solo[key] >= 0)

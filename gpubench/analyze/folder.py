@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as replace_folder
 from pathlib import Path
@@ -213,11 +213,7 @@ def analyze_plan(path: Path, plan: Plan, records: Sequence[Record], skips: Mappi
     )
     rows = [replace(row_of(record, key[-1]), experiment=name) for key, record in chosen.items()]
     return build_folder(
-        path,
-        [*rows, *planned.rows],
-        planned,
-        records=tuple(chosen.values()),
-        attempts=tuple(records),
+        path, [*rows, *planned.rows], planned, records=tuple(chosen.values()), attempts=tuple(records)
     )
 
 
@@ -232,8 +228,8 @@ def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str
     # Of a thousand rows few bear on these: their repeats.
     configurations = {record.config_id for record in records}
     chosen = counting(record for record in held if record.config_id in configurations)
-    mine = as_counting(records)  # one that ended badly after a better one counts nowhere else
-    chosen |= mine
+    completed = as_counting(records)  # one that ended badly after a better one counts nowhere else
+    chosen |= completed
     rows = [row_of(record, key[-1]) for key, record in chosen.items()]
     runs = build_runs(rows)
     _add_cpu_speed(runs, [*records, *held])
@@ -244,7 +240,7 @@ def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str
     return {
         row.trial_id: replace(row, doubts=doubts, cpu_speed_pct=speed, sharing=sharing, full_together=full)
         for key, row, (doubts, speed, sharing, full) in zip(chosen, rows, values, strict=True)
-        if key in mine
+        if key in completed
     }
 
 
@@ -286,10 +282,7 @@ def build_folder(
 
 
 def _read_plans(
-    plans: Sequence[StoredPlan],
-    records: Sequence[Record],
-    chosen: Sequence[Record],
-    skips: Mapping[str, str],
+    plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record], skips: Mapping[str, str]
 ) -> PlannedRows:
     """What the plans say. `chosen`: the records that count. `skips`: trial id -> why a sweep skipped it."""
     planned = PlannedRows()
@@ -410,18 +403,18 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
     summaries: list[Summary] = []
     members: list[Members] = []
     label = 0
-    for name, mine in _order_runs(runs, planned).items():
-        kinds = list(dict.fromkeys(runs["kind"].iloc[mine]))
+    for name, places in _order_runs(runs, planned).items():
+        kinds = list(dict.fromkeys(runs["kind"].iloc[places]))
         for kind in kinds:
-            alike = runs.iloc[mine[(runs["kind"].iloc[mine] == kind).to_numpy()]]
+            alike = runs.iloc[places[(runs["kind"].iloc[places] == kind).to_numpy()]]
             title = clean(f"{name}, {kind}" if len(kinds) > 1 else name)
-            summary, mine_members, arrangement = build_summary(
+            summary, table_members, arrangement = build_summary(
                 alike, planned.axes.get(name, []), is_of_tries=are_tries(name, alike["steps"].fillna(0))
             )
             summary.index += label
             for column in LABELS:
                 summary[column] += label
-            mine_members["row"] += label
+            table_members["row"] += label
             summary.insert(0, "table", len(tables))
             tables.append(
                 Table(
@@ -431,7 +424,7 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
             )  # fmt: skip
             label += len(summary)
             summaries.append(summary)
-            members.append(mine_members)
+            members.append(table_members)
     return tables, pd.concat(summaries), pd.concat(members, ignore_index=True)
 
 
@@ -444,10 +437,13 @@ def _order_runs(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.in
     for name in dict.fromkeys([*planned.members, *runs["experiment"][is_current]]):
         places = {trial: place for place, trial in enumerate(planned.members.get(name, ()))}
         place = runs["trial_id"].map(places).to_numpy("float64")
-        mine = np.flatnonzero(is_current & ~np.isnan(place))
+        planned_places = np.flatnonzero(is_current & ~np.isnan(place))
         unlisted = np.flatnonzero(is_unlisted & (runs["experiment"] == name).to_numpy())
         order[name] = np.concatenate(
-            [mine[np.argsort(place[mine], kind="stable")], _sort_by_fields(runs, unlisted)]
+            [
+                planned_places[np.argsort(place[planned_places], kind="stable")],
+                _sort_by_fields(runs, unlisted),
+            ]
         )
     return order
 
@@ -456,9 +452,12 @@ def _sort_by_fields(runs: Runs, places: npt.NDArray[np.int64]) -> npt.NDArray[np
     """Places of runs that no plan lists, by what varies among them: records come in no useful order."""
     if len(places) < 2:
         return places
-    mine = runs.iloc[places]
-    keys = [mine[column].map(_sort_key) for column in ("group", *Fields.from_frame(mine).varied(), "repeat")]
-    return places[sorted(range(len(mine)), key=list(zip(*keys, strict=True)).__getitem__)]
+    unplanned = runs.iloc[places]
+    keys = [
+        unplanned[column].map(_sort_key)
+        for column in ("group", *Fields.from_frame(unplanned).varied(), "repeat")
+    ]
+    return places[sorted(range(len(unplanned)), key=list(zip(*keys, strict=True)).__getitem__)]
 
 
 def _sort_key(value: Any) -> tuple[int, Any]:
@@ -573,17 +572,9 @@ def label_rows(folder: Folder) -> Summary:
     return summary.assign(experiment=summary["table"].map(names), status=summary["endings"])
 
 
-def list_table_columns(folders: Sequence[Folder], tables: Collection[Table] = ()) -> list[str]:
-    """The columns of table.csv. A field that varies in one table is filled in for the others, too.
-
-    `tables`: those that count; empty: all of these folders.
-    """
-    parts = [
-        (table, folder.table_frame(table))
-        for folder in folders
-        for table in folder.tables
-        if not tables or table in tables
-    ]
+def list_table_columns(folders: Sequence[Folder]) -> list[str]:
+    """The columns of table.csv. A field that varies in one table is filled in for the others, too."""
+    parts = [(table, folder.table_frame(table)) for folder in folders for table in folder.tables]
     places = {name for _, rows in parts for name in place_columns(rows)}
     varied = {field for table, _ in parts for field in table.varied}
     names = ["experiment", *(name for name in ("gpu_name", "cpu_name", "group", "job") if name in places)]

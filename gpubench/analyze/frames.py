@@ -76,10 +76,8 @@ NEEDS_ALL_PROCESSES = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_
 
 def build_runs(rows: Sequence[Row]) -> Runs:
     """The frame of these rows, labelled from 0 in their order, without what other rows tell of them."""
-    names = [column.name for column in COLUMNS]
-    values = columns_of(rows, (*names, *DETAILS, "kind", "has_all_figures"))
-    if not rows:
-        values = dict.fromkeys((*names, *DETAILS, "kind", "has_all_figures"), ())
+    names = (*(column.name for column in COLUMNS), *DETAILS, "kind", "has_all_figures")
+    values = columns_of(rows, names) if rows else dict.fromkeys(names, ())
     series = {column.name: as_dtype(values[column.name], kind(column)) for column in COLUMNS}
     series |= {name: as_dtype(values[name], "text") for name in ("source", "kind", "log")}
     numbers = ("steady_step_s", "took_s", "gpu_total_mib", "gpu_reserved_mib")

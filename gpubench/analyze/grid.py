@@ -66,6 +66,11 @@ LINE_COLUMNS = (
 BAR_COLUMNS = frozenset({"images_per_s"})
 """Columns with bars in their cells."""
 NEVER_RAN = ("skipped", "missing")
+SHARING_COLUMNS = tuple(
+    ReportColumn(name=name, is_number=name not in ("group", "overlap"))
+    for name in ("group", "epoch_time_s", "slowdown", "work", "overlap")
+)
+"""Those of a table of groups of jobs, a line a group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,12 +127,12 @@ def drop_columns(
     ]
     if not kept:
         raise UsageError("--columns: every column is removed; leave one, or add one")
-    lines = (
-        tuple(replace(line, cells=tuple(line.cells[place] for place in kept)) for line in group.rows)
-        for group in groups
-    )
+
+    def keep_cells(line: ReportRow) -> ReportRow:
+        return replace(line, cells=tuple(line.cells[place] for place in kept))
+
     return tuple(columns[place] for place in kept), tuple(
-        replace(group, rows=rows) for group, rows in zip(groups, lines, strict=True)
+        replace(group, rows=tuple(map(keep_cells, group.rows))) for group in groups
     )
 
 

@@ -49,17 +49,17 @@ class Processes:
         row, is_ok = members["row"].to_numpy(), members["is_ok"].to_numpy()
         several = is_ok & (repeats[row] > 1)
         run = members["run"].to_numpy()[several]
-        mine = runs.loc[run]
-        hosts_of_runs = mine["host"].fillna("").to_numpy(dtype=object)
+        ended = runs.loc[run]
+        hosts_of_runs = ended["host"].fillna("").to_numpy(dtype=object)
         codes, host_names = pd.factorize(hosts_of_runs)
         firsts = np.array([hosts.first(host) for host in host_names], dtype=object)
-        rounds = mine["round"].to_numpy("int64")
+        rounds = ended["round"].to_numpy("int64")
         numbers = [rounds * (len(host_names) + 1) + node for node in (codes, pd.factorize(firsts)[0][codes])]
         return cls(
             size=len(repeats), row=row[several], run=run, place=numbers[0], first_place=numbers[1],
             node=hosts_of_runs, first_node=firsts[codes],
             width=np.array([hosts.count(host) for host in host_names], dtype=np.int64)[codes],
-            figures={name: _as_numbers(mine[name]) for name in names},
+            figures={name: _as_numbers(ended[name]) for name in names},
         )  # fmt: skip
 
     def logs(self, figure: str) -> Floats:
@@ -193,18 +193,18 @@ def compare_rows(
     is_on_other_nodes = np.zeros(len(numerator), dtype=bool)
     is_same_rounds = np.zeros(len(numerator), dtype=bool)
     for by_first in {*is_first.tolist()}:
-        mine = np.flatnonzero(is_first == by_first)
+        chosen = np.flatnonzero(is_first == by_first)
         place = processes.first_place if by_first else processes.place
         is_placed = processes.is_placed[by_first]
-        pairs = _pair_rounds(processes.row, place, logs, is_placed, numerator[mine], denominator[mine])
-        log[mine], variance[mine], common[mine] = pairs.mean, pairs.variance, pairs.count
+        pairs = _pair_rounds(processes.row, place, logs, is_placed, numerator[chosen], denominator[chosen])
+        log[chosen], variance[chosen], common[chosen] = pairs.mean, pairs.variance, pairs.count
         rounds_of_row = np.where(is_placed, members, 0)
-        is_same_rounds[mine] = (rounds_of_row[numerator[mine]] == pairs.count) & (
-            rounds_of_row[denominator[mine]] == pairs.count
+        is_same_rounds[chosen] = (rounds_of_row[numerator[chosen]] == pairs.count) & (
+            rounds_of_row[denominator[chosen]] == pairs.count
         )
         nodes = processes.first_node if by_first else processes.node
-        is_on_other_nodes[mine] = _has_other_nodes(
-            processes.row, nodes, size, numerator[mine], denominator[mine]
+        is_on_other_nodes[chosen] = _has_other_nodes(
+            processes.row, nodes, size, numerator[chosen], denominator[chosen]
         )
     is_on_other_nodes &= machine[numerator] == machine[denominator]
     by_rounds = known & (common >= FEWEST_ROUNDS) & (not by_processes)
@@ -245,11 +245,13 @@ def _pair_rounds(
     keys, row, place, logs = keys[order], row[order], place[order], logs[order]
     begin, end = np.searchsorted(row, numerator, "left"), np.searchsorted(row, numerator, "right")
     pair = np.repeat(np.arange(len(numerator)), end - begin)
-    mine = np.arange(len(pair)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin) + begin[pair]
-    wanted = denominator[pair] * stride + place[mine]
+    first = (
+        np.arange(len(pair)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin) + begin[pair]
+    )
+    wanted = denominator[pair] * stride + place[first]
     partner = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
     is_common = keys[partner] == wanted if len(keys) else np.zeros(0, dtype=bool)
-    return Means.by_number(pair[is_common], (logs[mine] - logs[partner])[is_common], len(numerator))
+    return Means.by_number(pair[is_common], (logs[first] - logs[partner])[is_common], len(numerator))
 
 
 def _has_other_nodes(

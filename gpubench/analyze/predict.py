@@ -96,10 +96,10 @@ def find_gradient_wait(row: Row, alone: Summary) -> tuple[float, bool]:
         newest = timed.sort_values("started_at", kind="stable").iloc[-1]
         return min(max(float(newest["part"]), 0.0), 1.0), True
     single = alone[is_alike(alone, row, SAME_KERNELS) & (alone["gpus"] == 1)]
-    mine = pd.DataFrame([row])
-    images = float((mine["batch_size"] / mine["gpus"]).astype("float64").iloc[0])
+    wanted = pd.DataFrame([row])
+    images = float((wanted["batch_size"] / wanted["gpus"]).astype("float64").iloc[0])
     larger = (images / single["batch_size"].astype("float64")).clip(lower=1.0)
-    need, busy = (find_busy_step_s(single) * larger).min(), float(find_busy_step_s(mine).iloc[0])
+    need, busy = (find_busy_step_s(single) * larger).min(), float(find_busy_step_s(wanted).iloc[0])
     return (float(1 - need / busy) if need < busy else 0.0), False
 
 
@@ -130,13 +130,13 @@ def summarize_alone(runs: Runs) -> dict[str, Summary]:
     (`frames.number_configurations`).
     """
     rows = {}
-    for kind, mine in runs[runs["group"].isna()].groupby("kind", sort=False):
-        mine = mine.reset_index(drop=True)
-        summary, members = summarize(mine)
+    for kind, of_kind in runs[runs["group"].isna()].groupby("kind", sort=False):
+        of_kind = of_kind.reset_index(drop=True)
+        summary, members = summarize(of_kind)
         first = members.drop_duplicates("row")["run"].to_numpy()
-        images = mine["images"].take(first)
+        images = of_kind["images"].take(first)
         rows[str(kind)] = summary.assign(
-            variant_definition=mine["variant_definition"].take(first).map(_as_key).to_numpy(),
+            variant_definition=of_kind["variant_definition"].take(first).map(_as_key).to_numpy(),
             images_fingerprint=[known and known.fingerprint for known in images],
         )
     return rows
@@ -259,8 +259,10 @@ def list_measured(folders: Sequence[Folder], this_machine: Machine) -> Predictio
                 rows["group"].iloc[0], [row for _, row in list_rows(rows)], rows["varied"].iloc[0]
             ),
             jobs=tuple(
-                PredictedJob(name=job, alone_s=plain(alone_s), slowdown=float(slowdown), measured=float(came))
-                for job, alone_s, slowdown, came in rows[figures].itertuples(index=False)
+                PredictedJob(
+                    name=job, alone_s=plain(alone_s), slowdown=float(slowdown), measured=float(measured)
+                )
+                for job, alone_s, slowdown, measured in rows[figures].itertuples(index=False)
             ),
             kind=rows["kind"].iloc[0],
         )
@@ -329,8 +331,8 @@ def predict_unit(unit: Unit, inputs: PredictionInputs) -> PredictedGroup | NoPre
     }
     kind = min(matches, key=lambda name: (sum(isinstance(m, Note) for m in matches[name]), KINDS.index(name)))
     lacking = {
-        called: (job, match)
-        for job, called, match in zip(unit.jobs, names, matches[kind], strict=True)
+        title: (job, match)
+        for job, title, match in zip(unit.jobs, names, matches[kind], strict=True)
         if isinstance(match, Note)
     }
     if lacking:
@@ -356,19 +358,19 @@ def predict_unit(unit: Unit, inputs: PredictionInputs) -> PredictedGroup | NoPre
     if predicted.unknown:  # the rest of it would be taken for nothing
         return NoPrediction(name=name, why=(Note("unknown-needs", {"resources": predicted.unknown}),))
     key = (unit.jobs[0].trial.cpu_sharing, *(row["config_id"] for row, _ in alone))
-    came = inputs.measured.get(key, (None,) * len(alone))
+    measured = inputs.measured.get(key, (None,) * len(alone))
     return PredictedGroup(
         name=name,
         jobs=tuple(
             PredictedJob(
-                name=f"{job.membership.name}: {called}" if job.membership else called,
+                name=f"{job.membership.name}: {title}" if job.membership else title,
                 alone_s=row["epoch_time_s"],
                 slowdown=slowdown,
                 notes=tuple(notes),
                 measured=seen,
             )
-            for job, called, (row, notes), slowdown, seen in zip(
-                unit.jobs, names, alone, predicted.slowdowns, came, strict=True
+            for job, title, (row, notes), slowdown, seen in zip(
+                unit.jobs, names, alone, predicted.slowdowns, measured, strict=True
             )
         ),
         word="likely" if all(_is_reliable(row) for row, _ in alone) else "unknown",

@@ -9,6 +9,7 @@ from typing import Any
 
 from gpubench.analyze.folder import Table
 from gpubench.analyze.grid import (
+    SHARING_COLUMNS,
     SOURCES,
     build_groups,
     build_network_groups,
@@ -90,14 +91,12 @@ def build_table(
     """Columns and lines: a line a group of jobs, a network, or, where columns are asked for, a row."""
     first = findings[0] if findings else None
     order = view.select_rows(rows.summary)
-    if isinstance(first, SharingFinding) and not view.has_columns:
-        names: tuple[str, ...] = ("group", "epoch_time_s", "slowdown", "work", "overlap")
-        columns = tuple(ReportColumn(name=name, is_number=name not in ("group", "overlap")) for name in names)
-        lines = build_sharing_groups(rows.summary, first)
-        return drop_columns(columns, pick_lines(lines, order, is_sorted=bool(view.sort)), view.removed)
-    if isinstance(first, NetworkSizeFinding) and not view.has_columns:
-        columns = describe_network_columns(rows.summary, first)
-        lines = build_network_groups(rows.summary, first)
+    if isinstance(first, (SharingFinding, NetworkSizeFinding)) and not view.has_columns:
+        if isinstance(first, SharingFinding):
+            columns, lines = SHARING_COLUMNS, build_sharing_groups(rows.summary, first)
+        else:
+            columns = describe_network_columns(rows.summary, first)
+            lines = build_network_groups(rows.summary, first)
         return drop_columns(columns, pick_lines(lines, order, is_sorted=bool(view.sort)), view.removed)
     alone = rows.summary[rows.summary["group"].isna()]
     if view.has_columns or alone.empty:

@@ -60,15 +60,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     claims = []
     for group in list_groups(rows):
         claims += [
-            Claim(
-                metric=SLOWDOWN,
-                candidate=row,
-                baseline=alone[row],
-                # By all processes: as in work, a group and a trial alone have nothing in common but the machine.
-                evidence=replace(rows.compare(times, row, alone[row]), pairs=None),
-                design="paired",
-                family=f"sharing:{row}",
-            )
+            rows.claim(SLOWDOWN, times, row, alone[row], family=f"sharing:{row}")
             for row in group.rows
             if row in times and alone.get(row) in times
         ]
@@ -94,7 +86,8 @@ def make_claims(rows: TableRows) -> list[Claim]:
             for border in find_borders(group.jobs)
             for design in designs
         ]
-    return claims
+    # By all processes: a group and a trial alone have no rounds in common, only the machine.
+    return [replace(claim, evidence=replace(claim.evidence, pairs=None)) for claim in claims]
 
 
 def make_findings(
@@ -210,19 +203,7 @@ def list_common_runs(group: JobGroup, times: Figures) -> list[list[float]]:
 def _describe_group(
     group: JobGroup, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
 ) -> SharingGroup:
-    facts: dict[str, Any] = {
-        "name": group.name,
-        "label": group.label,
-        "rows": group.rows,
-        "jobs": group.jobs,
-        "predicted_work": _predict_work(group, summary),
-        "spoilt_by": spoilt_by,
-    }
-    if not claims:
-        return SharingGroup(
-            work=None, bound=None, is_lower_bound=False, overlaps=(), word="unknown", gains=None, **facts
-        )
-    work = math.exp(claims[0].evidence.center)
+    """What the claims of its work come to; without any, nothing is known of it."""
     none, full = (math.log(border) for border in find_borders(group.jobs))
     shown = {
         (claim.design, claim.limit): claim
@@ -234,19 +215,24 @@ def _describe_group(
     overlaps = tuple(
         word
         for word, excluded in ((NONE, above_none), (SOME, below_none or above_full), (FULL, below_full))
-        if excluded is None
+        if claims and excluded is None
     )
     gains = True if above_none else False if below_none else None
     # The bound that the word rests on: where two borders bound it, that which says whether sharing gains.
     resting = above_full or above_none or below_none or below_full
     return SharingGroup(
-        work=work,
+        name=group.name,
+        label=group.label,
+        rows=group.rows,
+        jobs=group.jobs,
+        work=math.exp(claims[0].evidence.center) if claims else None,
         bound=None if resting is None else resting.decided.low or resting.decided.high,
         is_lower_bound=resting is not None and resting.design == "above",
         overlaps=overlaps,
         word=find_certainty(shown.values()),
         gains=gains,
-        **facts,
+        spoilt_by=spoilt_by,
+        predicted_work=_predict_work(group, summary),
     )
 
 

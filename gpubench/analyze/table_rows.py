@@ -14,7 +14,7 @@ import pandas as pd
 
 from gpubench.analyze.derive import Arrangement, share_nodes
 from gpubench.analyze.series import Fields, Mask
-from gpubench.core.claims import Certainty, Claim, Evidence
+from gpubench.core.claims import Certainty, Claim, Design, Evidence
 from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import first as first_host
 from gpubench.stats.estimates import compare_rounds, mean
@@ -57,6 +57,11 @@ class TableRows(Arrangement):
     def fields(self) -> Fields:
         """The trial fields of all rows."""
         return Fields.from_frame(self.summary)
+
+    @cached_property
+    def devices(self) -> pd.Series[int]:
+        """GPUs of each row's trial; on a CPU its ranks."""
+        return pd.Series(self.fields.devices.astype("int64"), index=self.summary.index)
 
     @cached_property
     def is_job(self) -> Mask:
@@ -147,6 +152,16 @@ class TableRows(Arrangement):
         evidence = compare_rounds(numerator, denominator, noise=self.find_noise(candidate, baseline))
         return evidence if numerator_nodes == denominator_nodes else replace(evidence, welch=None, noise=None)
 
+    def claim(
+        self, metric: str, figures: Figures, candidate: int, baseline: int, *, family: str,
+        design: Design = "paired", series: str = "",
+    ) -> Claim:  # fmt: skip
+        """That two rows differ in a figure that both have."""
+        return Claim(
+            metric=metric, candidate=candidate, baseline=baseline, design=design, family=family, series=series,
+            evidence=self.compare(figures, candidate, baseline),
+        )  # fmt: skip
+
 
 def list_machine_names(rows: pd.DataFrame) -> list[str]:
     """The columns whose names tell several machines apart; empty for one."""
@@ -162,11 +177,9 @@ def name_machines(summary: pd.DataFrame) -> tuple[str, ...]:
 
 def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
-    step_s = summary["batch_size"].astype("float64") / summary["images_per_s"]
-    before = summary["before"].astype("float64")
-    is_half = summary["batch_size"].astype("float64") == 2 * before.map(
-        summary["batch_size"].astype("float64")
-    )
+    batch, before = summary["batch_size"].astype("float64"), summary["before"].astype("float64")
+    step_s = batch / summary["images_per_s"]
+    is_half = batch == 2 * before.map(batch)
     facts = pd.DataFrame(
         {
             "gpus": summary["gpus"].fillna(0).astype("int64"),
@@ -191,6 +204,11 @@ def join_certainty(words: Iterable[Certainty]) -> Certainty:
     """The least sure of words that are not unknown; unknown where all are."""
     known = set(words) - {"unknown"}
     return "likely" if "likely" in known else "sure" if known else "unknown"
+
+
+def average_log(samples: Samples) -> float:
+    """The mean of the logarithms, by which claims compare."""
+    return mean([math.log(value) for value in samples.values()])
 
 
 def average_rounds(samples: Samples) -> dict[ProcessKey, float]:
@@ -246,13 +264,11 @@ def plan_rounds(
     rounds, present = math.ceil(wanted / per_round), math.ceil(fewest / per_round)
     if rounds <= math.ceil(most / per_round):
         return None
-    minutes = (
-        None
-        if round_minutes is None
-        else (rounds - present) * round_minutes / (repeats if is_of_seeds else 1)
-    )
-    if minutes is not None and minutes > LONGEST_ADVICE_MIN:
-        return None
+    minutes = None
+    if round_minutes is not None:
+        minutes = (rounds - present) * round_minutes / (repeats if is_of_seeds else 1)
+        if minutes > LONGEST_ADVICE_MIN:
+            return None
     return Remedy(rounds=rounds, minutes=minutes, is_of_seeds=is_of_seeds)
 
 

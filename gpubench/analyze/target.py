@@ -17,6 +17,7 @@ import pandas as pd
 from gpubench.analyze.table_rows import (
     Figures,
     TableRows,
+    average_log,
     average_rounds,
     find_certainty,
     find_remedy,
@@ -67,19 +68,11 @@ def make_claims(rows: TableRows) -> list[Claim]:
     for number, members in enumerate(list_tasks(rows.summary)):
         for metric in (TIME, ENERGY):
             figures = find_figures(rows, members, metric)
-            order = sorted(figures, key=lambda row: _middle(figures, row))
+            order = sorted(figures, key=lambda row: average_log(figures[row]))
             for candidate, baseline in itertools.combinations(order, 2):
-                evidence = rows.compare(figures, candidate, baseline)
-                claims.append(
-                    Claim(
-                        metric=metric,
-                        candidate=candidate,
-                        baseline=baseline,
-                        evidence=_add_seed_noise(evidence, epochs[candidate], epochs[baseline]),
-                        design="paired",
-                        family=f"target:{number}:{metric}",
-                    )
-                )
+                claim = rows.claim(metric, figures, candidate, baseline, family=f"target:{number}:{metric}")
+                evidence = _add_seed_noise(claim.evidence, epochs[candidate], epochs[baseline])
+                claims.append(replace(claim, evidence=evidence))
     return claims
 
 
@@ -147,12 +140,7 @@ def find_figures(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures
 
 def _rank_rows(rows: TableRows, members: pd.DataFrame, metric: str) -> list[int]:
     figures = find_figures(rows, members, metric)
-    return sorted(figures, key=lambda row: _middle(figures, row))
-
-
-def _middle(figures: Figures, row: int) -> float:
-    """The logarithm of the geometric mean, by which claims compare."""
-    return math.fsum(map(math.log, figures[row].values())) / len(figures[row])
+    return sorted(figures, key=lambda row: average_log(figures[row]))
 
 
 def _add_seed_noise(evidence: Evidence, *epochs: float) -> Evidence:

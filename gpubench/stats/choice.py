@@ -17,9 +17,7 @@ FIRM_BOUND = 0.25
 
 
 def choose(
-    rates: Mapping[int, float],
-    memory: Mapping[int, float | None],
-    compare: Callable[[int, int], Evidence],
+    rates: Mapping[int, float], memory: Mapping[int, float | None], compare: Callable[[int, int], Evidence]
 ) -> Choice:
     """The row of one series that takes the least memory among those within TOLERANCE of the best rate, by estimates.
 

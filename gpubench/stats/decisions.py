@@ -243,11 +243,9 @@ def _make_verdict(claim: Claim, outcome: ClaimTests | None, *, is_sure: bool) ->
     else:
         low, high = outcome.low, outcome.high
     # What is claimed is what is printed: the interval excludes the contrary.
-    is_shown = {
-        "above": low > limit,
-        "below": high < limit,
-        "equal": -limit < low and high < limit,
-    }.get(claim.design, low > 0 or high < 0)
+    is_shown = {"above": low > limit, "below": high < limit, "equal": -limit < low and high < limit}.get(
+        claim.design, low > 0 or high < 0
+    )
     word: Certainty = "unknown" if not is_shown else "sure" if is_sure else "likely"
     distance = evidence.center - (limit if claim.design in ("above", "below") else 0.0)
     if claim.design == "equal" and is_shown:

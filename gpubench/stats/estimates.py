@@ -26,25 +26,18 @@ FEWEST_SEEDS = 3
 
 
 def compare_rounds(
-    candidate: Mapping[Any, float],
-    baseline: Mapping[Any, float],
-    *,
-    factor: float = 1.0,
-    noise: float | None = None,
+    candidate: Mapping[Any, float], baseline: Mapping[Any, float], *, noise: float | None = None
 ) -> Evidence:
     """The logarithm of a ratio, candidate by baseline: of all processes, and by the rounds that both have in common.
 
     Figures are above 0, by the round that they are of (with its node, where nodes differ); each side has one or more.
-    What a round does to both sides (a machine that becomes slower) cancels in pairs. `factor`: an exact one of the
-    ratio (memory, of memory x time). `noise`: as `Evidence.noise`. Raises ValueError for a figure that is not above 0.
+    What a round does to both sides (a machine that becomes slower) cancels in pairs. `noise`: as
+    `Evidence.noise`. Raises ValueError for a figure that is not above 0.
     """
-    shift = math.log(factor)
     candidate_logs = dict(zip(candidate, _logs(candidate.values()), strict=True))
     baseline_logs = dict(zip(baseline, _logs(baseline.values()), strict=True))
-    differences = [
-        candidate_logs[key] - baseline_logs[key] + shift for key in candidate_logs if key in baseline_logs
-    ]
-    center = mean(candidate_logs.values()) - mean(baseline_logs.values()) + shift
+    differences = [candidate_logs[key] - baseline_logs[key] for key in candidate_logs if key in baseline_logs]
+    center = mean(candidate_logs.values()) - mean(baseline_logs.values())
     return Evidence(
         center=center,
         processes=(len(candidate_logs), len(baseline_logs)),

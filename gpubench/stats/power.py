@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from gpubench.core.claims import Claim, Evidence, StudentEstimate
 from gpubench.stats.decisions import END_SHARE, list_joint_tests, list_tests, split_alpha
@@ -55,24 +56,21 @@ def _find_rounds(claim: Claim, alpha: float, count: int) -> int | None:
     )
 
 
-def find_rounds_for_choice(evidence: Sequence[Evidence], aim: float = AIMED_BOUND) -> int | None:
-    """Rounds in all with which the bound of a choice would be `aim` or less.
+def find_rounds_for_choice(evidence: Sequence[Evidence]) -> int | None:
+    """Rounds in all with which the bound of a choice would be AIMED_BOUND or less.
 
     `evidence`: of each other row's rate against the chosen one's. None for more than MOST_ROUNDS, and where a row can't
     be tested.
     """
-    rounds = []
-    for other in evidence:
-        room, tail = math.log1p(aim) - other.center, ALPHA / len(evidence)
-
-        def reach(
-            grown: list[tuple[StudentEstimate, float]], room: float = room, tail: float = tail
-        ) -> float:
-            return find_power(grown, room, tail)
-
-        rounds.append(_find_least(other, list_joint_tests(other), reach))
+    if not evidence:
+        return None
+    bound, tail = math.log1p(AIMED_BOUND), ALPHA / len(evidence)
+    rounds = [
+        _find_least(row, list_joint_tests(row), partial(find_power, distance=bound - row.center, tail=tail))
+        for row in evidence
+    ]
     known = [count for count in rounds if count is not None]
-    return max(known) if known and len(known) == len(rounds) else None
+    return max(known) if len(known) == len(rounds) else None
 
 
 def find_processes(figures: Sequence[float], within_pct: float) -> int | None:
