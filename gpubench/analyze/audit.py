@@ -56,7 +56,7 @@ SCALED = ("gpus", "ranks", "batch_size")
 """Axes along which rows of one workload may be compared."""
 FEEDING = frozenset({*those(lambda about: about.feeds), "lr"})
 """Fields that rows may differ in which show what reading the images takes. The learning rate takes no time."""
-UNENDED = ("failed", "timeout", "interrupted", "missing")
+BAD_ENDINGS = ("failed", "timeout", "interrupted", "missing")
 SOFTWARE = ("torch", "driver", "cuda")
 """Columns of which rows that are compared must agree."""
 ENLARGED = 2.0
@@ -69,7 +69,7 @@ FEW_STEPS = 20
 UNLIKE_COST_PCT = 2.0
 """Points by which `breakdown_cost_pct` may differ within a comparison. Every other step bears that cost, so from there
 on it moves an efficiency by one per cent or more, which is what a table shows."""
-LIKENESS = [*CANDIDATES, "machine", "group", "is_asked_known", "is_gpu_ids_auto", "is_workers_auto"]
+WORKLOAD_COLUMNS = [*CANDIDATES, "machine", "group", "is_asked_known", "is_gpu_ids_auto", "is_workers_auto"]
 """Columns that tell whether rows are of one workload."""
 
 Observations: TypeAlias = Iterator[Observation]
@@ -85,7 +85,7 @@ class AuditedTable:
     table: Table
     name: str
     runs: Runs
-    beside: Summary
+    ended: Summary
     """Jobs of groups among them."""
     comparable: Summary
     """Those that ran alone and may be meant to be compared with each other.
@@ -104,11 +104,11 @@ class AuditedTable:
 
     def describe(self, row: int) -> dict[str, Any]:
         """A row's name: its job, and the fields that differ between rows."""
-        return {field: plain(self.beside.at[row, field]) for field in ("job", *self.table.varied)}
+        return {field: plain(self.ended.at[row, field]) for field in ("job", *self.table.varied)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audited:
+class AuditData:
     """What the rules look at. Tries of the largest batch size stand in no table here."""
 
     folder: Folder
@@ -128,7 +128,7 @@ def audit_folder(folder: Folder) -> list[RuleFinding]:
     return [conclude(number, check, audited) for number, check in enumerate(RULES, start=1)]
 
 
-def conclude(number: int, check: Callable[[Audited], Observations], audited: Audited) -> RuleFinding:
+def conclude(number: int, check: Callable[[AuditData], Observations], audited: AuditData) -> RuleFinding:
     """The verdict of the observation that weighs most, with all that come to the same."""
     if check is not check_runs_kept and not len(audited.ok):
         observations = [_unclear("nothing-ok")]
@@ -139,10 +139,11 @@ def conclude(number: int, check: Callable[[Audited], Observations], audited: Aud
     present = {observation.verdict for observation in observations}
     weights: tuple[RuleVerdict, ...] = ("broken", "not decidable", "kept")
     verdict = next(verdict for verdict in weights if verdict in present)
-    return RuleFinding(number, verdict, tuple(each for each in observations if each.verdict == verdict))
+    weightiest = (observation for observation in observations if observation.verdict == verdict)
+    return RuleFinding(number, verdict, tuple(weightiest))
 
 
-def read_audited(folder: Folder) -> Audited:
+def read_audited(folder: Folder) -> AuditData:
     """What the rules need of a folder."""
     runs = folder.runs[~folder.runs["elsewhere"]]
     runs = runs.assign(key=number_trials(runs), round=runs["round"].fillna(1))
@@ -152,20 +153,18 @@ def read_audited(folder: Folder) -> Audited:
     for table in folder.tables:
         if table.is_of_tries:
             continue
-        mine, summary = runs[runs.index.isin(table.runs)], folder.table_frame(table)
-        beside = summary[summary["repeats"] > 0]
-        comparable = beside[beside["group"].isna()]
+        runs_of_table, summary = runs[runs.index.isin(table.runs)], folder.table_frame(table)
+        ended = summary[summary["repeats"] > 0]
+        comparable = ended[ended["group"].isna()]
         if not SCALES & set(asked_fields(table.axes)):
-            comparable = comparable[~comparable["trial_id"].isin(mine["solo_id"].dropna())]
-        ok = mine[mine["status"] == "ok"]
-        tables.append(
-            AuditedTable(table=table, name=table.name, runs=ok, beside=beside, comparable=comparable)
-        )
-    shown = runs[runs.index.isin({label for each in tables for label in each.table.runs})]
+            comparable = comparable[~comparable["trial_id"].isin(runs_of_table["solo_id"].dropna())]
+        ok = runs_of_table[runs_of_table["status"] == "ok"]
+        tables.append(AuditedTable(table=table, name=table.name, runs=ok, ended=ended, comparable=comparable))
+    shown = runs[runs.index.isin({label for audited in tables for label in audited.table.runs})]
     first = shown.sort_values("round", kind="stable").drop_duplicates("key").index
     rows = shown.loc[first.sort_values()]
     ok = rows[rows["status"] == "ok"]
-    return Audited(folder=folder, tables=tuple(tables), rows=rows, ok=ok, alone=ok[ok["group"].isna()])
+    return AuditData(folder=folder, tables=tuple(tables), rows=rows, ok=ok, alone=ok[ok["group"].isna()])
 
 
 def number_trials(rows: pd.DataFrame) -> Codes:
@@ -191,13 +190,13 @@ def _observe(verdict: RuleVerdict, code: str, rows: pd.DataFrame, is_so: Any, **
         yield Observation(verdict, code, {"rows": RowShare(count, len(rows)), **figures})
 
 
-def _values(column: Iterable[Any]) -> tuple[Any, ...]:
+def _list_known(column: Iterable[Any]) -> tuple[Any, ...]:
     """What is known of a column, each value once, in order."""
     return tuple(sorted({plain(value) for value in column} - {None}))
 
 
 def _devices(rows: pd.DataFrame) -> Codes:
-    return Fields.of(rows).devices.astype("int64")
+    return Fields.from_frame(rows).devices.astype("int64")
 
 
 def _varies_devices(rows: pd.DataFrame) -> bool:
@@ -246,7 +245,7 @@ class ScaledStep(NamedTuple):
         )  # fmt: skip
 
 
-def check_accuracy_while_scaling(audited: Audited) -> Observations:
+def check_accuracy_while_scaling(audited: AuditData) -> Observations:
     """Rule 1: a larger batch or more devices cost no top-1, by tests that know how far seeds differ.
 
     Each row is compared with the one that its table sets it against. Kept where each falls by less than MARGIN: an
@@ -260,7 +259,7 @@ def check_accuracy_while_scaling(audited: Audited) -> Observations:
             set(zip(t.comparable["batch_size"].fillna(0), _devices(t.comparable), strict=True))
             for t in audited.tables
         ]
-        is_scaled = any(len(each) > 1 for each in sizes)
+        is_scaled = any(len(pairs) > 1 for pairs in sizes)
         yield _unclear("scaled-with-others") if is_scaled else _kept("nothing-scaled")
         return
     trained = [step for step in steps if not step.is_aimed]
@@ -272,9 +271,9 @@ def check_accuracy_while_scaling(audited: Audited) -> Observations:
         for step, hold, claim in zip(tested, holds, differs, strict=True)
         if hold.decided.word != "sure"
     ]
-    lost = [each for each in losing if each[2].word == "sure" and each[2].direction == "less"]
+    lost = [loss for loss in losing if loss[2].word == "sure" and loss[2].direction == "less"]
     if lost:
-        fall, step, verdict = max(lost, key=lambda each: each[0])
+        fall, step, verdict = max(lost, key=lambda loss: loss[0])
         yield _broken(
             "top1-falls", rows=RowShare(len(lost), len(steps)), fall=fall, low=-(verdict.high or 0),
             high=-(verdict.low or 0), before_pct=mean(step.smaller), after_pct=mean(step.larger),
@@ -293,7 +292,7 @@ def check_accuracy_while_scaling(audited: Audited) -> Observations:
     yield _kept("top1-holds", rows=RowShare(len(steps), len(steps)), margin=MARGIN)
 
 
-def list_steps(audited: Audited) -> list[ScaledStep]:
+def list_steps(audited: AuditData) -> list[ScaledStep]:
     """The rows that were scaled, each beside the row that it is set against."""
     return [
         ScaledStep(table, row, before, seeds.get(row, []), seeds.get(before, []))
@@ -303,7 +302,7 @@ def list_steps(audited: Audited) -> list[ScaledStep]:
     ]
 
 
-def check_accuracy_reported(audited: Audited) -> Observations:
+def check_accuracy_reported(audited: AuditData) -> Observations:
     """Rule 2: every row that ran alone has a top-1 on held-out images. A steady rate judges no network."""
     alone = audited.alone
     is_rate = alone["kind"] == "steady rate"
@@ -311,10 +310,10 @@ def check_accuracy_reported(audited: Audited) -> Observations:
     reasons = dict.fromkeys(missing.get("top1_pct") for missing in alone.loc[lacks, "missing"])
     yield from _observe("broken", "no-top1", alone, lacks, why=tuple(reasons))
     yield from _observe("not decidable", "rates-alone", alone, is_rate)
-    yield from _observe("kept", "top1", alone, ~lacks, images=_values(alone["val_images"]))
+    yield from _observe("kept", "top1", alone, ~lacks, images=_list_known(alone["val_images"]))
 
 
-def check_same_run(audited: Audited) -> Observations:
+def check_same_run(audited: AuditData) -> Observations:
     """Rule 8: speed and accuracy of a row come from one run with one set of options."""
     alone = audited.alone
     is_timed, is_judged = alone["epoch_time_s"].notna(), alone["top1_pct"].notna()
@@ -330,7 +329,7 @@ def check_same_run(audited: Audited) -> Observations:
 # ---- runs ----
 
 
-def check_runs_kept(audited: Audited) -> Observations:
+def check_runs_kept(audited: AuditData) -> Observations:
     """Rule 3: every attempt is stored.
 
     An attempt gets the number after the highest that is there, so one whose record is stored shows that there was
@@ -369,7 +368,7 @@ def check_runs_kept(audited: Audited) -> Observations:
         yield _broken("records-gone", claims=claims)
     if unread := damaged | (begun - stored - of_damaged):
         yield _unclear("no-record", attempts=_name_attempts({(file.unit_id, file.number) for file in unread}))
-    if foreign := _values({record.source for record in folder.attempts} - {"measured"}):
+    if foreign := _list_known({record.source for record in folder.attempts} - {"measured"}):
         yield _unclear("foreign", sources=foreign)
     yield _kept("runs-kept", attempts=len(stored))
     if superseded := list_superseded(folder.attempts):
@@ -386,14 +385,14 @@ def _name_attempts(attempts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
     return tuple(f"{unit}-{number}" for unit, number in sorted(attempts))
 
 
-def check_ended_by_epochs(audited: Audited) -> Observations:
+def check_ended_by_epochs(audited: AuditData) -> Observations:
     """Rule 10: training ends after so many epochs, fixed beforehand, or at an accuracy; not by the clock."""
     for table in audited.tables:
         # A job of a group trains as long as what it is compared with; another job may train longer.
         rows, axes = table.comparable, table.table.axes
         has_steps = rows["steps"].fillna(0) > 0
         for field, is_meant in (("epochs", ~has_steps), ("steps", has_steps)):
-            lengths = _values(rows.loc[is_meant & rows["until_top1"].isna() & (rows[field] > 0), field])
+            lengths = _list_known(rows.loc[is_meant & rows["until_top1"].isna() & (rows[field] > 0), field])
             is_free = any(field in axis and not SCALES & set(axis) for axis in axes)
             is_scaled = any(field in axis and SCALES & set(axis) for axis in axes)
             if len(lengths) > 1 and (is_scaled or not is_free):
@@ -407,17 +406,17 @@ def check_ended_by_epochs(audited: Audited) -> Observations:
 # ---- comparisons ----
 
 
-def check_like_hardware(audited: Audited) -> Observations:
+def check_like_hardware(audited: AuditData) -> Observations:
     """Rule 4: rows that are compared ran on the same model of GPU (or CPU)."""
     for table in audited.tables:
-        if len(machines := _values(table.runs["machine"])) > 1:
+        if len(machines := _list_known(table.runs["machine"])) > 1:
             yield _broken("unlike-hardware", table=table.name, machines=machines)
     ok = audited.ok
     yield from _observe("not decidable", "unknown-hardware", ok, ok["machine"].isna())
-    yield _kept("like-hardware", machines=_values(ok["machine"]))
+    yield _kept("like-hardware", machines=_list_known(ok["machine"]))
 
 
-def check_strong_or_weak(audited: Audited) -> Observations:
+def check_strong_or_weak(audited: AuditData) -> Observations:
     """Rule 11: where the number of devices varies, rows share their global batch or their batch a device."""
     yield _kept("devices-compared")
     for table in audited.tables:
@@ -429,19 +428,19 @@ def check_strong_or_weak(audited: Audited) -> Observations:
             yield _broken("neither-strong-nor-weak", table=table.name)
 
 
-def check_nothing_flattered(audited: Audited) -> Observations:
+def check_nothing_flattered(audited: AuditData) -> Observations:
     """Rule 12: all that was planned is there, with the baselines that a reader would want."""
     statuses = Counter(audited.rows["status"])
-    for status in UNENDED:
+    for status in BAD_ENDINGS:
         if statuses[status]:
             yield _broken("unended", trials=statuses[status], status=status)
     folder = audited.folder
     rounds = status_by(Results(folder.path), folder.attempts, folder.plans).rounds
-    if lacking := sum(each.failed + each.left for each in rounds if each.number > 1):
+    if lacking := sum(counts.failed + counts.left for counts in rounds if counts.number > 1):
         yield _broken("rounds-lack", measurements=lacking)
     for table in audited.tables:
         for field in SOFTWARE:
-            if len(versions := _values(table.runs[field])) > 1:
+            if len(versions := _list_known(table.runs[field])) > 1:
                 yield _broken("unlike-versions", table=table.name, field=field, versions=versions)
         yield from _check_breakdowns(table)
         yield from _check_single(table, audited.alone)
@@ -460,7 +459,7 @@ def _check_breakdowns(table: AuditedTable) -> Observations:
     """
     rows = table.comparable
     is_timed = rows["breakdown"].fillna(False).to_numpy(dtype=bool)
-    codes = Fields.of(rows).codes
+    codes = Fields.from_frame(rows).codes
     work = combine(len(rows), [codes[name] for name in (*CANDIDATES, "machine") if name != "breakdown"])
     if set(work[is_timed]) - set(work[~is_timed]) and set(work[~is_timed]) - set(work[is_timed]):
         yield from _observe("broken", "unlike-breakdowns", rows, is_timed, table=table.name)
@@ -495,15 +494,17 @@ def _check_single(table: AuditedTable, alone: Runs) -> Observations:
     of training move with the batch size, and GPU ids, strategy and loaders left to the machine with the devices.
     """
     several = table.comparable[_devices(table.comparable) > 1]
-    both = pd.concat([several[LIKENESS], alone.loc[_devices(alone) == 1, LIKENESS]], ignore_index=True)
-    fields = Fields.of(both)
+    both = pd.concat(
+        [several[WORKLOAD_COLUMNS], alone.loc[_devices(alone) == 1, WORKLOAD_COLUMNS]], ignore_index=True
+    )
+    fields = Fields.from_frame(both)
     may_move = {*tied_fields(table.table.axes, *SCALED), *MAY_MOVE_ALONG["batch_size"], *DEVICES}
     free = set(SCALED).union(*(movable(axis, may_move) for axis in SCALED))
     compared = [fields.encode_workload(name, free) for name in CANDIDATES if name not in free]
     alike = combine(len(both), [*compared, fields.codes["machine"]])
-    is_bare = ~np.isin(alike[: len(several)], alike[len(several) :])
+    lacks_single = ~np.isin(alike[: len(several)], alike[len(several) :])
     verdict: RuleVerdict = "broken" if _varies_devices(table.comparable) else "not decidable"
-    yield from _observe(verdict, "no-single", several, is_bare, table=table.name)
+    yield from _observe(verdict, "no-single", several, lacks_single, table=table.name)
 
 
 def is_inferred(runs: Runs, field: str) -> Mask:
@@ -511,19 +512,19 @@ def is_inferred(runs: Runs, field: str) -> Mask:
     return np.array([field in str(texts.get("inferred", "")) for texts in runs["doubt_texts"]], dtype=bool)
 
 
-def _check_doubts(audited: Audited) -> Observations:
+def _check_doubts(audited: AuditData) -> Observations:
     """Doubts about rows that stand beside others, whatever varies between them: the worst, and where."""
-    tables = [table for table in audited.tables if len(table.beside) > 1]
+    tables = [table for table in audited.tables if len(table.ended) > 1]
     doubts = [
         (code, table, row)
         for table in tables
-        for row, codes in zip(table.beside.index.tolist(), table.beside["doubts"], strict=True)
+        for row, codes in zip(table.ended.index.tolist(), table.ended["doubts"], strict=True)
         for code in split_codes(codes)
         if doubt_of(code).serious
     ]
     if doubts:
         worst, table, row = min(doubts, key=lambda doubt: rank(doubt[0]))
-        compared = pd.concat([each.beside for each in tables])
+        compared = pd.concat([audited_table.ended for audited_table in tables])
         trials = number_trials(compared)
         doubtful = trials[compared.index.isin([row for *_, row in doubts])]
         rows = RowShare(len(set(doubtful)), len(set(trials)))
@@ -533,7 +534,7 @@ def _check_doubts(audited: Audited) -> Observations:
 # ---- the work that was timed ----
 
 
-def check_whole_epochs(audited: Audited) -> Observations:
+def check_whole_epochs(audited: AuditData) -> Observations:
     """Rule 5: whole epochs over all images, with every part of training in them."""
     ok = audited.ok
     is_extrapolated = ok["epoch_time_source"] == "extrapolated"
@@ -543,7 +544,7 @@ def check_whole_epochs(audited: Audited) -> Observations:
     yield from _observe("broken", "windows-of-steps", ok, ok["is_measured_in_part"] & ~is_extrapolated)
     yield from _observe("broken", "subset", ok, (used > 0) & (used < whole))
     yield from _observe("not decidable", "unknown-images", ok, ~is_known)
-    yield from _observe("kept", "whole-epochs", ok, is_known, images=_values(ok["images_per_epoch"]))
+    yield from _observe("kept", "whole-epochs", ok, is_known, images=_list_known(ok["images_per_epoch"]))
 
 
 def _known_images(runs: Runs, name: str) -> pd.Series[float]:
@@ -552,20 +553,20 @@ def _known_images(runs: Runs, name: str) -> pd.Series[float]:
     )
 
 
-def check_input_included(audited: Audited) -> Observations:
+def check_input_included(audited: AuditData) -> Observations:
     """Rule 6: images are read, decoded and transformed within the time; what leaves that out stands beside it."""
     ok = audited.ok
-    files, codes = ok["image_files"].mask(is_inferred(ok, "variant")), Fields.of(ok).codes
+    files, codes = ok["image_files"].mask(is_inferred(ok, "variant")), Fields.from_frame(ok).codes
     work = combine(len(ok), [codes[name] for name in CANDIDATES if name not in FEEDING])
     is_resident = (files == "none").to_numpy()
     is_loaded = files.notna().to_numpy() & ~is_resident
-    is_lonely = is_resident & ~np.isin(work, work[is_loaded])
-    yield from _observe("broken", "resident-alone", ok, is_lonely)
+    lacks_loaded = is_resident & ~np.isin(work, work[is_loaded])
+    yield from _observe("broken", "resident-alone", ok, lacks_loaded)
     yield from _observe("not decidable", "unknown-feeding", ok, files.isna())
     yield from _observe("kept", "input-included", ok, is_loaded)
 
 
-def check_time_to_solution(audited: Audited) -> Observations:
+def check_time_to_solution(audited: AuditData) -> Observations:
     """Rule 7: times to a solution, not rates of operations. One that was never reached has no time."""
     ok = audited.ok
     is_reached, is_aimed = ok["time_to_top1_s"].notna(), ok["until_top1"].notna()
@@ -578,7 +579,7 @@ def check_time_to_solution(audited: Audited) -> Observations:
     yield from _observe("kept", "times-to-accuracy", ok, is_reached)
 
 
-def check_sensible_sizes(audited: Audited) -> Observations:
+def check_sensible_sizes(audited: AuditData) -> Observations:
     """Rule 9: images are not blown up, and a batch is a small part of the epoch.
 
     The tool's own images are drawn in any number and of any size, and stand for photographs: a usual side is not blown
@@ -591,24 +592,24 @@ def check_sensible_sizes(audited: Audited) -> Observations:
     is_known = side.notna() & (native.notna() | (side <= USUAL_PX))
     steps = (ok["images_per_epoch"].astype("float64") / ok["batch_size"].astype("float64")).replace(0, np.nan)
     is_short = (steps < FEW_STEPS) & ~(is_procedural & (ok["kind"] == "steady rate"))
-    sides, natives = _values(side[is_blown_up]), _values(native[is_blown_up])
+    sides, natives = _list_known(side[is_blown_up]), _list_known(native[is_blown_up])
     yield from _observe("broken", "blown-up", ok, is_blown_up, sides=sides, natives=natives)
     yield from _observe("broken", "few-steps", ok, is_short, few=FEW_STEPS, steps=steps.min())
     yield from _observe("not decidable", "unknown-size", ok, ~is_known)
     yield from _observe("not decidable", "unknown-steps", ok, steps.isna())
-    yield _kept("sensible-sizes", sides=_values(side), steps=steps.min())
+    yield _kept("sensible-sizes", sides=_list_known(side), steps=steps.min())
 
 
 # ---- uncertainty ----
 
 
-def check_uncertainty(audited: Audited) -> Observations:
+def check_uncertainty(audited: AuditData) -> Observations:
     """Rule 13: every time is of several processes, with an interval over them, and so is what is concluded.
 
     Processes of one configuration differ, and nothing that one of them saw tells by how much. Two have an interval, and
     one so wide that next to nothing can be concluded. How many processes a figure from elsewhere is of, nobody knows.
     """
-    rows = pd.concat([table.beside for table in audited.tables])
+    rows = pd.concat([table.ended for table in audited.tables])
     rows = rows[rows["epoch_time_s"].notna()]
     rows = rows[~pd.Series(number_trials(rows)).duplicated().to_numpy()]
     if not len(rows):
@@ -626,7 +627,7 @@ def check_uncertainty(audited: Audited) -> Observations:
     yield _kept("intervals", rows=RowShare(len(rows), len(rows)), processes=int(processes.min()))
 
 
-RULES: tuple[Callable[[Audited], Observations], ...] = (
+RULES: tuple[Callable[[AuditData], Observations], ...] = (
     check_accuracy_while_scaling, check_accuracy_reported, check_runs_kept, check_like_hardware, check_whole_epochs,
     check_input_included, check_time_to_solution, check_same_run, check_sensible_sizes, check_ended_by_epochs,
     check_strong_or_weak, check_nothing_flattered, check_uncertainty,

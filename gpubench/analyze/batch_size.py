@@ -17,8 +17,8 @@ import numpy as np
 
 from gpubench.analyze.grid import plain
 from gpubench.analyze.series import DEVICES, combine
-from gpubench.analyze.table_rows import Figures, Samples, TableRows, group_by, plan_rounds
-from gpubench.core.claims import Claim, Evidence, Word
+from gpubench.analyze.table_rows import Figures, TableRows, average_log, group_by, plan_rounds
+from gpubench.core.claims import Certainty, Claim, Evidence
 from gpubench.core.findings import BatchSizeFinding, Choice, LeastCost, Remedy
 from gpubench.stats.choice import choose
 from gpubench.stats.power import find_rounds_for_choice
@@ -83,19 +83,14 @@ def make_claims(rows: TableRows) -> list[Claim]:
     """The steps of memory x time along each series, between neighbours that both know their memory."""
     costs = find_costs(rows)
     return [
-        Claim(
-            metric="memory_time",
-            candidate=after,
-            baseline=before,
-            evidence=rows.compare(costs, after, before),
-            design="ordered",
-            family=f"batch_size:{members.work}",
-            series=str(members.number),
+        rows.claim(
+            "memory_time", costs, after, before, design="ordered",
+            family=f"batch_size:{members.work}", series=str(members.number),
         )
         for members in find_series(rows)
         for before, after in itertools.pairwise(members.rows)
         if before in costs and after in costs
-    ]
+    ]  # fmt: skip
 
 
 def find_costs(rows: TableRows) -> Figures:
@@ -125,11 +120,10 @@ def _choose(
 ) -> BatchSizeFinding:
     """The finding of one work."""
     named = [members for members in series if len(members.rows) > 1]
-    rates = {row: find_mean(samples) for row, samples in rows.rates.items()}
-    memory = {
-        row: find_mean(samples)
-        for row, samples in rows.collect(rows.ended["gpu_mem_mib"].astype("float64")).items()
-    }
+    rates, memory = (
+        {row: math.exp(average_log(samples)) for row, samples in figures.items()}
+        for figures in (rows.rates, rows.collect(rows.ended["gpu_mem_mib"].astype("float64")))
+    )
     chosen = find_fastest_series(named, rates)
 
     def compare(row: int, other: int) -> Evidence:
@@ -139,9 +133,9 @@ def _choose(
         {row: rates[row] for row in chosen.rows}, {row: memory.get(row) for row in chosen.rows}, compare
     )
     pick = choice.row
-    others = {row: compare(row, pick) for row in chosen.rows if row != pick}
+    rivals = {row: compare(row, pick) for row in chosen.rows if row != pick}
     fastest = max(chosen.rows, key=rates.__getitem__)
-    as_fast, slower = sort_by_rate(others, choice)
+    as_fast, slower = sort_by_rate(rivals, choice)
     is_several = choice.bound is not None
     return BatchSizeFinding(
         # Of one process a row: where none is slower beyond the noise, nothing tells the sizes apart.
@@ -160,7 +154,7 @@ def _choose(
         out_of_memory=next(iter(chosen.out_of_memory), None),
         interrupted=chosen.interrupted,
         least_cost=tuple(find_least_costs(series, find_costs(rows), claims)),
-        remedy=find_choice_remedy(others, round_minutes, rows.seeds)
+        remedy=find_choice_remedy(rivals, round_minutes, rows.seeds)
         if is_several and not choice.is_firm
         else None,
     )
@@ -172,19 +166,19 @@ def find_fastest_series(series: Sequence[BatchSeries], rates: Mapping[int, float
     return max(large, key=lambda members: max(rates[row] for row in members.rows))
 
 
-def sort_by_rate(others: Mapping[int, Evidence], choice: Choice) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def sort_by_rate(rivals: Mapping[int, Evidence], choice: Choice) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The other rows of a series: those that may be as fast as the chosen one, and those that are slower.
 
     Of several processes by the bound of the choice; of one by the noise of such rows.
     """
 
     def is_slower(row: int) -> bool:
-        evidence = others[row]
+        evidence = rivals[row]
         if choice.bound is not None:
             return row not in choice.gains
         return evidence.noise is not None and evidence.center < -evidence.noise
 
-    return tuple(row for row in others if not is_slower(row)), tuple(row for row in others if is_slower(row))
+    return tuple(row for row in rivals if not is_slower(row)), tuple(row for row in rivals if is_slower(row))
 
 
 def find_least_costs(
@@ -197,14 +191,14 @@ def find_least_costs(
         if not steps or len(steps) + 1 != len(members.rows):
             continue
         every = (members.rows[0], members.rows[-1])
-        ranges: list[tuple[Word, tuple[int, int]]] = [
+        ranges: list[tuple[Certainty, tuple[int, int]]] = [
             (word, find_range(members.rows, steps, word)) for word in ("sure", "likely")
         ]
-        word, (low, high) = next((each for each in ranges if each[1] != every), ("unknown", every))
+        word, (low, high) = next((answer for answer in ranges if answer[1] != every), ("unknown", every))
         least.append(
             LeastCost(
                 label=members.label,
-                row=min(members.rows, key=lambda row: find_mean(costs[row])),
+                row=min(members.rows, key=lambda row: math.exp(average_log(costs[row]))),
                 low=low,
                 high=high,
                 word=word,
@@ -213,7 +207,7 @@ def find_least_costs(
     return least
 
 
-def find_range(rows: Sequence[int], steps: Sequence[Claim], word: Word) -> tuple[int, int]:
+def find_range(rows: Sequence[int], steps: Sequence[Claim], word: Certainty) -> tuple[int, int]:
     """The rows up to which memory x time falls and from which on it rises, by steps that are at least so sure."""
     enough = ("sure",) if word == "sure" else ("sure", "likely")
 
@@ -226,16 +220,11 @@ def find_range(rows: Sequence[int], steps: Sequence[Claim], word: Word) -> tuple
 
 
 def find_choice_remedy(
-    others: Mapping[int, Evidence], round_minutes: float | None, repeats: int = 1
+    rivals: Mapping[int, Evidence], round_minutes: float | None, repeats: int = 1
 ) -> Remedy | None:
     """The rounds that would make a choice firm; None where they take longer than anybody would wait."""
-    wanted = find_rounds_for_choice(list(others.values()))
+    wanted = find_rounds_for_choice(list(rivals.values()))
     if wanted is None:
         return None
-    present = max(max(evidence.processes) for evidence in others.values())
+    present = max(max(evidence.processes) for evidence in rivals.values())
     return plan_rounds(wanted, present, present, round_minutes, repeats)
-
-
-def find_mean(samples: Samples) -> float:
-    """The geometric mean, about which intervals of the logarithms lie."""
-    return math.exp(math.fsum(map(math.log, samples.values())) / len(samples))

@@ -17,7 +17,7 @@ import pandas as pd
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.frames import OBJECTS, as_objects
 from gpubench.analyze.grid import list_rows, plain, split_codes
-from gpubench.analyze.matching import DEFINITION, PLANNED, Matching, is_left, match_rows
+from gpubench.analyze.matching import DEFINITION, PLANNED, Matching, is_left_to_machine, match_rows
 from gpubench.analyze.report import describe_machine
 from gpubench.analyze.series import CANDIDATES, Fields
 from gpubench.analyze.table_rows import Figures, TableRows, borrow_noise, find_remedy
@@ -94,7 +94,7 @@ def compare_values(
     rows = replace(rows, summary=summary)
     free = {field}
     variants = [stored.plan.experiment.variants for stored in folder.plans]
-    with_images = {name for each in variants for name, variant in each.items() if variant.data is not None}
+    with_images = {name for named in variants for name, variant in named.items() if variant.data is not None}
     if field == "variant" and set(summary["variant"]) & with_images:
         free.add("data")
     matching = match_rows(summary, free)
@@ -371,7 +371,7 @@ def _find_varied(rows: pd.DataFrame, left_out: Collection[str | None]) -> tuple[
     """The fields that tell rows apart, but for what the machine chose."""
     if not len(rows):
         return ()
-    settled = [name for name in ALLOTTED if is_left(rows, name).all()]
+    settled = [name for name in ALLOTTED if is_left_to_machine(rows, name).all()]
     jobs = [name for name in ("group", "job") if rows[name].notna().any()]
-    varied = Fields.of(rows).varied()
+    varied = Fields.from_frame(rows).varied()
     return (*jobs, *(name for name in varied if name not in (*left_out, *settled, "gpu_ids")))

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from gpubench.analyze.frames import Members, Runs, Summary, summarize
-from gpubench.analyze.intervals import Floats, Means, Places, Processes, Ratios, compare_rows
+from gpubench.analyze.intervals import Floats, Indices, Means, Processes, Ratios, compare_rows
 from gpubench.analyze.series import DEVICES, Axes, Fields, asked_fields, combine, encode, tied_fields
 from gpubench.core.prediction import classify_overlap
 from gpubench.schema.columns import DERIVED, MEASURED
@@ -65,24 +65,24 @@ def build_summary(
     """
     if is_of_tries:
         runs = keep_memory_figures(runs)
-    fields = Fields.of(runs)
+    fields = Fields.from_frame(runs)
     has_only_baselines = "copies" not in asked_fields(axes) and _are_baselines(runs)
     axis = None if has_only_baselines else fields.find_axis(axes)
     tied = fields.find_tied(axis, axes) if axis else ()
     summary, members = summarize(runs)
     summary["unit"] = _number_units(summary)
-    fields = Fields.of(summary)
+    fields = Fields.from_frame(summary)
     order = _order_rows(summary, fields, axis, tied)
     fields = fields.take(order)
     summary, members = _reorder(summary, members, order)
     repeats = summary["repeats"].to_numpy()
-    rows = Rows(summary, fields, Processes.of(repeats, members, runs, PROCESS_COLUMNS))
+    rows = RowArrays(summary, fields, Processes.from_members(repeats, members, runs, PROCESS_COLUMNS))
     if rows.is_job.any():
-        _compare_with_alone(rows, members, runs)
+        _fill_slowdowns(rows, members, runs)
     if axis:
-        _grow(rows, axis, tied)
-    _scale(rows, tied_fields(axes, "gpus", "ranks"), tied_fields(axes, "batch_size"))
-    _finish(rows)
+        _fill_growth(rows, axis, tied)
+    _fill_speed_ups(rows, tied_fields(axes, "gpus", "ranks"), tied_fields(axes, "batch_size"))
+    _fill_intervals(rows)
     words = _with_words_of_groups(fields)
     varied = words.varied(axes) or ("batch_size",)
     arrangement = Arrangement(
@@ -169,7 +169,7 @@ def _reorder(summary: Summary, members: Members, order: Any) -> tuple[Summary, M
 # ---- rows beside each other ----
 
 
-class Rows:
+class RowArrays:
     """The rows of one table as arrays, and what is worked out of them."""
 
     def __init__(self, summary: Summary, fields: Fields, processes: Processes) -> None:
@@ -198,7 +198,7 @@ class Rows:
         values = self.figure(name)
         return np.where(self.is_ok & (values > 0), values, np.nan)
 
-    def put_ends(self, name: str, unit: str, rows: Places, ends: tuple[Floats, Floats]) -> None:
+    def fill_ends(self, name: str, unit: str, rows: Indices, ends: tuple[Floats, Floats]) -> None:
         """Puts both ends of an interval into `NAME_lowUNIT` and `NAME_highUNIT`."""
         for end, values in zip(("low", "high"), ends, strict=True):
             self.figure(f"{name}_{end}{unit}")[rows] = values
@@ -218,27 +218,29 @@ class Rows:
         return pd.concat([rest, added], axis=1).copy()  # of columns that lie together, not each by itself
 
 
-def _compare_times(rows: Rows, over: Places, under: Places, figure: str = "epoch_time_s") -> Ratios:
+def _compare_times(
+    rows: RowArrays, numerator: Indices, denominator: Indices, figure: str = "epoch_time_s"
+) -> Ratios:
     """The ratios of the time of an image; of epochs where a row does not know its images."""
-    ratios = compare_rows(rows.processes, rows.machine, over, under, figure)
-    each = rows.figure("batch_size" if figure == "steady_step_s" else "images_per_epoch")
-    factor = each[under] / each[over]
+    ratios = compare_rows(rows.processes, rows.machine, numerator, denominator, figure)
+    images = rows.figure("batch_size" if figure == "steady_step_s" else "images_per_epoch")
+    factor = images[denominator] / images[numerator]
     return ratios.times(np.where(np.isfinite(factor), factor, 1.0))
 
 
-def _time_ratios(rows: Rows, over: Places, under: Places, compared: Ratios) -> Floats:
+def _time_ratios(rows: RowArrays, numerator: Indices, denominator: Indices, compared: Ratios) -> Floats:
     """Time of an image of these rows by that of others; missing where one did not end ok.
 
     Of rows that are compared by some of their rounds, over these: the figure that its interval belongs to.
     """
     time, images = rows.known("epoch_time_s"), rows.figure("images_per_epoch")
-    per_image = images[under] / images[over]
-    ratio = time[over] / time[under] * np.where(np.isfinite(per_image), per_image, 1.0)
+    per_image = images[denominator] / images[numerator]
+    ratio = time[numerator] / time[denominator] * np.where(np.isfinite(per_image), per_image, 1.0)
     ratios: Floats = np.where(compared.is_by_some_rounds & ~np.isnan(ratio), np.exp(compared.log), ratio)
     return ratios
 
 
-def _grow(rows: Rows, axis: str, tied: tuple[str, ...]) -> None:
+def _fill_growth(rows: RowArrays, axis: str, tied: tuple[str, ...]) -> None:
     """Fills `before`, and growth of memory, time and memory × time against the row before in the same series.
 
     Only neighbours are compared: a row before without a figure leaves the growth empty, for bridging the gap would show
@@ -256,21 +258,25 @@ def _grow(rows: Rows, axis: str, tied: tuple[str, ...]) -> None:
     rows.labels["before"][current] = previous
 
     memory, source = rows.known("gpu_mem_mib"), encode(rows.summary["gpu_mem_source"])
-    memory_ratio = np.where(source[current] == source[previous], memory[current] / memory[previous], np.nan)
+    with np.errstate(over="ignore"):
+        memory_ratio = memory[current] / memory[previous]
+    # A ratio of damaged figures that no float can hold is not known: its logarithm would be infinite.
+    is_known = (source[current] == source[previous]) & (memory_ratio > 0) & np.isfinite(memory_ratio)
+    memory_ratio = np.where(is_known, memory_ratio, np.nan)
     rows.figure("gpu_mem_growth_pct")[current] = 100 * (memory_ratio - 1)
     times = _compare_times(rows, current, previous)
     ratio = _time_ratios(rows, current, previous, times)
     rows.figure("epoch_time_growth_pct")[current] = 100 * (ratio - 1)
-    rows.put_ends("epoch_time_growth", "_pct", current, times.where(~np.isnan(ratio)).ends(100, 1))
+    rows.fill_ends("epoch_time_growth", "_pct", current, times.where(~np.isnan(ratio)).ends(100, 1))
 
     steady = _compare_times(rows, current, previous, "steady_step_s")
     is_steady = ~np.isnan(steady.log) & (rows.summary["kind"] != "steady rate").to_numpy()[current]
     costs = steady.where(is_steady, times).times(memory_ratio)
     rows.figure("cost_growth_pct")[current] = 100 * (np.exp(costs.log) - 1)
-    rows.put_ends("cost_growth", "_pct", current, costs.ends(100, 1))
+    rows.fill_ends("cost_growth", "_pct", current, costs.ends(100, 1))
 
 
-def _scale(rows: Rows, tied: set[str], tied_to_batch: set[str]) -> None:
+def _fill_speed_ups(rows: RowArrays, tied: set[str], tied_to_batch: set[str]) -> None:
     """Fills speed-up and efficiency of rows on several devices, and the rows that they are against.
 
     Strong: both rows have the same global batch; weak: the same batch a device. The baseline is `single` on one device
@@ -298,33 +304,33 @@ def _scale(rows: Rows, tied: set[str], tied_to_batch: set[str]) -> None:
         baseline = baselines[rivals]
         is_compared = (np.bincount(rivals, is_fewest)[rivals] == 1) & ~np.isnan(share)
         is_compared &= np.isin(baseline, baseline[is_compared & (devices > devices[baseline])])
-        mine, others = alone[is_compared], alone[baseline[is_compared]]
-        rows.labels[f"{name}_baseline"][mine] = others
-        times = _compare_times(rows, others, mine)
-        speedup = _time_ratios(rows, others, mine, times)
-        times = times.where(mine != others)
+        scaled, compared_with = alone[is_compared], alone[baseline[is_compared]]
+        rows.labels[f"{name}_baseline"][scaled] = compared_with
+        times = _compare_times(rows, compared_with, scaled)
+        speedup = _time_ratios(rows, compared_with, scaled, times)
+        times = times.where(scaled != compared_with)
         share_of_devices = 100 * devices[baseline[is_compared]] / devices[is_compared]
-        rows.figure(f"{name}_efficiency_pct")[mine] = speedup * share_of_devices
-        rows.put_ends(f"{name}_efficiency", "_pct", mine, times.ends(share_of_devices))
-        is_new = np.isnan(rows.figure("speedup")[mine])  # that of the strong one where a row has both
-        rows.figure("speedup")[mine[is_new]] = speedup[is_new]
+        rows.figure(f"{name}_efficiency_pct")[scaled] = speedup * share_of_devices
+        rows.fill_ends(f"{name}_efficiency", "_pct", scaled, times.ends(share_of_devices))
+        is_new = np.isnan(rows.figure("speedup")[scaled])  # that of the strong one where a row has both
+        rows.figure("speedup")[scaled[is_new]] = speedup[is_new]
         low, high = times.ends()
-        rows.put_ends("speedup", "", mine[is_new], (low[is_new], high[is_new]))
+        rows.fill_ends("speedup", "", scaled[is_new], (low[is_new], high[is_new]))
 
 
 # ---- jobs together ----
 
 
-def _compare_with_alone(rows: Rows, members: Members, runs: Runs) -> None:
+def _fill_slowdowns(rows: RowArrays, members: Members, runs: Runs) -> None:
     """Fills, of jobs of several processes: `alone`, `solo_epoch_time_s`, `slowdown`; and the overlap gain of groups."""
-    _find_alone(rows, members, runs)
+    _match_solo_rows(rows, members, runs)
     jobs = np.flatnonzero(rows.labels["alone"] >= 0)
     alone = rows.labels["alone"][jobs]
     times = rows.figure("epoch_time_s")
     rows.figure("solo_epoch_time_s")[jobs] = times[alone]
     rows.figure("slowdown")[jobs] = times[jobs] / times[alone]
     slowdowns = compare_rows(rows.processes, rows.machine, jobs, alone, "epoch_time_s", by_processes=True)
-    rows.put_ends("slowdown", "", jobs, slowdowns.ends())
+    rows.fill_ends("slowdown", "", jobs, slowdowns.ends())
     units = rows.summary["unit"].to_numpy("int64", na_value=-1)
     has_id = rows.is_job & rows.summary["group_id"].notna().to_numpy()
     groups = combine(rows.size, [units, encode(rows.summary["hardware"])])[has_id]
@@ -333,14 +339,14 @@ def _compare_with_alone(rows: Rows, members: Members, runs: Runs) -> None:
             _fill_overlap_gain(rows, places.to_numpy())
 
 
-def _find_alone(rows: Rows, members: Members, runs: Runs) -> None:
+def _match_solo_rows(rows: RowArrays, members: Members, runs: Runs) -> None:
     """The row of the same trial alone of each job of several processes, where all its runs were compared with one."""
     ok = members[members["is_ok"]]
     row = ok["row"].to_numpy()
-    mine = runs.loc[ok["run"], ["trial_id", "solo_id", "machine"]]
+    ended = runs.loc[ok["run"], ["trial_id", "solo_id", "machine"]]
     is_job = rows.is_job[row]
-    trials = mine["trial_id"].where(~is_job, mine["solo_id"])
-    key = combine(len(row), [encode(trials), encode(mine["machine"])])
+    trials = ended["trial_id"].where(~is_job, ended["solo_id"])
+    key = combine(len(row), [encode(trials), encode(ended["machine"])])
     solo = np.full(len(row), -1)  # of each key
     solo[key[~is_job]] = row[~is_job]
     is_compared = is_job & (rows.repeats > 1)[row] & (solo[key] >= 0)
@@ -350,7 +356,7 @@ def _find_alone(rows: Rows, members: Members, runs: Runs) -> None:
     rows.labels["alone"] = np.where(least == most, most, -1)
 
 
-def _fill_overlap_gain(rows: Rows, jobs: Places) -> None:
+def _fill_overlap_gain(rows: RowArrays, jobs: Indices) -> None:
     """Fills the overlap gain of a group from the slowdowns of its jobs, with its interval over processes.
 
     Where not all of its jobs are there, or have a slowdown, it stays the median of the runs that had one.
@@ -364,10 +370,10 @@ def _fill_overlap_gain(rows: Rows, jobs: Places) -> None:
         gain = ends[0]  # of the runs that all jobs have, as its interval is
     rows.figure("overlap_gain")[jobs] = gain
     if ends is not None and np.isfinite(ends[2]):
-        rows.put_ends("overlap_gain", "", jobs, (np.array(ends[1]), np.array(ends[2])))
+        rows.fill_ends("overlap_gain", "", jobs, (np.array(ends[1]), np.array(ends[2])))
 
 
-def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | None:
+def _gain_interval(rows: RowArrays, jobs: Indices) -> tuple[float, float, float] | None:
     """The overlap gain of a group with its 95 % interval, by the runs that all jobs have; None where a job or its trial
     alone is of one process. Infinite where these were on unlike nodes."""
     if (rows.repeats[jobs] < 2).any():
@@ -378,9 +384,9 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
     runs: list[dict[Any, tuple[float, str]]] = []
     nodes = []
     for job in jobs:
-        mine = row == job
-        places = (np.nan_to_num(figures[name][mine], nan=-1) for name in ("repeat", "round"))
-        outcomes = zip(figures["epoch_time_s"][mine], node[mine], strict=True)
+        is_of_job = row == job
+        places = (np.nan_to_num(figures[name][is_of_job], nan=-1) for name in ("repeat", "round"))
+        outcomes = zip(figures["epoch_time_s"][is_of_job], node[is_of_job], strict=True)
         runs.append(dict(zip(zip(*places, strict=True), outcomes, strict=True)))
         solo_id = rows.summary["solo_id"].iloc[job]
         names.append(solo_id if isinstance(solo_id, str) else job)
@@ -389,7 +395,7 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
             alone[names[-1]] = figures["epoch_time_s"][row == solo]
             nodes.append(share_nodes(node[row == solo]))
         else:
-            solos = figures["solo_epoch_time_s"][mine]
+            solos = figures["solo_epoch_time_s"][is_of_job]
             alone[names[-1]] = solos[~np.isnan(solos)]
     common = [key for key in sorted(runs[0]) if all(run.get(key, (np.nan,))[0] > 0 for run in runs)]
     if len(common) < 2 or any(len(times) < 2 or np.isnan(times).any() for times in alone.values()):
@@ -400,7 +406,7 @@ def _gain_interval(rows: Rows, jobs: Places) -> tuple[float, float, float] | Non
         return None
     half = find_half_width(work.welch, ALPHA / 2)
     shares = share_nodes([runs[0][key][1] for key in common])
-    if any(each != shares for each in nodes):
+    if any(nodes_alone != shares for nodes_alone in nodes):
         half = math.inf
     gain, low, high = ((math.exp(work.center + end) - 1) / (len(jobs) - 1) for end in (0.0, -half, half))
     return gain, low, high
@@ -414,7 +420,7 @@ def share_nodes(nodes: Collection[str]) -> dict[str, float]:
 # ---- each row by itself ----
 
 
-def _finish(rows: Rows) -> None:
+def _fill_intervals(rows: RowArrays) -> None:
     """Fills what follows from a row's own figures: energy, the interval of its time, when it crossed a top-1."""
     images, energy = rows.figure("images_per_epoch"), rows.figure("energy_j")
     energy = np.where(energy > 0, energy, np.nan)
@@ -425,30 +431,33 @@ def _finish(rows: Rows) -> None:
         return
     _fill_crossings(rows)
     every = np.arange(rows.size)
-    times = Means.of(processes.row, processes.logs("epoch_time_s"), rows.size)
+    times = Means.by_number(processes.row, processes.logs("epoch_time_s"), rows.size)
     is_timed = times.count > 1
-    rows.put_ends("epoch_time", "_s", every, _ends(times))
+    rows.fill_ends("epoch_time", "_s", every, _find_ends(times))
     whole = processes.figures["has_all_figures"].astype(bool)
     has_whole = np.bincount(processes.row, whole, rows.size) > 0
     joules = np.where(whole | ~has_whole[processes.row], processes.logs("energy_j"), np.nan)
-    low, high = (np.where(is_timed, end, np.nan) for end in _ends(Means.of(processes.row, joules, rows.size)))
-    rows.put_ends("images_per_joule", "", every, (images / high, images / low))
+    low, high = (
+        np.where(is_timed, end, np.nan)
+        for end in _find_ends(Means.by_number(processes.row, joules, rows.size))
+    )
+    rows.fill_ends("images_per_joule", "", every, (images / high, images / low))
     errors = (
         np.where(np.isnan(processes.logs("epoch_time_s")), np.nan, processes.figures["step_error_pct"]) / 100
     )
-    within = Means.of(processes.row, errors**2, rows.size)
+    within = Means.by_number(processes.row, errors**2, rows.size)
     rows.columns["within_pct"] = np.where(is_timed, 100 * np.sqrt(within.mean), np.nan)
     between = 100 * np.sqrt(np.maximum(times.variance - within.mean, 0))
     rows.columns["between_pct"] = np.where(is_timed & (within.count == times.count), between, np.nan)
 
 
-def _ends(means: Means) -> tuple[Floats, Floats]:
+def _find_ends(means: Means) -> tuple[Floats, Floats]:
     """Both ends of the intervals of geometric means; NaN where one is infinite, or there is none."""
     half = means.half_width()
     return Ratios(log=means.mean, half=half, is_by_some_rounds=np.zeros(len(half), dtype=bool)).ends()
 
 
-def _fill_crossings(rows: Rows) -> None:
+def _fill_crossings(rows: RowArrays) -> None:
     """When the seeds of a row crossed a top-1: their geometric mean, empty where not every one did.
 
     Those that did are the quick ones. Confirmed only where each was.
@@ -457,12 +466,12 @@ def _fill_crossings(rows: Rows) -> None:
     is_first = processes.figures["round"] == 1
     row, logs = processes.row[is_first], processes.logs("top1_crossing_s")[is_first]
     seeds = np.bincount(row, minlength=rows.size)
-    crossed = Means.of(row, logs, rows.size)
+    crossed = Means.by_number(row, logs, rows.size)
     several, all_crossed = seeds > 1, (crossed.count == seeds) & (seeds > 1)
     words = (processes.figures["top1_crossing"] == CONFIRMED)[is_first]
     confirmed = np.bincount(row, words, rows.size) == seeds
-    low, high = (np.where(all_crossed, end, np.nan) for end in _ends(crossed))
-    rows.put_ends("top1_crossing", "_s", np.arange(rows.size), (low, high))
+    low, high = (np.where(all_crossed, end, np.nan) for end in _find_ends(crossed))
+    rows.fill_ends("top1_crossing", "_s", np.arange(rows.size), (low, high))
     times = np.where(all_crossed, np.exp(crossed.mean), np.nan)
     rows.columns["top1_crossing_s"] = np.where(several, times, rows.figure("top1_crossing_s"))
     kinds = pd.Series(np.where(confirmed, CONFIRMED, UNCONFIRMED), dtype=object).where(all_crossed, None)

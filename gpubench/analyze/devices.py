@@ -11,7 +11,14 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, group_by, list_rows, list_unsettled
+from gpubench.analyze.table_rows import (
+    TableRows,
+    find_certainty,
+    find_remedy,
+    group_by,
+    list_rows,
+    list_unsettled,
+)
 from gpubench.core.claims import Claim
 from gpubench.core.findings import DevicesFinding, SpeedUp
 
@@ -23,12 +30,11 @@ def make_claims(rows: TableRows) -> list[Claim]:
     """The speed-ups of a table, those by the same batch first; none where rows are there for their groups alone."""
     alone = rows.alone[:0] if rows.has_only_baselines else rows.alone
     return [
-        Claim(
-            metric="images_per_s",
-            candidate=row,
-            baseline=baseline,
-            evidence=rows.compare(rows.rates, row, baseline),
-            design="paired",
+        rows.claim(
+            "images_per_s",
+            rows.rates,
+            row,
+            baseline,
             family=f"devices:{rows.get(row, 'strategy')}",
             series=kind,
         )
@@ -45,28 +51,21 @@ def make_findings(
     """What the decided claims come to: a finding a strategy, that with the best rate first."""
     if not claims:
         return []
-    devices = count_devices(rows.summary)
     findings = [
         DevicesFinding(
-            word=find_word(members),
+            word=find_certainty(members),
             claims=tuple(members),
             rows=list_rows(members),
             remedy=find_remedy(list_unsettled(members), members, round_minutes, rows.seeds),
             strategy=str(rows.get(members[0].candidate, "strategy")),
-            speed_ups=tuple(_describe(claim, devices) for claim in members),
+            speed_ups=tuple(_describe(claim, rows.devices) for claim in members),
         )
         for members in group_by(claims, lambda claim: claim.family).values()
     ]
     rates = rows.summary["images_per_s"].fillna(0)
     return sorted(
-        findings, key=lambda finding: -max(rates[each.claim.candidate] for each in finding.speed_ups)
+        findings, key=lambda finding: -max(rates[speed_up.claim.candidate] for speed_up in finding.speed_ups)
     )
-
-
-def count_devices(frame: pd.DataFrame) -> pd.Series[int]:
-    """GPUs of each row's trial; on a CPU its ranks."""
-    gpus, ranks = (frame[name].astype("float64").fillna(0) for name in ("gpus", "ranks"))
-    return gpus.where(gpus > 0, ranks.where(ranks > 0, 1)).astype(int)
 
 
 def _describe(claim: Claim, devices: pd.Series[int]) -> SpeedUp:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from dataclasses import replace as replace_folder
 from pathlib import Path
@@ -15,7 +15,7 @@ import pandas as pd
 
 from gpubench.analyze import sharing
 from gpubench.analyze.derive import LABELS, Arrangement, build_summary, sharing_word
-from gpubench.analyze.frames import Members, Runs, Summary, is_scattered, number_configurations, runs_of
+from gpubench.analyze.frames import Members, Runs, Summary, build_runs, is_scattered, number_configurations
 from gpubench.analyze.series import Fields
 from gpubench.analyze.table_rows import TableRows, borrow_noise, list_machine_names, name_machines
 from gpubench.basics.collector import collector_paused
@@ -213,11 +213,7 @@ def analyze_plan(path: Path, plan: Plan, records: Sequence[Record], skips: Mappi
     )
     rows = [replace(row_of(record, key[-1]), experiment=name) for key, record in chosen.items()]
     return build_folder(
-        path,
-        [*rows, *planned.rows],
-        planned,
-        records=tuple(chosen.values()),
-        attempts=tuple(records),
+        path, [*rows, *planned.rows], planned, records=tuple(chosen.values()), attempts=tuple(records)
     )
 
 
@@ -232,10 +228,10 @@ def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str
     # Of a thousand rows few bear on these: their repeats.
     configurations = {record.config_id for record in records}
     chosen = counting(record for record in held if record.config_id in configurations)
-    mine = as_counting(records)  # one that ended badly after a better one counts nowhere else
-    chosen |= mine
+    completed = as_counting(records)  # one that ended badly after a better one counts nowhere else
+    chosen |= completed
     rows = [row_of(record, key[-1]) for key, record in chosen.items()]
-    runs = runs_of(rows)
+    runs = build_runs(rows)
     _add_cpu_speed(runs, [*records, *held])
     _add_group_facts(runs)
     runs["doubts"] = _add_spread(runs)
@@ -244,7 +240,7 @@ def complete_rows(records: Sequence[Record], held: Iterable[Record]) -> dict[str
     return {
         row.trial_id: replace(row, doubts=doubts, cpu_speed_pct=speed, sharing=sharing, full_together=full)
         for key, row, (doubts, speed, sharing, full) in zip(chosen, rows, values, strict=True)
-        if key in mine
+        if key in completed
     }
 
 
@@ -260,11 +256,11 @@ def build_folder(
 ) -> Folder:
     """The folder of these rows, a process or a planned trial each. `planned`: what plans say of them."""
     planned = planned or PlannedRows()
-    runs = runs_of(rows)
+    runs = build_runs(rows)
     runs["superseded"] = runs["trial_id"].isin(planned.superseded)
     runs["elsewhere"] = runs["trial_id"].isin(planned.elsewhere)
-    firstless = without_first_round(attempts)
-    further = runs["trial_id"].map(firstless).where(runs["status"].isin(["missing", "skipped"]))
+    without_first = without_first_round(attempts)
+    further = runs["trial_id"].map(without_first).where(runs["status"].isin(["missing", "skipped"]))
     runs["further_rounds"] = further.fillna(0).astype("int64")
     _add_cpu_speed(runs, attempts)
     _add_group_facts(runs)
@@ -286,10 +282,7 @@ def build_folder(
 
 
 def _read_plans(
-    plans: Sequence[StoredPlan],
-    records: Sequence[Record],
-    chosen: Sequence[Record],
-    skips: Mapping[str, str],
+    plans: Sequence[StoredPlan], records: Sequence[Record], chosen: Sequence[Record], skips: Mapping[str, str]
 ) -> PlannedRows:
     """What the plans say. `chosen`: the records that count. `skips`: trial id -> why a sweep skipped it."""
     planned = PlannedRows()
@@ -297,7 +290,7 @@ def _read_plans(
     ran_out = any(record.status == "oom" for record in records)
     oom = out_of_memory(newest(records).values() if ran_out else ())
     most_gpus = max((int(record.environment.get("gpu_count") or 0) for record in chosen), default=0)
-    here = {job.trial_id for stored in plans for job in stored.asked.jobs}
+    ids_here = {job.trial_id for stored in plans for job in stored.asked.jobs}
     units: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     every_id: set[str] = set()
     for stored in plans:
@@ -320,13 +313,13 @@ def _read_plans(
                 if job.trial_id in known_ids:
                     continue
                 known_ids.add(job.trial_id)
-                if job.trial_id not in here:
+                if job.trial_id not in ids_here:
                     planned.elsewhere.add(job.trial_id)
                 why = skips.get(job.trial_id) or skipped.get(unit.unit_id)
-                why = why if job.trial_id in here else None
+                why = why if job.trial_id in ids_here else None
                 planned.rows.append(_planned_row(job, name, why))
     planned.members = {
-        name: [trial for ids in each.values() for trial in ids] for name, each in units.items()
+        name: [trial for ids in by_fields.values() for trial in ids] for name, by_fields in units.items()
     }
     planned.superseded = every_id - {trial for ids in planned.members.values() for trial in ids}
     return planned
@@ -391,12 +384,12 @@ def _add_group_facts(runs: Runs) -> None:
     runs["sharing"] = sharing_word(gain)
     has_resources = np.array([bool(known and known.resources) for known in facts], dtype=bool)
     watched = has_resources & gain.notna() & runs["group_id"].fillna("").ne("")
-    full = [name_full(known) for known in facts[watched]]
+    full = [name_full_resources(known) for known in facts[watched]]
     runs["full_together"] = runs["full_together"].astype(object)
     runs.loc[watched, "full_together"] = pd.Series(full, index=runs.index[watched], dtype=object)
 
 
-def name_full(facts: GroupFacts) -> str | None:
+def name_full_resources(facts: GroupFacts) -> str | None:
     """What was full while the jobs ran together, as the column `full_together` has it."""
     names = [known.name for known in facts.resources if known.full_together and known.name in SHARES_OF_SPACE]
     return "+".join(name.replace(" ", "-") for name in names) or None
@@ -410,18 +403,18 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
     summaries: list[Summary] = []
     members: list[Members] = []
     label = 0
-    for name, mine in _order_runs(runs, planned).items():
-        kinds = list(dict.fromkeys(runs["kind"].iloc[mine]))
+    for name, places in _order_runs(runs, planned).items():
+        kinds = list(dict.fromkeys(runs["kind"].iloc[places]))
         for kind in kinds:
-            alike = runs.iloc[mine[(runs["kind"].iloc[mine] == kind).to_numpy()]]
+            alike = runs.iloc[places[(runs["kind"].iloc[places] == kind).to_numpy()]]
             title = clean(f"{name}, {kind}" if len(kinds) > 1 else name)
-            summary, mine_members, arrangement = build_summary(
+            summary, table_members, arrangement = build_summary(
                 alike, planned.axes.get(name, []), is_of_tries=are_tries(name, alike["steps"].fillna(0))
             )
             summary.index += label
             for column in LABELS:
                 summary[column] += label
-            mine_members["row"] += label
+            table_members["row"] += label
             summary.insert(0, "table", len(tables))
             tables.append(
                 Table(
@@ -431,7 +424,7 @@ def _build_tables(runs: Runs, planned: PlannedRows) -> tuple[list[Table], Summar
             )  # fmt: skip
             label += len(summary)
             summaries.append(summary)
-            members.append(mine_members)
+            members.append(table_members)
     return tables, pd.concat(summaries), pd.concat(members, ignore_index=True)
 
 
@@ -444,10 +437,13 @@ def _order_runs(runs: Runs, planned: PlannedRows) -> dict[str, npt.NDArray[np.in
     for name in dict.fromkeys([*planned.members, *runs["experiment"][is_current]]):
         places = {trial: place for place, trial in enumerate(planned.members.get(name, ()))}
         place = runs["trial_id"].map(places).to_numpy("float64")
-        mine = np.flatnonzero(is_current & ~np.isnan(place))
-        others = np.flatnonzero(is_unlisted & (runs["experiment"] == name).to_numpy())
+        planned_places = np.flatnonzero(is_current & ~np.isnan(place))
+        unlisted = np.flatnonzero(is_unlisted & (runs["experiment"] == name).to_numpy())
         order[name] = np.concatenate(
-            [mine[np.argsort(place[mine], kind="stable")], _sort_by_fields(runs, others)]
+            [
+                planned_places[np.argsort(place[planned_places], kind="stable")],
+                _sort_by_fields(runs, unlisted),
+            ]
         )
     return order
 
@@ -456,9 +452,12 @@ def _sort_by_fields(runs: Runs, places: npt.NDArray[np.int64]) -> npt.NDArray[np
     """Places of runs that no plan lists, by what varies among them: records come in no useful order."""
     if len(places) < 2:
         return places
-    mine = runs.iloc[places]
-    keys = [mine[column].map(_sort_key) for column in ("group", *Fields.of(mine).varied(), "repeat")]
-    return places[sorted(range(len(mine)), key=list(zip(*keys, strict=True)).__getitem__)]
+    unplanned = runs.iloc[places]
+    keys = [
+        unplanned[column].map(_sort_key)
+        for column in ("group", *Fields.from_frame(unplanned).varied(), "repeat")
+    ]
+    return places[sorted(range(len(unplanned)), key=list(zip(*keys, strict=True)).__getitem__)]
 
 
 def _sort_key(value: Any) -> tuple[int, Any]:
@@ -477,7 +476,7 @@ def collect_rows(folder: Folder, table: Table) -> TableRows:
         summary=summary,
         runs=folder.runs.loc[members["run"]].assign(row=members["row"].to_numpy()),
         noise=borrow_noise(summary),
-        **{each.name: getattr(table, each.name) for each in fields(Arrangement)}
+        **{attribute.name: getattr(table, attribute.name) for attribute in fields(Arrangement)}
         | {"varied": (*name_machines(summary), *table.varied)},
     )
 
@@ -500,22 +499,22 @@ def judge_sharing(folder: Folder) -> Summary:
 
 # ---- CSVs ----
 
-ALWAYS = (
+BASE_COLUMNS = (
     "gpu_mem_mib", "gpu_mem_growth_pct", "cpu_util_pct", "epoch_time_s", "epoch_time_growth_pct", "top1_pct",
     "status", "energy_j", "images_per_joule", "edp_js", "speedup", "strong_efficiency_pct", "weak_efficiency_pct",
     "images_per_s", "epoch_time_iqr_s", "epoch_time_source", "doubts",
 )  # fmt: skip
 """Columns of table.csv that are there, empty or not; new ones last, so that a sheet that refers to them works on."""
-JOBS = tuple(name for name in OF_GROUPS if not name.endswith("_id"))
+JOB_COLUMNS = tuple(name for name in OF_GROUPS if not name.endswith("_id"))
 """There where any row is a job of a group."""
-PRINTED = (
+PRINTED_COLUMNS = (
     "gpu_util_pct", "data_wait_pct", "copy_ms", "forward_ms", "backward_ms", "comm_ms", "comm_hidden_ms",
     "optimizer_ms", "comm_pct", "comm_mib_per_step", "slowest_rank", "breakdown_cost_pct", "epochs_to_top1",
     "time_to_top1_s", "energy_to_top1_j",
 )  # fmt: skip
 """The other figures that a printed table may show."""
-ADDED = tuple(column.name for column in (*MEASURED, *DERIVED) if column.name in PRINTED)
-OVER_PROCESSES = (
+MEASURED_COLUMNS = tuple(column.name for column in (*MEASURED, *DERIVED) if column.name in PRINTED_COLUMNS)
+INTERVAL_COLUMNS = (
     "epoch_time_low_s", "epoch_time_high_s", "between_pct", "within_pct",
     "epoch_time_growth_low_pct", "epoch_time_growth_high_pct",
     "cost_growth_pct", "cost_growth_low_pct", "cost_growth_high_pct", "speedup_low", "speedup_high",
@@ -524,7 +523,7 @@ OVER_PROCESSES = (
     "top1_crossing_s", "top1_crossing", "top1_crossing_low_s", "top1_crossing_high_s",
 )  # fmt: skip
 """How sure figures and ratios are, and when a top-1 was crossed. Always there, at the end."""
-JOBS_OVER_PROCESSES = ("slowdown_low", "slowdown_high", "overlap_gain_low", "overlap_gain_high")
+JOB_INTERVAL_COLUMNS = ("slowdown_low", "slowdown_high", "overlap_gain_low", "overlap_gain_high")
 """Likewise, where any row is a job of a group."""
 
 
@@ -573,17 +572,9 @@ def label_rows(folder: Folder) -> Summary:
     return summary.assign(experiment=summary["table"].map(names), status=summary["endings"])
 
 
-def list_table_columns(folders: Sequence[Folder], tables: Collection[Table] = ()) -> list[str]:
-    """The columns of table.csv. A field that varies in one table is filled in for the others, too.
-
-    `tables`: those that count; empty: all of these folders.
-    """
-    parts = [
-        (table, folder.table_frame(table))
-        for folder in folders
-        for table in folder.tables
-        if not tables or table in tables
-    ]
+def list_table_columns(folders: Sequence[Folder]) -> list[str]:
+    """The columns of table.csv. A field that varies in one table is filled in for the others, too."""
+    parts = [(table, folder.table_frame(table)) for folder in folders for table in folder.tables]
     places = {name for _, rows in parts for name in place_columns(rows)}
     varied = {field for table, _ in parts for field in table.varied}
     names = ["experiment", *(name for name in ("gpu_name", "cpu_name", "group", "job") if name in places)]
@@ -591,11 +582,11 @@ def list_table_columns(folders: Sequence[Folder], tables: Collection[Table] = ()
     names += ["repeats"] if any((rows["repeats"] > 1).any() for _, rows in parts) else []
     has_jobs = any(rows["group"].notna().any() for _, rows in parts)
     names += [
-        *ALWAYS,
-        *(JOBS if has_jobs else ()),
-        *ADDED,
-        *OVER_PROCESSES,
-        *(JOBS_OVER_PROCESSES if has_jobs else ()),
+        *BASE_COLUMNS,
+        *(JOB_COLUMNS if has_jobs else ()),
+        *MEASURED_COLUMNS,
+        *INTERVAL_COLUMNS,
+        *(JOB_INTERVAL_COLUMNS if has_jobs else ()),
     ]
     return list(dict.fromkeys(names))
 

@@ -74,12 +74,10 @@ NEEDS_ALL_PROCESSES = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_
 # ---- runs ----
 
 
-def runs_of(rows: Sequence[Row]) -> Runs:
+def build_runs(rows: Sequence[Row]) -> Runs:
     """The frame of these rows, labelled from 0 in their order, without what other rows tell of them."""
-    names = [column.name for column in COLUMNS]
-    values = columns_of(rows, (*names, *DETAILS, "kind", "has_all_figures"))
-    if not rows:
-        values = dict.fromkeys((*names, *DETAILS, "kind", "has_all_figures"), ())
+    names = (*(column.name for column in COLUMNS), *DETAILS, "kind", "has_all_figures")
+    values = columns_of(rows, names) if rows else dict.fromkeys(names, ())
     series = {column.name: as_dtype(values[column.name], kind(column)) for column in COLUMNS}
     series |= {name: as_dtype(values[name], "text") for name in ("source", "kind", "log")}
     numbers = ("steady_step_s", "took_s", "gpu_total_mib", "gpu_reserved_mib")
@@ -89,10 +87,10 @@ def runs_of(rows: Sequence[Row]) -> Runs:
     series["val_images"] = as_dtype([known and known.val_images for known in images], "whole")
     series["image_files"] = as_dtype([known and known.files for known in images], "text")
     series["jobs_of_group"] = as_dtype([facts and facts.jobs for facts in values["together"]], "whole")
-    asked: Sequence[Mapping[str, Any]] = values["asked"]
-    series["is_asked_known"] = np.array([bool(fields) for fields in asked], dtype=bool)
+    requests: Sequence[Mapping[str, Any]] = values["asked"]
+    series["is_asked_known"] = np.array([bool(fields) for fields in requests], dtype=bool)
     for field in ("gpu_ids", "workers"):
-        auto = [bool(fields) and fields.get(field) is None for fields in asked]
+        auto = [bool(fields) and fields.get(field) is None for fields in requests]
         series[f"is_{field}_auto"] = np.array(auto, dtype=bool)
     series["has_all_figures"] = np.array(values["has_all_figures"], dtype=bool)
     frame = pd.DataFrame(series, index=pd.RangeIndex(len(rows)))
@@ -141,7 +139,7 @@ def number_configurations(runs: Runs) -> pd.DataFrame:
     position = np.arange(size)
     ids = runs["config_id"].where(runs["config_id"] != "", pd.Series(position, index=runs.index).astype(str))
     config = combine(size, [encode(ids), encode(runs["group"]), encode(runs["job"])])
-    hardware = hardware_of(runs)
+    hardware = find_hardware(runs)
     is_placed = runs["machine"].notna().to_numpy()
     got = [encode(hardware), *(encode(runs[name]) for name in ("cpus", "workers", "allowance"))]
     place = combine(size, got)
@@ -165,7 +163,7 @@ def number_configurations(runs: Runs) -> pd.DataFrame:
     )
 
 
-def hardware_of(runs: Runs) -> pd.Series[Any]:
+def find_hardware(runs: Runs) -> pd.Series[Any]:
     """The machine of each run; of a job those of all of its group, for one on a CPU may run beside one on a GPU."""
     machines = runs["machine"].astype(object)
     jobs = runs.loc[runs["group_id"].notna() & runs["machine"].notna(), ["group_id", "allowance", "machine"]]
@@ -184,7 +182,7 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     """A line a configuration, labelled from 0 in order of first appearance, with what its processes tell together.
 
     `runs`: of one table. Times are geometric means over the processes that ended ok, other figures medians (GEOMETRIC,
-    NEEDS_ALL_PROCESSES and `_together` name the rules); where only one did, they are its own. What compares rows
+    NEEDS_ALL_PROCESSES and `_aggregate` name the rules); where only one did, they are its own. What compares rows
     comes later.
     """
     order = number_configurations(runs)
@@ -202,19 +200,19 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     summary["repeats"] = np.bincount(number, is_ok, len(summary)).astype(np.int64)
     reached = is_ok & rows["time_to_top1_s"].notna().to_numpy()
     summary["reached"] = np.bincount(number, reached, len(summary)).astype(np.int64)
-    summary["endings"] = _endings(rows["status"], number)
+    summary["endings"] = _count_endings(rows["status"], number)
     bad = ~is_ok & rows["reason"].fillna("").ne("").to_numpy()
     summary["reason"] = rows["reason"][bad].groupby(number[bad]).first().reindex(summary.index)
     ids = rows["group_id"][rows["group_id"].fillna("").ne("")]
     summary["group_id"] = ids.groupby(number[ids.index]).min().reindex(summary.index)
     is_pooled = is_ok & (summary["repeats"] > 1).to_numpy()[number]
     if is_pooled.any():
-        _put_together(summary, runs.iloc[position[is_pooled]].reset_index(drop=True), number[is_pooled])
+        _fill_aggregates(summary, runs.iloc[position[is_pooled]].reset_index(drop=True), number[is_pooled])
     summary["doubts"] = _union_codes(rows, number, summary)
     return summary, members
 
 
-def _endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
+def _count_endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     """How the runs of each row ended: `ok`, or `2 ok, 1 failed`."""
     counts = statuses.groupby([number, statuses.to_numpy()], sort=False).size()
     is_only = ~counts.index.get_level_values(0).duplicated(keep=False)
@@ -225,7 +223,7 @@ def _endings(statuses: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     return pd.Series(endings, dtype=object).sort_index()
 
 
-def _put_together(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:
+def _fill_aggregates(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:
     """Puts what several processes tell together into the rows that they are of. `pool`: those that ended ok."""
     whole = pool["has_all_figures"].to_numpy()
     has_whole = np.bincount(number, whole, len(summary)) > 0
@@ -233,57 +231,57 @@ def _put_together(summary: Summary, pool: pd.DataFrame, number: Codes) -> None:
     figures = [column for column in FIGURES if pool[column.name].notna().any()]
     every = [column for column in figures if column.name in EVERY_ROUND]
     first_round = [column for column in figures if column.name not in EVERY_ROUND]
-    together = pd.concat(
-        [_together(pool, number, every), _together(pool[first], number[first], first_round)], axis=1
+    aggregates = pd.concat(
+        [_aggregate(pool, number, every), _aggregate(pool[first], number[first], first_round)], axis=1
     )
     for column in (*every, *first_round):
-        _put(summary, column, together[column.name])
+        _fill_figure(summary, column, aggregates[column.name])
     times = pool["epoch_time_s"].set_axis(pd.Index(number)).dropna()
-    wide = interquartile_ranges(times).reindex(together.index)
-    _put(summary, BY_NAME["epoch_time_iqr_s"], wide)
-    rows = together.index
+    wide = interquartile_ranges(times).reindex(aggregates.index)
+    _fill_figure(summary, BY_NAME["epoch_time_iqr_s"], wide)
+    rows = aggregates.index
     s = summary.loc[rows]
     rate = s["images_per_epoch"].astype("float64") / s["epoch_time_s"]
     summary.loc[rows, "images_per_s"] = rate.where(rate.notna(), s["images_per_s"])
-    slowed = s["epoch_time_s"] / s["solo_epoch_time_s"]
-    summary.loc[rows, "slowdown"] = slowed.where(slowed.notna(), s["slowdown"])
+    slowdown = s["epoch_time_s"] / s["solo_epoch_time_s"]
+    summary.loc[rows, "slowdown"] = slowdown.where(slowdown.notna(), s["slowdown"])
 
 
-def _together(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> pd.DataFrame:
+def _aggregate(pool: pd.DataFrame, number: Codes, columns: Sequence[Column]) -> pd.DataFrame:
     """What the runs of each row tell together: a column a figure, a line a row."""
     forms = {column.name: kind(column) for column in columns}
     numbers = [name for name, form in forms.items() if form in ("whole", "number") and name != "slowest_rank"]
     values = pool[numbers].astype("float64")
     groups = values.groupby(number)
-    together = groups.median()
+    aggregates = groups.median()
     for name in GEOMETRIC.intersection(numbers):
-        together[name] = np.exp(np.log(values[name]).groupby(number).mean())
+        aggregates[name] = np.exp(np.log(values[name]).groupby(number).mean())
     for name in NEEDS_ALL_PROCESSES.intersection(numbers):
-        together[name] = together[name].where(groups[name].count() == groups.size())
+        aggregates[name] = aggregates[name].where(groups[name].count() == groups.size())
     for name in forms.keys() - set(numbers):
         members = pool[name].groupby(number)
         first = members.first().astype(object)
         if name == "slowest_rank":  # ranks have no median
-            together[name] = first.where(members.nunique(dropna=False) == 1)
+            aggregates[name] = first.where(members.nunique(dropna=False) == 1)
         elif name == "full_together":
-            together[name] = _most_often(pool[name], number)
+            aggregates[name] = _keep_frequent_codes(pool[name], number)
         elif name == "solo_id":  # where no two share one, any will do
-            together[name] = first
+            aggregates[name] = first
         else:
-            together[name] = first.where(members.nunique() < 2, "mixed")
-    return together
+            aggregates[name] = first.where(members.nunique() < 2, "mixed")
+    return aggregates
 
 
-def _most_often(words: pd.Series[Any], number: Codes) -> pd.Series[Any]:
+def _keep_frequent_codes(words: pd.Series[Any], number: Codes) -> pd.Series[Any]:
     """The words, joined by +, that at least half of the runs of each row have."""
-    each = pd.Series(words.str.split("+").to_numpy(), index=number).explode().dropna()
-    counts = each.groupby([each.index, each.to_numpy()], sort=False).size()
+    codes = pd.Series(words.str.split("+").to_numpy(), index=number).explode().dropna()
+    counts = codes.groupby([codes.index, codes.to_numpy()], sort=False).size()
     rows, names = counts.index.get_level_values(0), counts.index.get_level_values(1)
-    often = 2 * counts.to_numpy() >= np.bincount(number)[rows]
-    return pd.Series(names[often], index=rows[often], dtype=object).groupby(level=0).agg("+".join)
+    is_frequent = 2 * counts.to_numpy() >= np.bincount(number)[rows]
+    return pd.Series(names[is_frequent], index=rows[is_frequent], dtype=object).groupby(level=0).agg("+".join)
 
 
-def _put(summary: Summary, column: Column, values: pd.Series[Any]) -> None:
+def _fill_figure(summary: Summary, column: Column, values: pd.Series[Any]) -> None:
     """Puts these figures into their rows, with the dtype that the column asks for."""
     form = kind(column)
     if form not in ("whole", "number"):
@@ -299,7 +297,7 @@ def _put(summary: Summary, column: Column, values: pd.Series[Any]) -> None:
 
 def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Series[Any]:
     """The codes of the doubts of all runs of each row, and of what its processes raise together, as one cell."""
-    each = [pd.Series(rows["doubts"].str.split("+").to_numpy(), index=number).explode().dropna()]
+    parts = [pd.Series(rows["doubts"].str.split("+").to_numpy(), index=number).explode().dropna()]
     is_ok = (rows["status"] == "ok").to_numpy()
     times = rows["epoch_time_s"][is_ok]
     times.index = pd.Index(number[is_ok])
@@ -308,8 +306,8 @@ def _union_codes(rows: pd.DataFrame, number: Codes, summary: Summary) -> pd.Seri
     )
     summary["outliers"], summary["outlier_ratio"] = _count_outliers(times.dropna(), len(summary))
     for code, has in (("spread", is_spread & (summary["repeats"] > 1)), ("outlier", summary["outliers"] > 0)):
-        each.append(pd.Series(code, index=summary.index[has], dtype=object))
-    codes = pd.concat(each)
+        parts.append(pd.Series(code, index=summary.index[has], dtype=object))
+    codes = pd.concat(parts)
     codes = codes[codes != ""]
     pairs = pd.DataFrame({"row": codes.index, "code": codes.to_numpy()}).drop_duplicates()
     joined = pairs.sort_values("code").groupby("row")["code"].agg("+".join)

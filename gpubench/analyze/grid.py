@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from gpubench.analyze.folder import ADDED, ALWAYS, JOBS
+from gpubench.analyze.folder import BASE_COLUMNS, JOB_COLUMNS, MEASURED_COLUMNS
 from gpubench.basics.errors import UsageError
-from gpubench.core.claims import Word
+from gpubench.core.claims import Certainty
 from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, SharingFinding
 from gpubench.core.report import Cell, ReportColumn, ReportRow, RowGroup
 from gpubench.schema.columns import DERIVED, MEASURED
@@ -39,11 +39,11 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Question -> the columns of figures of its table, in their order, where a line is a row: groups of jobs and networks
 have lines of their own."""
-EVERY = (
+ALL_COLUMNS = (
     "images_per_s", "epoch_time_s", "epoch_time_growth_pct", "memory_gib",
     *(
         name
-        for name in (*ALWAYS, *JOBS, *ADDED)
+        for name in (*BASE_COLUMNS, *JOB_COLUMNS, *MEASURED_COLUMNS)
         if name not in ("gpu_mem_mib", "status", "doubts", "epoch_time_source")
     ),
 )  # fmt: skip
@@ -63,9 +63,14 @@ LINE_COLUMNS = (
     "epoch_time_high_s",
 )  # fmt: skip
 """What each line needs besides its own columns."""
-BARS = frozenset({"images_per_s"})
+BAR_COLUMNS = frozenset({"images_per_s"})
 """Columns with bars in their cells."""
 NEVER_RAN = ("skipped", "missing")
+SHARING_COLUMNS = tuple(
+    ReportColumn(name=name, is_number=name not in ("group", "overlap"))
+    for name in ("group", "epoch_time_s", "slowdown", "work", "overlap")
+)
+"""Those of a table of groups of jobs, a line a group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,8 +90,8 @@ def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ())
     if axis is None:
         return TableLayout(axis=None, heads=(), labels=tuple(varied))
     along = tuple(field for field in varied if field in tied)
-    others = tuple(field for field in varied if field != axis and field not in tied)
-    return TableLayout(axis=axis, heads=others, labels=(axis, *along))
+    heads = tuple(field for field in varied if field != axis and field not in tied)
+    return TableLayout(axis=axis, heads=heads, labels=(axis, *along))
 
 
 UNMEASURED = ("images_per_s", "epoch_time_s")
@@ -96,7 +101,7 @@ UNMEASURED = ("images_per_s", "epoch_time_s")
 def choose_columns(summary: pd.DataFrame, question: str, *, has_all: bool = False) -> tuple[str, ...]:
     """The columns of figures, or with `has_all` every one that table.csv has; those that are empty in all rows are
     left out, unless nothing at all is known."""
-    names = tuple(dict.fromkeys(EVERY)) if has_all else COLUMNS[question]
+    names = tuple(dict.fromkeys(ALL_COLUMNS)) if has_all else COLUMNS[question]
     return tuple(name for name in names if summary[SOURCES.get(name, name)].notna().any()) or UNMEASURED
 
 
@@ -122,12 +127,12 @@ def drop_columns(
     ]
     if not kept:
         raise UsageError("--columns: every column is removed; leave one, or add one")
-    lines = (
-        tuple(replace(line, cells=tuple(line.cells[place] for place in kept)) for line in group.rows)
-        for group in groups
-    )
+
+    def keep_cells(line: ReportRow) -> ReportRow:
+        return replace(line, cells=tuple(line.cells[place] for place in kept))
+
     return tuple(columns[place] for place in kept), tuple(
-        replace(group, rows=rows) for group, rows in zip(groups, lines, strict=True)
+        replace(group, rows=tuple(map(keep_cells, group.rows))) for group in groups
     )
 
 
@@ -136,17 +141,19 @@ def build_groups(
     layout: TableLayout,
     columns: Sequence[str],
     findings: Sequence[Finding],
-    is_touching: Callable[[str], bool],
+    is_affecting: Callable[[str], bool],
 ) -> tuple[RowGroup, ...]:
     """The lines of a table of trials that ran alone, a group for each value of the layout's heads.
 
-    `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line. `is_touching`:
+    `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line. `is_affecting`:
     whether the warning of a code weakens a figure that is shown.
     """
     words = collect_certainty(findings)
     answers = {finding.choice.row for finding in findings if finding.choice}
     largest = {
-        name: float(summary[name].max()) for name in columns if name in BARS and summary[name].notna().any()
+        name: float(summary[name].max())
+        for name in columns
+        if name in BAR_COLUMNS and summary[name].notna().any()
     }
     groups = []
     heads = list(layout.heads)
@@ -177,7 +184,7 @@ def build_groups(
                     status=find_status(row) if not row["repeats"] else "ok",
                     reason=reason if isinstance(reason, str) else None,
                     is_answer=label in answers,
-                    warnings=tuple(filter(is_touching, split_codes(row.get("doubts")))),
+                    warnings=tuple(filter(is_affecting, split_codes(row.get("doubts")))),
                 )
             )
         head = dict(zip(heads, map(plain, key), strict=True))
@@ -202,7 +209,7 @@ def find_status(row: Mapping[str, Any]) -> str:
     return "unread" if status == "missing" and row.get("further_rounds") else status
 
 
-def build_cell(row: Mapping[str, Any], name: str, word: Word | None, largest: float | None) -> Cell:
+def build_cell(row: Mapping[str, Any], name: str, word: Certainty | None, largest: float | None) -> Cell:
     """A figure with its ends, its bar, and how sure the comparison in it is."""
     value = row.get(SOURCES.get(name, name)) if row["repeats"] else None
     if name == "memory_gib" and value is not None:
@@ -221,9 +228,9 @@ def build_cell(row: Mapping[str, Any], name: str, word: Word | None, largest: fl
     )
 
 
-def collect_certainty(findings: Sequence[Finding]) -> dict[tuple[str, int], Word]:
+def collect_certainty(findings: Sequence[Finding]) -> dict[tuple[str, int], Certainty]:
     """How sure comparisons in cells are: of speed-ups, and of one way against another."""
-    words: dict[tuple[str, int], Word] = {}
+    words: dict[tuple[str, int], Certainty] = {}
     for finding in findings:
         if isinstance(finding, DevicesFinding):
             for speed_up in finding.speed_ups:
@@ -249,11 +256,11 @@ def build_network_groups(summary: pd.DataFrame, finding: NetworkSizeFinding) -> 
                     Cell(value=plain(row["gmacs_per_image"])),
                     *(
                         Cell(
-                            value=plain(each["epoch_time_s"]),
-                            low=plain(each["epoch_time_low_s"]),
-                            high=plain(each["epoch_time_high_s"]),
+                            value=plain(side["epoch_time_s"]),
+                            low=plain(side["epoch_time_low_s"]),
+                            high=plain(side["epoch_time_high_s"]),
                         )
-                        for each in (baseline, row)
+                        for side in (baseline, row)
                     ),
                     Cell(
                         value=math.exp(claim.evidence.center),

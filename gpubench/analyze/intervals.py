@@ -18,7 +18,7 @@ from gpubench.stats.estimates import ALPHA
 FEWEST_ROUNDS = 3
 """Rounds in common from which rows are compared round by round."""
 Floats: TypeAlias = npt.NDArray[np.float64]
-Places: TypeAlias = npt.NDArray[np.int64]
+Indices: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,39 +27,39 @@ class Processes:
 
     size: int
     """Rows of the summary."""
-    row: Places
-    run: Places
+    row: Indices
+    run: Indices
     """Labels of `Runs`."""
-    place: Places
+    place: Indices
     """A number for each round on each node."""
-    first_place: Places
+    first_place: Indices
     """Likewise of the first node of a process that is on several."""
     node: npt.NDArray[np.object_]
     first_node: npt.NDArray[np.object_]
-    width: Places
+    width: Indices
     """On how many nodes it was."""
     figures: Mapping[str, npt.NDArray[Any]]
     """Columns of `Runs`."""
 
     @classmethod
-    def of(
-        cls, repeats: Places, members: pd.DataFrame, runs: pd.DataFrame, names: Iterable[str]
+    def from_members(
+        cls, repeats: Indices, members: pd.DataFrame, runs: pd.DataFrame, names: Iterable[str]
     ) -> Processes:
         """Those of these members. `repeats`: processes of each row."""
         row, is_ok = members["row"].to_numpy(), members["is_ok"].to_numpy()
         several = is_ok & (repeats[row] > 1)
         run = members["run"].to_numpy()[several]
-        mine = runs.loc[run]
-        hosts_of_runs = mine["host"].fillna("").to_numpy(dtype=object)
-        codes, different = pd.factorize(hosts_of_runs)
-        firsts = np.array([hosts.first(host) for host in different], dtype=object)
-        rounds = mine["round"].to_numpy("int64")
-        numbers = [rounds * (len(different) + 1) + node for node in (codes, pd.factorize(firsts)[0][codes])]
+        ended = runs.loc[run]
+        hosts_of_runs = ended["host"].fillna("").to_numpy(dtype=object)
+        codes, host_names = pd.factorize(hosts_of_runs)
+        firsts = np.array([hosts.first(host) for host in host_names], dtype=object)
+        rounds = ended["round"].to_numpy("int64")
+        numbers = [rounds * (len(host_names) + 1) + node for node in (codes, pd.factorize(firsts)[0][codes])]
         return cls(
             size=len(repeats), row=row[several], run=run, place=numbers[0], first_place=numbers[1],
             node=hosts_of_runs, first_node=firsts[codes],
-            width=np.array([hosts.count(host) for host in different], dtype=np.int64)[codes],
-            figures={name: _as_numbers(mine[name]) for name in names},
+            width=np.array([hosts.count(host) for host in host_names], dtype=np.int64)[codes],
+            figures={name: _as_numbers(ended[name]) for name in names},
         )  # fmt: skip
 
     def logs(self, figure: str) -> Floats:
@@ -70,12 +70,12 @@ class Processes:
     @cached_property
     def is_placed(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Of each row whether each process was in a round of its own on its node; and likewise on its first node."""
-        placed = [~self._has_twins(place) for place in (self.place, self.first_place)]
+        placed = [~self._has_duplicates(place) for place in (self.place, self.first_place)]
         return placed[0], placed[0] & placed[1]
 
-    def _has_twins(self, place: Places) -> npt.NDArray[np.bool_]:
-        twins = pd.DataFrame({"row": self.row, "place": place}).duplicated().to_numpy()
-        return np.bincount(self.row, twins, self.size) > 0
+    def _has_duplicates(self, place: Indices) -> npt.NDArray[np.bool_]:
+        is_duplicate = pd.DataFrame({"row": self.row, "place": place}).duplicated().to_numpy()
+        return np.bincount(self.row, is_duplicate, self.size) > 0
 
 
 def _as_numbers(values: pd.Series[Any]) -> npt.NDArray[Any]:
@@ -88,13 +88,13 @@ def _as_numbers(values: pd.Series[Any]) -> npt.NDArray[Any]:
 class Means:
     """Means of logarithms under each number: an entry a number in each array."""
 
-    count: Places
+    count: Indices
     mean: Floats
     variance: Floats
     """Of a sample, NaN under two values; 0 where all are the same, whatever their sums come to."""
 
     @classmethod
-    def of(cls, number: Places, logs: Floats, size: int) -> Means:
+    def by_number(cls, number: Indices, logs: Floats, size: int) -> Means:
         """Of the known values under each number."""
         known = ~np.isnan(logs)
         number, logs = number[known], logs[known]
@@ -160,95 +160,108 @@ class Ratios:
 
 def compare_rows(
     processes: Processes,
-    machine: Places,
-    over: Places,
-    under: Places,
+    machine: Indices,
+    numerator: Indices,
+    denominator: Indices,
     figure: str,
     *,
     by_processes: bool = False,
 ) -> Ratios:
     """The ratio of the geometric means of a figure over the processes of two rows, for each pair.
 
-    `machine`: a code for each row of the summary. `over`, `under`: its rows. Rows that were measured in FEWEST_ROUNDS
-    or more in common, each on the same node, are compared round by round, others by all their processes with Welch's
-    standard error, never narrower than either side alone would leave it. A trial over several nodes is set beside one
-    over fewer by its first node. `by_processes`: all by their processes, with the fewest degrees of freedom, which is
-    how jobs are tested against their trials alone.
+    `machine`: a code for each row of the summary. `numerator`, `denominator`: its rows. Rows that were measured in
+    FEWEST_ROUNDS or more in common, each on the same node, are compared round by round, others by all their processes
+    with Welch's standard error, never narrower than either side alone would leave it. A trial over several nodes is set
+    beside one over fewer by its first node. `by_processes`: all by their processes, with the fewest degrees of freedom,
+    which is how jobs are tested against their trials alone.
     """
     logs = processes.logs(figure)
     size = processes.size
-    sides = Means.of(processes.row, logs, size)
+    sides = Means.by_number(processes.row, logs, size)
     members = np.bincount(processes.row, minlength=size)
     is_known = (members > 1) & (sides.count == members)
-    known = is_known[over] & is_known[under]
+    known = is_known[numerator] & is_known[denominator]
     width = np.zeros(size, dtype=np.int64)
     np.maximum.at(width, processes.row, processes.width)
-    is_first = np.zeros(len(over), dtype=bool) if by_processes else known & (width[over] != width[under])
+    is_first = (
+        np.zeros(len(numerator), dtype=bool)
+        if by_processes
+        else known & (width[numerator] != width[denominator])
+    )
 
-    log, variance, common = (np.full(len(over), np.nan) for _ in range(3))
-    apart = np.zeros(len(over), dtype=bool)
-    is_same_rounds = np.zeros(len(over), dtype=bool)
+    log, variance, common = (np.full(len(numerator), np.nan) for _ in range(3))
+    is_on_other_nodes = np.zeros(len(numerator), dtype=bool)
+    is_same_rounds = np.zeros(len(numerator), dtype=bool)
     for by_first in {*is_first.tolist()}:
-        mine = np.flatnonzero(is_first == by_first)
+        chosen = np.flatnonzero(is_first == by_first)
         place = processes.first_place if by_first else processes.place
         is_placed = processes.is_placed[by_first]
-        paired = _pair_rounds(processes.row, place, logs, is_placed, over[mine], under[mine])
-        log[mine], variance[mine], common[mine] = paired.mean, paired.variance, paired.count
+        pairs = _pair_rounds(processes.row, place, logs, is_placed, numerator[chosen], denominator[chosen])
+        log[chosen], variance[chosen], common[chosen] = pairs.mean, pairs.variance, pairs.count
         rounds_of_row = np.where(is_placed, members, 0)
-        is_same_rounds[mine] = (rounds_of_row[over[mine]] == paired.count) & (
-            rounds_of_row[under[mine]] == paired.count
+        is_same_rounds[chosen] = (rounds_of_row[numerator[chosen]] == pairs.count) & (
+            rounds_of_row[denominator[chosen]] == pairs.count
         )
         nodes = processes.first_node if by_first else processes.node
-        apart[mine] = _has_other_nodes(processes.row, nodes, size, over[mine], under[mine])
-    apart &= machine[over] == machine[under]
+        is_on_other_nodes[chosen] = _has_other_nodes(
+            processes.row, nodes, size, numerator[chosen], denominator[chosen]
+        )
+    is_on_other_nodes &= machine[numerator] == machine[denominator]
     by_rounds = known & (common >= FEWEST_ROUNDS) & (not by_processes)
 
-    parts = [sides.variance[side] / sides.count[side] for side in (over, under)]
-    degrees = [sides.count[side] - 1 for side in (over, under)]
+    parts = [sides.variance[side] / sides.count[side] for side in (numerator, denominator)]
+    degrees = [sides.count[side] - 1 for side in (numerator, denominator)]
     total = parts[0] + parts[1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = total**2 / (parts[0] ** 2 / degrees[0] + parts[1] ** 2 / degrees[1])
+        welch_degrees = total**2 / (parts[0] ** 2 / degrees[0] + parts[1] ** 2 / degrees[1])
     if by_processes:
         welch = _half_width(total, np.minimum(*degrees))
     else:
-        welch = _half_width(total, freedom)
-        for part, free in zip(parts, degrees, strict=True):
-            welch = np.fmax(welch, _half_width(part, free))
-    welch = np.where(apart, np.inf, welch)
+        welch = _half_width(total, welch_degrees)
+        for part, degree in zip(parts, degrees, strict=True):
+            welch = np.fmax(welch, _half_width(part, degree))
+    welch = np.where(is_on_other_nodes, np.inf, welch)
     return Ratios(
-        log=np.where(by_rounds, log, sides.mean[over] - sides.mean[under]),
+        log=np.where(by_rounds, log, sides.mean[numerator] - sides.mean[denominator]),
         half=np.where(by_rounds, _half_width(variance / np.maximum(common, 1), common - 1), welch),
         is_by_some_rounds=by_rounds & ~is_same_rounds,
     ).where(known)
 
 
 def _pair_rounds(
-    row: Places, place: Places, logs: Floats, is_placed: npt.NDArray[np.bool_], over: Places, under: Places
+    row: Indices,
+    place: Indices,
+    logs: Floats,
+    is_placed: npt.NDArray[np.bool_],
+    numerator: Indices,
+    denominator: Indices,
 ) -> Means:
     """The differences of both sides' logarithms in the rounds that a pair has in common, for each pair."""
     usable = is_placed[row] & ~np.isnan(logs)
     row, place, logs = row[usable], place[usable], logs[usable]
-    wide = place.max(initial=0) + 1
-    keys = row * wide + place
+    stride = place.max(initial=0) + 1
+    keys = row * stride + place
     order = np.argsort(keys)
     keys, row, place, logs = keys[order], row[order], place[order], logs[order]
-    begin, end = np.searchsorted(row, over, "left"), np.searchsorted(row, over, "right")
-    pair = np.repeat(np.arange(len(over)), end - begin)
-    mine = np.arange(len(pair)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin) + begin[pair]
-    wanted = under[pair] * wide + place[mine]
-    theirs = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    is_common = keys[theirs] == wanted if len(keys) else np.zeros(0, dtype=bool)
-    return Means.of(pair[is_common], (logs[mine] - logs[theirs])[is_common], len(over))
+    begin, end = np.searchsorted(row, numerator, "left"), np.searchsorted(row, numerator, "right")
+    pair = np.repeat(np.arange(len(numerator)), end - begin)
+    first = (
+        np.arange(len(pair)) - np.repeat(np.cumsum(end - begin) - (end - begin), end - begin) + begin[pair]
+    )
+    wanted = denominator[pair] * stride + place[first]
+    partner = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
+    is_common = keys[partner] == wanted if len(keys) else np.zeros(0, dtype=bool)
+    return Means.by_number(pair[is_common], (logs[first] - logs[partner])[is_common], len(numerator))
 
 
 def _has_other_nodes(
-    row: Places, nodes: npt.NDArray[np.object_], size: int, over: Places, under: Places
+    row: Indices, nodes: npt.NDArray[np.object_], size: int, numerator: Indices, denominator: Indices
 ) -> npt.NDArray[np.bool_]:
     """Whether two rows had unlike shares of their processes on their nodes, for each pair."""
-    node, different = pd.factorize(nodes)
-    if len(different) < 2:
-        return np.zeros(len(over), dtype=bool)
-    count = np.bincount(row * len(different) + node, minlength=size * len(different)).reshape(size, -1)
+    node, names = pd.factorize(nodes)
+    if len(names) < 2:
+        return np.zeros(len(numerator), dtype=bool)
+    count = np.bincount(row * len(names) + node, minlength=size * len(names)).reshape(size, -1)
     share = count / np.maximum(count.sum(axis=1, keepdims=True), 1)
-    unlike: npt.NDArray[np.bool_] = (share[over] != share[under]).any(axis=1)
+    unlike: npt.NDArray[np.bool_] = (share[numerator] != share[denominator]).any(axis=1)
     return unlike

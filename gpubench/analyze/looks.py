@@ -16,10 +16,10 @@ from gpubench.analyze.folder import Folder, collect_rows
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.claims import Claim
 from gpubench.core.findings import BatchSizeFinding
-from gpubench.stats.choice import FIRM, bound_gain
-from gpubench.stats.decisions import count_looks, count_spent, decide
+from gpubench.stats.choice import FIRM_BOUND, bound_gain
+from gpubench.stats.decisions import count_looks, decide, find_alpha_divisor
 
-SAME = math.log1p(0.02)
+SAME_RATE = math.log1p(0.02)
 """Rates that differ by less are the same: that, too, is an answer."""
 
 
@@ -30,14 +30,11 @@ def list_open_questions(folder: Folder, processes_a_round: int = 1) -> list[list
     """
     members = folder.members[folder.members["is_ok"]]
     ids = folder.runs["trial_id"].loc[members["run"]].groupby(members["row"].to_numpy()).agg(set).to_dict()
-    questions = [
-        found
-        for table in folder.tables
-        if (found := list_open_rows(collect_rows(folder, table), processes_a_round)) is not None
-    ]
-    if not questions:
+    by_table = [list_open_rows(collect_rows(folder, table), processes_a_round) for table in folder.tables]
+    asking = [questions for questions in by_table if questions is not None]
+    if not asking:
         return None
-    return [[ids[row] for row in dict.fromkeys(rows)] for found in questions for rows in found]
+    return [[ids[row] for row in dict.fromkeys(rows)] for questions in asking for rows in questions]
 
 
 def list_open_rows(rows: TableRows, processes_a_round: int) -> list[tuple[int, ...]] | None:
@@ -61,7 +58,7 @@ def _decide_at_looks(claims: Sequence[Claim], processes_a_round: int) -> list[Cl
 
 def _list_open_differences(claims: Sequence[Claim], processes_a_round: int) -> list[tuple[int, int]]:
     """The pairs of rows that are neither different nor the same."""
-    equal = [replace(claim, design="equal", limit=SAME) for claim in claims]
+    equal = [replace(claim, design="equal", limit=SAME_RATE) for claim in claims]
     decided = _decide_at_looks([*claims, *equal], processes_a_round)
     sure = [claim.decided.word == "sure" for claim in decided]
     return [
@@ -81,11 +78,11 @@ def _list_open_groups(
     decided = _decide_at_looks(
         [claim for claim in claims if claim.limit == borders[claim.candidate]], processes_a_round
     )
-    asked = {claim.candidate for claim in decided}
+    tested = {claim.candidate for claim in decided}
     known = {claim.candidate for claim in decided if claim.decided.word == "sure"}
     alone = sharing.find_alone(rows)
     for group in sharing.list_groups(rows):
-        if group.rows[0] in asked - known:
+        if group.rows[0] in tested - known:
             yield (*group.rows, *(alone[row] for row in group.rows if row in alone))
 
 
@@ -95,10 +92,10 @@ def _list_open_choice(
     """The chosen row with each other one of its series that may be faster by more than what makes a choice firm."""
     choice = finding.choice
     assert choice is not None, "a finding on batch sizes has one"
-    others = [row for row in choice.series if row != choice.row]
-    for row in others:
+    rivals = [row for row in choice.series if row != choice.row]
+    for row in rivals:
         evidence = rows.compare(rows.rates, row, choice.row)
         look = count_looks(evidence, processes_a_round)
-        bound = bound_gain(evidence, len(others) * count_spent(look)) if look else None
-        if bound is None or bound > FIRM:
+        bound = bound_gain(evidence, len(rivals) * find_alpha_divisor(look)) if look else None
+        if bound is None or bound > FIRM_BOUND:
             yield choice.row, row

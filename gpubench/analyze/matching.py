@@ -26,14 +26,14 @@ from gpubench.schema.trial_fields import DEVICE_AXES
 
 DEFINITION = "variant_definition"
 """What a variant does: two sides may mean different things by one name."""
-NAMES = tuple(name for name in CANDIDATES if name != "gpu_ids")
+IDENTITY_FIELDS = tuple(name for name in CANDIDATES if name != "gpu_ids")
 """Fields by which trials are told apart. Which GPUs they ran on is none of it, only how many."""
-LENGTHS = ("window", "steps")
+LENGTH_FIELDS = ("window", "steps")
 """Fields in which steady rates may differ and still be compared."""
-FOLLOWERS: Mapping[str, tuple[str, ...]] = {**FOLLOWS, "strategy": DEVICE_AXES, DEFINITION: ("variant",)}
+DERIVED_FROM: Mapping[str, tuple[str, ...]] = {**FOLLOWS, "strategy": DEVICE_AXES, DEFINITION: ("variant",)}
 """Field -> those from which it follows where nobody asked for it."""
 PLANNED = ("missing", "skipped")
-FREE, LEFT, NO_FILES = "free", "left to the machine", "no files"
+FREE, LEFT_TO_MACHINE, NO_FILES = "free", "left to the machine", "no files"
 """Stand for what may differ, for what the machine chose, and for the images of a variant that reads none."""
 
 
@@ -77,23 +77,25 @@ def identify(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
     variant = side + rows["variant"].astype(str)
     is_planned = rows["status"].isin(PLANNED)
     columns: dict[str, pd.Series[Any]] = {}
-    for field in NAMES:
+    for field in IDENTITY_FIELDS:
         values = fill_missing(rows[field], OLD_DEFAULTS.get(field))
-        if field in LENGTHS:
+        if field in LENGTH_FIELDS:
             values = values.mask(rows["kind"] == "steady rate", None)
         if field in ALLOTTED:
-            values = values.mask(is_left(rows, field), LEFT)
+            values = values.mask(is_left_to_machine(rows, field), LEFT_TO_MACHINE)
         values = fill_known(values, config)
         if field in AUTO:
             values = values.where(~is_planned, fill_known(values, side))
-        columns[field] = values.fillna(LEFT) if field in ALLOTTED else values
-    prints = rows["images"].map(lambda known: known.fingerprint if known and known.files != "none" else None)
-    columns["data"] = fill_known(fill_known(prints, config), name).fillna(rows["data"])
+        columns[field] = values.fillna(LEFT_TO_MACHINE) if field in ALLOTTED else values
+    fingerprints = rows["images"].map(
+        lambda known: known.fingerprint if known and known.files != "none" else None
+    )
+    columns["data"] = fill_known(fill_known(fingerprints, config), name).fillna(rows["data"])
     if "variant" not in free:  # else one that reads no image stands beside those that do
         files = fill_known(fill_known(rows["image_files"], config), variant)
         columns["data"] = columns["data"].mask(files == "none", NO_FILES)
-    does = rows[DEFINITION].map(_write_definition)
-    columns[DEFINITION] = fill_known(fill_known(does, config), variant)
+    definitions = rows[DEFINITION].map(_write_definition)
+    columns[DEFINITION] = fill_known(fill_known(definitions, config), variant)
     return pd.DataFrame(
         {field: values.mask(is_free(rows, field, free), FREE) for field, values in columns.items()}
     )
@@ -113,7 +115,7 @@ def fill_known(values: pd.Series[Any], place: pd.Series[Any]) -> pd.Series[Any]:
     return fill_missing(values.astype(object).where(values.notna(), known))
 
 
-def is_left(rows: pd.DataFrame, field: str) -> pd.Series[bool]:
+def is_left_to_machine(rows: pd.DataFrame, field: str) -> pd.Series[bool]:
     """Whether each trial left a field to the machine, as far as records tell."""
     return rows["asked"].map(lambda fields: bool(fields) and fields.get(field) is None).astype(bool)
 
@@ -125,17 +127,17 @@ def is_free(rows: pd.DataFrame, field: str, free: Collection[str]) -> pd.Series[
     """
     if field in free or (field == DEFINITION and "variant" in free):
         return pd.Series(True, index=rows.index)
-    follows = set(FOLLOWERS.get(field, ())) & set(free)
+    follows = set(DERIVED_FROM.get(field, ())) & set(free)
     if not free or field == "device" or not (follows or field in AUTO):
         return pd.Series(False, index=rows.index)
     if field not in (*DERIVED_FIELDS, "strategy"):
-        return is_left(rows, field)
+        return is_left_to_machine(rows, field)
     is_usual = [
         row.pop(field)
         == getattr(make({name: value for name, value in row.items() if value is not None}), field)
-        for _, row in list_rows(rows[[field, *FOLLOWERS[field]]])
+        for _, row in list_rows(rows[[field, *DERIVED_FROM[field]]])
     ]
-    return is_left(rows, field) | np.array(is_usual, dtype=bool)
+    return is_left_to_machine(rows, field) | np.array(is_usual, dtype=bool)
 
 
 def number_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
@@ -145,28 +147,30 @@ def number_trials(rows: pd.DataFrame, identity: pd.DataFrame) -> Codes:
     group = combine(len(rows), [encode(rows[name]) for name in ("is_b", "table", "unit")])[is_job]
     jobs = pd.Series(trial[is_job])
     neighbours = jobs.groupby(group).agg(lambda trials: str(sorted(trials)))
-    beside, copy = (np.full(len(rows), -1) for _ in range(2))
-    beside[is_job] = encode(neighbours[group])
-    copy[is_job] = jobs.groupby([group, trial[is_job]]).cumcount()
-    return combine(len(rows), [trial, beside, copy])
+    neighbour, number = (np.full(len(rows), -1) for _ in range(2))
+    neighbour[is_job] = encode(neighbours[group])
+    number[is_job] = jobs.groupby([group, trial[is_job]]).cumcount()
+    return combine(len(rows), [trial, neighbour, number])
 
 
 def pair_rows(rows: pd.DataFrame, trial: Codes) -> Matching:
     """Rows of one trial, one a side; of several, those that are the only ones on their machine, or by what it gave."""
-    left = rows.assign(trial=trial).sort_values("is_b", kind="stable")
+    unpaired = rows.assign(trial=trial).sort_values("is_b", kind="stable")
     pairs: list[tuple[int, int]] = []
     for names in (["trial"], ["trial", "machine"], ["trial", "machine", *ALLOTTED]):
-        place = combine(len(left), [encode(left[name]) for name in names])
-        is_b = left["is_b"].to_numpy()
-        is_pair = ((np.bincount(place) == 2) & (np.bincount(place, is_b) == 1))[place] if len(left) else is_b
+        place = combine(len(unpaired), [encode(unpaired[name]) for name in names])
+        is_b = unpaired["is_b"].to_numpy()
+        is_pair = (
+            ((np.bincount(place) == 2) & (np.bincount(place, is_b) == 1))[place] if len(unpaired) else is_b
+        )
         order = np.flatnonzero(is_pair)[np.argsort(place[is_pair], kind="stable")]
-        pairs += ((a, b) for a, b in left.index.to_numpy()[order].reshape(-1, 2).tolist())
-        left = left[~is_pair]
-    sides = [left[left["is_b"] == is_b].groupby("trial", sort=False).groups for is_b in (False, True)]
+        pairs += ((a, b) for a, b in unpaired.index.to_numpy()[order].reshape(-1, 2).tolist())
+        unpaired = unpaired[~is_pair]
+    sides = [unpaired[unpaired["is_b"] == is_b].groupby("trial", sort=False).groups for is_b in (False, True)]
     labels = [{place: tuple(map(int, index)) for place, index in groups.items()} for groups in sides]
     alone = [
-        tuple(row for place, members in mine.items() if place not in others for row in members)
-        for mine, others in (labels, labels[::-1])
+        tuple(row for place, members in side.items() if place not in other_side for row in members)
+        for side, other_side in (labels, labels[::-1])
     ]
     several = tuple((members, labels[1][place]) for place, members in labels[0].items() if place in labels[1])
     return Matching(pairs=tuple(sorted(pairs)), only_a=alone[0], only_b=alone[1], several=several)
@@ -174,5 +178,5 @@ def pair_rows(rows: pd.DataFrame, trial: Codes) -> Matching:
 
 def _write_definition(definition: Mapping[str, Any] | None) -> str | None:
     """What a variant does as one text, without the images that it names."""
-    does = {name: value for name, value in (definition or {}).items() if name != "data"}
-    return json.dumps(does, sort_keys=True, default=str) if does else None
+    definitions = {name: value for name, value in (definition or {}).items() if name != "data"}
+    return json.dumps(definitions, sort_keys=True, default=str) if definitions else None

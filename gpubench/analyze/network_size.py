@@ -14,7 +14,14 @@ import numpy as np
 
 from gpubench.analyze import devices
 from gpubench.analyze.series import combine
-from gpubench.analyze.table_rows import TableRows, find_remedy, find_word, group_by, list_rows, list_unsettled
+from gpubench.analyze.table_rows import (
+    TableRows,
+    find_certainty,
+    find_remedy,
+    group_by,
+    list_rows,
+    list_unsettled,
+)
 from gpubench.core.claims import Claim
 from gpubench.core.findings import NetworkSizeFinding
 
@@ -33,7 +40,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     codes = combine(len(rows.summary), [rows.fields.codes[name] for name in NETWORK])
     if len(np.unique(codes[rows.is_compared])) < FEWEST_NETWORKS:
         return []
-    summary = rows.summary.assign(devices=devices.count_devices(rows.summary))
+    summary = rows.summary.assign(devices=rows.devices)
     gmacs = summary["gmacs_per_image"].astype("float64").fillna(0)
     alike = ("strategy", "device", "devices")
     series = group_by(
@@ -69,18 +76,17 @@ def make_findings(
     if not claims:
         return []
     findings = []
-    counts = devices.count_devices(rows.summary)
     for _, group in itertools.groupby(claims, key=lambda claim: claim.series):
         steps = list(group)
         faster = list(itertools.takewhile(_is_faster, reversed(steps)))
         first = faster[-1].candidate if faster else None
         findings.append(
             NetworkSizeFinding(
-                word=find_word(faster or steps),
+                word=find_certainty(faster or steps),
                 claims=tuple(steps),
                 rows=list_rows(steps),
                 remedy=find_remedy(list_unsettled(steps), steps, round_minutes, rows.seeds),
-                devices=int(counts[steps[0].candidate]),
+                devices=int(rows.devices[steps[0].candidate]),
                 strategy=str(rows.get(steps[0].candidate, "strategy")),
                 first_faster=first,
                 gmacs=None if first is None else float(rows.get(first, "gmacs_per_image")),

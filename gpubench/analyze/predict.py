@@ -60,17 +60,17 @@ Row: TypeAlias = Mapping[str, Any]
 # ---- rows alone as demands ----
 
 
-def make_demand(row: Row, place: Resolved, others: Summary) -> Demand | None:
+def make_demand(row: Row, place: Resolved, alone: Summary) -> Demand | None:
     """What a row alone says of its job on these GPUs and CPUs; None without an epoch time.
 
-    `others`: rows alone of the same machine and kind of time, which may tell how long its ranks wait for each other.
+    `alone`: rows alone of the same machine and kind of time, which may tell how long its ranks wait for each other.
     """
     if not row["epoch_time_s"]:
         return None
     busy, gpus = row["gpu_busy_s_per_epoch"], tuple(place.gpu_ids)
     strategy = catalog.STRATEGIES.get(row["strategy"] or "")
     has_ranks = len(gpus) > 1 and bool(strategy and strategy.process_per_device)
-    wait, is_measured = find_gradient_wait(row, others) if has_ranks else (0.0, False)
+    wait, is_measured = find_gradient_wait(row, alone) if has_ranks else (0.0, False)
     return Demand(
         epoch_time_s=row["epoch_time_s"],
         cpu_s=row["cpu_s_per_epoch"],
@@ -82,31 +82,33 @@ def make_demand(row: Row, place: Resolved, others: Summary) -> Demand | None:
     )
 
 
-def find_gradient_wait(row: Row, others: Summary) -> tuple[float, bool]:
+def find_gradient_wait(row: Row, alone: Summary) -> tuple[float, bool]:
     """The part of its GPUs' busy time that a job only waits for other ranks' gradients, and whether it was measured.
 
     Measured by the newest row of the same configuration that was broken down; estimated, it may be more.
     """
-    others = others[others["status"] == "ok"]
-    same = others[is_alike(others, row, SAME_RANKS)]
-    timed = same.assign(part=same["comm_ms"] / 1e3 / find_busy_step_s(same)).dropna(subset="part")
+    alone = alone[alone["status"] == "ok"]
+    like_this = alone[is_alike(alone, row, SAME_RANKS)]
+    timed = like_this.assign(part=like_this["comm_ms"] / 1e3 / find_busy_step_s(like_this)).dropna(
+        subset="part"
+    )
     if len(timed):
         newest = timed.sort_values("started_at", kind="stable").iloc[-1]
         return min(max(float(newest["part"]), 0.0), 1.0), True
-    single = others[is_alike(others, row, SAME_KERNELS) & (others["gpus"] == 1)]
-    mine = pd.DataFrame([row])
-    images = float((mine["batch_size"] / mine["gpus"]).astype("float64").iloc[0])
+    single = alone[is_alike(alone, row, SAME_KERNELS) & (alone["gpus"] == 1)]
+    wanted = pd.DataFrame([row])
+    images = float((wanted["batch_size"] / wanted["gpus"]).astype("float64").iloc[0])
     larger = (images / single["batch_size"].astype("float64")).clip(lower=1.0)
-    need, busy = (find_busy_step_s(single) * larger).min(), float(find_busy_step_s(mine).iloc[0])
+    need, busy = (find_busy_step_s(single) * larger).min(), float(find_busy_step_s(wanted).iloc[0])
     return (float(1 - need / busy) if need < busy else 0.0), False
 
 
 def is_alike(rows: Summary, row: Row, fields: Iterable[str]) -> pd.Series[bool]:
     """Whether rows agree with this one in these fields, missing values among them, and in their variant."""
-    same: pd.Series[bool] = pd.Series(True, index=rows.index)
+    is_agreeing: pd.Series[bool] = pd.Series(True, index=rows.index)
     for name in (*fields, "variant_definition"):
-        same &= rows[name].isna() if row[name] is None else (rows[name] == row[name]).fillna(False)
-    return same
+        is_agreeing &= rows[name].isna() if row[name] is None else (rows[name] == row[name]).fillna(False)
+    return is_agreeing
 
 
 def find_busy_step_s(rows: pd.DataFrame) -> pd.Series[float]:
@@ -128,13 +130,13 @@ def summarize_alone(runs: Runs) -> dict[str, Summary]:
     (`frames.number_configurations`).
     """
     rows = {}
-    for kind, mine in runs[runs["group"].isna()].groupby("kind", sort=False):
-        mine = mine.reset_index(drop=True)
-        summary, members = summarize(mine)
+    for kind, of_kind in runs[runs["group"].isna()].groupby("kind", sort=False):
+        of_kind = of_kind.reset_index(drop=True)
+        summary, members = summarize(of_kind)
         first = members.drop_duplicates("row")["run"].to_numpy()
-        images = mine["images"].take(first)
+        images = of_kind["images"].take(first)
         rows[str(kind)] = summary.assign(
-            variant_definition=mine["variant_definition"].take(first).map(_as_key).to_numpy(),
+            variant_definition=of_kind["variant_definition"].take(first).map(_as_key).to_numpy(),
             images_fingerprint=[known and known.fingerprint for known in images],
         )
     return rows
@@ -192,7 +194,7 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class PredictionInputs:
     """What is asked about, and the rows that answer."""
 
     stored: StoredMachine
@@ -210,7 +212,7 @@ class Asked:
 def predict_experiment(
     folders: Sequence[Folder],
     options: Options,
-    here: Machine,
+    this_machine: Machine,
     *,
     path: Path | None = None,
     device: str | None = None,
@@ -219,7 +221,7 @@ def predict_experiment(
 
     Raises UsageError where there are no jobs, UnusableError where no trial ended ok.
     """
-    stored = choose_machine(_list_records(folders), here, device)
+    stored = choose_machine(_list_records(folders), this_machine, device)
     runs = _list_runs(folders, stored)
     has_gpu = stored.device == "cuda"
     usual = list_usual(read_experiment(None, Options(), has_gpu=has_gpu))
@@ -237,19 +239,19 @@ def predict_experiment(
         for rows in list_groups(folders, runs)
         if rows["slowdown"].notna().all()
     }
-    asked = Asked(
+    inputs = PredictionInputs(
         stored=stored, sources=sources, experiment=experiment, path=path, options=options, usual=usual,
         alone=summarize_alone(runs), measured=measured,
     )  # fmt: skip
-    groups = [predict_unit(unit, asked) for unit in plan.units if unit.is_group]
+    groups = [predict_unit(unit, inputs) for unit in plan.units if unit.is_group]
     if not groups:
         raise UsageError(NO_JOBS)
     return _describe_machine(stored, groups, filled)
 
 
-def list_measured(folders: Sequence[Folder], here: Machine) -> Predictions:
+def list_measured(folders: Sequence[Folder], this_machine: Machine) -> Predictions:
     """The groups that ran on one machine, with what was predicted of them before."""
-    stored = choose_machine(_list_records(folders), here)
+    stored = choose_machine(_list_records(folders), this_machine)
     figures = ["job", "solo_epoch_time_s", "predicted_slowdown", "slowdown"]
     groups = [
         PredictedGroup(
@@ -257,8 +259,10 @@ def list_measured(folders: Sequence[Folder], here: Machine) -> Predictions:
                 rows["group"].iloc[0], [row for _, row in list_rows(rows)], rows["varied"].iloc[0]
             ),
             jobs=tuple(
-                PredictedJob(name=job, alone_s=plain(alone_s), slowdown=float(slowdown), measured=float(came))
-                for job, alone_s, slowdown, came in rows[figures].itertuples(index=False)
+                PredictedJob(
+                    name=job, alone_s=plain(alone_s), slowdown=float(slowdown), measured=float(measured)
+                )
+                for job, alone_s, slowdown, measured in rows[figures].itertuples(index=False)
             ),
             kind=rows["kind"].iloc[0],
         )
@@ -302,11 +306,11 @@ def _describe_machine(
     )  # fmt: skip
 
 
-def predict_unit(unit: Unit, asked: Asked) -> PredictedGroup | NoPrediction:
+def predict_unit(unit: Unit, inputs: PredictionInputs) -> PredictedGroup | NoPrediction:
     """What the jobs of one group would do to each other, by rows alone of one kind of time; or why nobody knows."""
-    stored, sources = asked.stored, asked.sources
+    stored, sources = inputs.stored, inputs.sources
     trials = [vars(job.trial) for job in unit.jobs]
-    axes = [name for axis in asked.experiment.varied for name in axis]
+    axes = [name for axis in inputs.experiment.varied for name in axis]
     name, names = name_group(unit.group, trials, axes), name_jobs(trials)
     machine = stored.machine
     if stored.cpus is None:  # then jobs on the same CPUs have as many as they ask for
@@ -323,18 +327,18 @@ def predict_unit(unit: Unit, asked: Asked) -> PredictedGroup | NoPrediction:
             find_alone(job, place, sources.data(job.trial.data).fingerprint, rows)
             for job, place in zip(unit.jobs, places, strict=True)
         ]
-        for kind, rows in asked.alone.items()
+        for kind, rows in inputs.alone.items()
     }
-    kind = min(matches, key=lambda each: (sum(isinstance(m, Note) for m in matches[each]), KINDS.index(each)))
+    kind = min(matches, key=lambda name: (sum(isinstance(m, Note) for m in matches[name]), KINDS.index(name)))
     lacking = {
-        called: (job, match)
-        for job, called, match in zip(unit.jobs, names, matches[kind], strict=True)
+        title: (job, match)
+        for job, title, match in zip(unit.jobs, names, matches[kind], strict=True)
         if isinstance(match, Note)
     }
     if lacking:
-        policy = asked.experiment.bad_images
+        policy = inputs.experiment.bad_images
         options = [
-            list_options(j, asked.usual, asked.path, asked.options, policy) for j, _ in lacking.values()
+            list_options(j, inputs.usual, inputs.path, inputs.options, policy) for j, _ in lacking.values()
         ]
         return NoPrediction(
             name=name,
@@ -345,7 +349,7 @@ def predict_unit(unit: Unit, asked: Asked) -> PredictedGroup | NoPrediction:
         )
     alone = [match for match in matches[kind] if not isinstance(match, Note)]
     demands = [
-        make_demand(row, place, asked.alone[kind]) for (row, _), place in zip(alone, places, strict=True)
+        make_demand(row, place, inputs.alone[kind]) for (row, _), place in zip(alone, places, strict=True)
     ]
     known = [demand for demand in demands if demand is not None]
     if len(known) < len(demands):
@@ -354,19 +358,19 @@ def predict_unit(unit: Unit, asked: Asked) -> PredictedGroup | NoPrediction:
     if predicted.unknown:  # the rest of it would be taken for nothing
         return NoPrediction(name=name, why=(Note("unknown-needs", {"resources": predicted.unknown}),))
     key = (unit.jobs[0].trial.cpu_sharing, *(row["config_id"] for row, _ in alone))
-    came = asked.measured.get(key, (None,) * len(alone))
+    measured = inputs.measured.get(key, (None,) * len(alone))
     return PredictedGroup(
         name=name,
         jobs=tuple(
             PredictedJob(
-                name=f"{job.membership.name}: {called}" if job.membership else called,
+                name=f"{job.membership.name}: {title}" if job.membership else title,
                 alone_s=row["epoch_time_s"],
                 slowdown=slowdown,
                 notes=tuple(notes),
                 measured=seen,
             )
-            for job, called, (row, notes), slowdown, seen in zip(
-                unit.jobs, names, alone, predicted.slowdowns, came, strict=True
+            for job, title, (row, notes), slowdown, seen in zip(
+                unit.jobs, names, alone, predicted.slowdowns, measured, strict=True
             )
         ),
         word="likely" if all(_is_reliable(row) for row, _ in alone) else "unknown",

@@ -13,13 +13,7 @@ from gpubench.analyze.report import build_report
 from gpubench.analyze.table_rows import TableRows
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.core.claims import Claim
-from gpubench.core.findings import (
-    DevicesFinding,
-    Finding,
-    NetworkSizeFinding,
-    TargetFinding,
-    VersusFinding,
-)
+from gpubench.core.findings import DevicesFinding, Finding, NetworkSizeFinding, TargetFinding, VersusFinding
 from gpubench.core.report import Report
 from gpubench.stats.decisions import decide
 

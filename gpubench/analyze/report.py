@@ -9,6 +9,7 @@ from typing import Any
 
 from gpubench.analyze.folder import Table
 from gpubench.analyze.grid import (
+    SHARING_COLUMNS,
     SOURCES,
     build_groups,
     build_network_groups,
@@ -49,7 +50,7 @@ SHOWN_OTHERWISE = frozenset({"spread", "faster-together", "beyond-turns"})
 would stand there as if it were sure."""
 FIRST_BATCH_PCT = 10.0
 """A first batch that is more of the epoch than this decides more than chance does."""
-NAMED = (
+REPORTED_FIGURES = (
     "images_per_s", "epoch_time_s", "epoch_time_low_s", "epoch_time_high_s", "gpu_mem_mib", "epochs_to_top1",
     "time_to_top1_s", "energy_to_top1_j", "gmacs_per_image", "top1_pct", "cpu_s_per_epoch", "energy_j", "copy_ms",
     "forward_ms", "backward_ms", "comm_ms", "optimizer_ms",
@@ -64,7 +65,7 @@ def build_report(
     question = findings[0].question if findings else "batch_size" if table.axis == "batch_size" else "devices"
     columns, groups = build_table(table, rows, findings, question, view)
     shown = [column.name for column in columns]
-    lines = list_rows(rows.summary[list(dict.fromkeys((*rows.varied, *NAMED)))])
+    lines = list_rows(rows.summary[list(dict.fromkeys((*rows.varied, *REPORTED_FIGURES)))])
     warnings = (*collect_warnings(table, rows, shown), *warn_of_baselines(findings))
     return Report(
         name=table.name,
@@ -75,8 +76,8 @@ def build_report(
         findings=tuple(add_warnings(finding, warnings) for finding in findings),
         warnings=warnings,
         labels={label: {field: row[field] for field in rows.varied} for label, row in lines},
-        figures={label: {name: row[name] for name in NAMED} for label, row in lines},
-        missing=collect_reasons(rows, (*NAMED, *shown)),
+        figures={label: {name: row[name] for name in REPORTED_FIGURES} for label, row in lines},
+        missing=collect_reasons(rows, (*REPORTED_FIGURES, *shown)),
         axis=table.axis,
         selection=view.describe(
             sum(len(row.labels) for group in groups for row in group.rows), len(rows.summary)
@@ -90,14 +91,12 @@ def build_table(
     """Columns and lines: a line a group of jobs, a network, or, where columns are asked for, a row."""
     first = findings[0] if findings else None
     order = view.select_rows(rows.summary)
-    if isinstance(first, SharingFinding) and not view.has_columns:
-        names: tuple[str, ...] = ("group", "epoch_time_s", "slowdown", "work", "overlap")
-        columns = tuple(ReportColumn(name=name, is_number=name not in ("group", "overlap")) for name in names)
-        lines = build_sharing_groups(rows.summary, first)
-        return drop_columns(columns, pick_lines(lines, order, is_sorted=bool(view.sort)), view.removed)
-    if isinstance(first, NetworkSizeFinding) and not view.has_columns:
-        columns = describe_network_columns(rows.summary, first)
-        lines = build_network_groups(rows.summary, first)
+    if isinstance(first, (SharingFinding, NetworkSizeFinding)) and not view.has_columns:
+        if isinstance(first, SharingFinding):
+            columns, lines = SHARING_COLUMNS, build_sharing_groups(rows.summary, first)
+        else:
+            columns = describe_network_columns(rows.summary, first)
+            lines = build_network_groups(rows.summary, first)
         return drop_columns(columns, pick_lines(lines, order, is_sorted=bool(view.sort)), view.removed)
     alone = rows.summary[rows.summary["group"].isna()]
     if view.has_columns or alone.empty:
@@ -108,7 +107,7 @@ def build_table(
     names = view.choose_columns(choose_columns(alone, question, has_all=view.has_all_columns), SOURCES)
     alone = alone.loc[[label for label in order if label in alone.index]]
     columns = describe_columns(alone, layout.labels, names)
-    groups = build_groups(alone, layout, names, findings, lambda code: is_touching(code, names))
+    groups = build_groups(alone, layout, names, findings, lambda code: is_affecting(code, names))
     return drop_columns(columns, groups, view.removed)
 
 
@@ -175,7 +174,7 @@ def collect_warnings(table: Table, rows: TableRows, shown: Collection[str]) -> l
         for code in split_codes(codes):
             touched.setdefault(code, []).append(int(label))
     warnings = [
-        Warned(code=code, rows=tuple(labels)) for code, labels in touched.items() if is_touching(code, shown)
+        Warned(code=code, rows=tuple(labels)) for code, labels in touched.items() if is_affecting(code, shown)
     ]
     return [*warn_of_evidence(table, rows), *warnings]
 
@@ -196,7 +195,7 @@ def warn_of_baselines(findings: Sequence[Finding]) -> list[Warned]:
     return [Warned(code="faster-together", rows=spoilt)] if spoilt else []
 
 
-def is_touching(code: str, shown: Collection[str]) -> bool:
+def is_affecting(code: str, shown: Collection[str]) -> bool:
     """Whether a warning weakens a figure that is shown, and nothing else that is shown tells it.
 
     How far processes lie apart is what intervals tell; what only earlier versions raised came from how they measured.

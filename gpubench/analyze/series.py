@@ -107,7 +107,7 @@ class Fields:
     """Whether GPU ids are the first so many (0, 1, …), and so tell no more than how many there are."""
 
     @classmethod
-    def of(cls, frame: pd.DataFrame) -> Fields:
+    def from_frame(cls, frame: pd.DataFrame) -> Fields:
         """The fields of runs, or of the rows of a summary."""
         codes = {}
         for name in CANDIDATES:
@@ -284,8 +284,8 @@ class Fields:
         """
 
         def is_same(name: str) -> Mask:
-            same: Mask = self.codes[name][before] == self.codes[name][after]
-            return same
+            is_equal: Mask = self.codes[name][before] == self.codes[name][after]
+            return is_equal
 
         devices_before, devices_after = self.devices[before], self.devices[after]
         batch = self.frame["batch_size"].to_numpy("float64", na_value=np.nan)

@@ -17,7 +17,14 @@ from typing import Any
 
 import pandas as pd
 
-from gpubench.analyze.table_rows import Figures, TableRows, find_remedy, find_word, group_by, join_certainty
+from gpubench.analyze.table_rows import (
+    Figures,
+    TableRows,
+    find_certainty,
+    find_remedy,
+    group_by,
+    join_certainty,
+)
 from gpubench.core.claims import Claim, Design
 from gpubench.core.findings import SharingFinding, SharingGroup
 from gpubench.core.prediction import FULL_OVERLAP, NO_OVERLAP
@@ -53,15 +60,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     claims = []
     for group in list_groups(rows):
         claims += [
-            Claim(
-                metric=SLOWDOWN,
-                candidate=row,
-                baseline=alone[row],
-                # By all processes: as in work, a group and a trial alone have nothing in common but the machine.
-                evidence=replace(rows.compare(times, row, alone[row]), pairs=None),
-                design="paired",
-                family=f"sharing:{row}",
-            )
+            rows.claim(SLOWDOWN, times, row, alone[row], family=f"sharing:{row}")
             for row in group.rows
             if row in times and alone.get(row) in times
         ]
@@ -87,7 +86,8 @@ def make_claims(rows: TableRows) -> list[Claim]:
             for border in find_borders(group.jobs)
             for design in designs
         ]
-    return claims
+    # By all processes: a group and a trial alone have no rounds in common, only the machine.
+    return [replace(claim, evidence=replace(claim.evidence, pairs=None)) for claim in claims]
 
 
 def make_findings(
@@ -106,7 +106,7 @@ def make_findings(
     groups = []
     for group in list_groups(rows):
         spoilt_by = next((spoilt[alone[row]] for row in group.rows if alone.get(row) in spoilt), None)
-        groups.append(_judge(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
+        groups.append(_describe_group(group, about.get(group.rows[0], []), spoilt_by, rows.summary))
     unsettled = [
         claim
         for group in groups
@@ -196,26 +196,14 @@ def find_baselines(
 def list_common_runs(group: JobGroup, times: Figures) -> list[list[float]]:
     """For each job its times, one for each run of the group that all of its jobs ended, in the same order."""
     samples = [times.get(row, {}) for row in group.rows]
-    common = [key for key in samples[0] if all(key in others for others in samples)]
-    return [[each[key] for key in common] for each in samples]
+    common = [key for key in samples[0] if all(key in times_of_job for times_of_job in samples)]
+    return [[times_of_job[key] for key in common] for times_of_job in samples]
 
 
-def _judge(
+def _describe_group(
     group: JobGroup, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
 ) -> SharingGroup:
-    facts: dict[str, Any] = {
-        "name": group.name,
-        "label": group.label,
-        "rows": group.rows,
-        "jobs": group.jobs,
-        "predicted_work": _predict_work(group, summary),
-        "spoilt_by": spoilt_by,
-    }
-    if not claims:
-        return SharingGroup(
-            work=None, bound=None, is_lower_bound=False, overlaps=(), word="unknown", gains=None, **facts
-        )
-    work = math.exp(claims[0].evidence.center)
+    """What the claims of its work come to; without any, nothing is known of it."""
     none, full = (math.log(border) for border in find_borders(group.jobs))
     shown = {
         (claim.design, claim.limit): claim
@@ -227,19 +215,24 @@ def _judge(
     overlaps = tuple(
         word
         for word, excluded in ((NONE, above_none), (SOME, below_none or above_full), (FULL, below_full))
-        if excluded is None
+        if claims and excluded is None
     )
     gains = True if above_none else False if below_none else None
     # The bound that the word rests on: where two borders bound it, that which says whether sharing gains.
     resting = above_full or above_none or below_none or below_full
     return SharingGroup(
-        work=work,
+        name=group.name,
+        label=group.label,
+        rows=group.rows,
+        jobs=group.jobs,
+        work=math.exp(claims[0].evidence.center) if claims else None,
         bound=None if resting is None else resting.decided.low or resting.decided.high,
         is_lower_bound=resting is not None and resting.design == "above",
         overlaps=overlaps,
-        word=find_word(shown.values()),
+        word=find_certainty(shown.values()),
         gains=gains,
-        **facts,
+        spoilt_by=spoilt_by,
+        predicted_work=_predict_work(group, summary),
     )
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from gpubench.analyze.derive import Arrangement, share_nodes
 from gpubench.analyze.series import Fields, Mask
-from gpubench.core.claims import Claim, Evidence, Word
+from gpubench.core.claims import Certainty, Claim, Design, Evidence
 from gpubench.core.findings import Remedy
 from gpubench.schema.hosts import first as first_host
 from gpubench.stats.estimates import compare_rounds, mean
@@ -23,11 +23,11 @@ from gpubench.stats.power import find_rounds
 
 Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
-Place: TypeAlias = tuple[int, int, str, int]
+ProcessKey: TypeAlias = tuple[int, int, str, int]
 """Round, repeat and node of a process, and its number among those that have these in common."""
-Samples: TypeAlias = Mapping[Place, float]
+Samples: TypeAlias = Mapping[ProcessKey, float]
 """A figure of each process of a row by its place: what two rows have in common there makes a pair."""
-Figures: TypeAlias = Mapping[int, dict[Place, float]]
+Figures: TypeAlias = Mapping[int, dict[ProcessKey, float]]
 """Row -> its samples; a row without any is left out."""
 WAITING_PCT = 20.0
 """Of an epoch, from which on loaders set the pace of a row."""
@@ -56,7 +56,12 @@ class TableRows(Arrangement):
     @cached_property
     def fields(self) -> Fields:
         """The trial fields of all rows."""
-        return Fields.of(self.summary)
+        return Fields.from_frame(self.summary)
+
+    @cached_property
+    def devices(self) -> pd.Series[int]:
+        """GPUs of each row's trial; on a CPU its ranks."""
+        return pd.Series(self.fields.devices.astype("int64"), index=self.summary.index)
 
     @cached_property
     def is_job(self) -> Mask:
@@ -114,7 +119,7 @@ class TableRows(Arrangement):
     def collect(self, values: pd.Series[Any]) -> Figures:
         """A figure of processes that ended ok, a line each, by row; those that are not known or 0 are left out."""
         numbers = values.reindex(self.ended.index).to_numpy("float64", na_value=np.nan)
-        figures: dict[int, dict[Place, float]] = {}
+        figures: dict[int, dict[ProcessKey, float]] = {}
         twins: Counter[tuple[int, int, int, str]] = Counter()
         for place, value in zip(self._process_places, numbers.tolist(), strict=True):
             if 0 < value < math.inf:
@@ -140,10 +145,22 @@ class TableRows(Arrangement):
         Of rows that were measured on unlike nodes, or unlike often on them, only common rounds tell: nobody knows what
         nodes differ by.
         """
-        over, under = figures[candidate], figures[baseline]
-        nodes, others = (share_nodes([place[2] for place in samples]) for samples in (over, under))
-        evidence = compare_rounds(over, under, noise=self.find_noise(candidate, baseline))
-        return evidence if nodes == others else replace(evidence, welch=None, noise=None)
+        numerator, denominator = figures[candidate], figures[baseline]
+        numerator_nodes, denominator_nodes = (
+            share_nodes([place[2] for place in samples]) for samples in (numerator, denominator)
+        )
+        evidence = compare_rounds(numerator, denominator, noise=self.find_noise(candidate, baseline))
+        return evidence if numerator_nodes == denominator_nodes else replace(evidence, welch=None, noise=None)
+
+    def claim(
+        self, metric: str, figures: Figures, candidate: int, baseline: int, *, family: str,
+        design: Design = "paired", series: str = "",
+    ) -> Claim:  # fmt: skip
+        """That two rows differ in a figure that both have."""
+        return Claim(
+            metric=metric, candidate=candidate, baseline=baseline, design=design, family=family, series=series,
+            evidence=self.compare(figures, candidate, baseline),
+        )  # fmt: skip
 
 
 def list_machine_names(rows: pd.DataFrame) -> list[str]:
@@ -160,11 +177,9 @@ def name_machines(summary: pd.DataFrame) -> tuple[str, ...]:
 
 def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
     """Row -> the logarithm of the largest ratio that two processes of such rows were seen to differ by."""
-    step_s = summary["batch_size"].astype("float64") / summary["images_per_s"]
-    before = summary["before"].astype("float64")
-    is_half = summary["batch_size"].astype("float64") == 2 * before.map(
-        summary["batch_size"].astype("float64")
-    )
+    batch, before = summary["batch_size"].astype("float64"), summary["before"].astype("float64")
+    step_s = batch / summary["images_per_s"]
+    is_half = batch == 2 * before.map(batch)
     facts = pd.DataFrame(
         {
             "gpus": summary["gpus"].fillna(0).astype("int64"),
@@ -176,22 +191,27 @@ def borrow_noise(summary: pd.DataFrame) -> dict[int, float]:
         }
     ).astype(object)
     known: list[dict[str, Any]] = facts.where(facts.notna(), None).to_dict("records")  # type: ignore[assignment]
-    noise = (find_noise(find_bottleneck(**each)) for each in known)
+    noise = (find_noise(find_bottleneck(**row)) for row in known)
     return dict(zip(map(int, summary.index), noise, strict=True))
 
 
-def find_word(claims: Iterable[Claim]) -> Word:
+def find_certainty(claims: Iterable[Claim]) -> Certainty:
     """How sure several claims are together: the least sure word of those that are decided; unknown where none is."""
     return join_certainty(claim.decided.word for claim in claims)
 
 
-def join_certainty(words: Iterable[Word]) -> Word:
+def join_certainty(words: Iterable[Certainty]) -> Certainty:
     """The least sure of words that are not unknown; unknown where all are."""
     known = set(words) - {"unknown"}
     return "likely" if "likely" in known else "sure" if known else "unknown"
 
 
-def average_rounds(samples: Samples) -> dict[Place, float]:
+def average_log(samples: Samples) -> float:
+    """The mean of the logarithms, by which claims compare."""
+    return mean([math.log(value) for value in samples.values()])
+
+
+def average_rounds(samples: Samples) -> dict[ProcessKey, float]:
     """A figure of each repeat, the geometric mean over its rounds, as of one round on the node of the first of them."""
     return {
         (0, repeat, keys[0][2], 0): math.exp(mean([math.log(samples[key]) for key in keys]))
@@ -240,17 +260,15 @@ def plan_rounds(
 
     `fewest`, `most`: processes that rows have; the sweep has gone as many rounds as the latter tell.
     """
-    each = 1 if is_of_seeds else repeats
-    rounds, present = math.ceil(wanted / each), math.ceil(fewest / each)
-    if rounds <= math.ceil(most / each):
+    per_round = 1 if is_of_seeds else repeats
+    rounds, present = math.ceil(wanted / per_round), math.ceil(fewest / per_round)
+    if rounds <= math.ceil(most / per_round):
         return None
-    minutes = (
-        None
-        if round_minutes is None
-        else (rounds - present) * round_minutes / (repeats if is_of_seeds else 1)
-    )
-    if minutes is not None and minutes > LONGEST_ADVICE_MIN:
-        return None
+    minutes = None
+    if round_minutes is not None:
+        minutes = (rounds - present) * round_minutes / (repeats if is_of_seeds else 1)
+        if minutes > LONGEST_ADVICE_MIN:
+            return None
     return Remedy(rounds=rounds, minutes=minutes, is_of_seeds=is_of_seeds)
 
 

@@ -17,9 +17,10 @@ import pandas as pd
 from gpubench.analyze.table_rows import (
     Figures,
     TableRows,
+    average_log,
     average_rounds,
+    find_certainty,
     find_remedy,
-    find_word,
     list_unsettled,
 )
 from gpubench.core.claims import Claim, Evidence
@@ -67,19 +68,11 @@ def make_claims(rows: TableRows) -> list[Claim]:
     for number, members in enumerate(list_tasks(rows.summary)):
         for metric in (TIME, ENERGY):
             figures = find_figures(rows, members, metric)
-            order = sorted(figures, key=lambda row: _middle(figures, row))
+            order = sorted(figures, key=lambda row: average_log(figures[row]))
             for candidate, baseline in itertools.combinations(order, 2):
-                evidence = rows.compare(figures, candidate, baseline)
-                claims.append(
-                    Claim(
-                        metric=metric,
-                        candidate=candidate,
-                        baseline=baseline,
-                        evidence=_with_seeds(evidence, epochs[candidate], epochs[baseline]),
-                        design="paired",
-                        family=f"target:{number}:{metric}",
-                    )
-                )
+                claim = rows.claim(metric, figures, candidate, baseline, family=f"target:{number}:{metric}")
+                evidence = _add_seed_noise(claim.evidence, epochs[candidate], epochs[baseline])
+                claims.append(replace(claim, evidence=evidence))
     return claims
 
 
@@ -90,13 +83,13 @@ def make_findings(
     findings = []
     for number, members in enumerate(list_tasks(rows.summary)):
         about = [claim for claim in claims if claim.family.startswith(f"target:{number}:")]
-        order = _sort(rows, members, TIME)
-        frugal = _sort(rows, members, ENERGY)
+        order = _rank_rows(rows, members, TIME)
+        frugal = _rank_rows(rows, members, ENERGY)
         first = [claim for claim in about if claim.metric == TIME and claim.candidate == order[0]]
         least = [claim for claim in about if claim.metric == ENERGY and claim.candidate == frugal[0]]
         more = [claim for claim in least if claim.decided.word != "unknown"]
         costlier = {claim.baseline for claim in more}
-        others = [
+        rest = [
             claim
             for claim in about
             if claim.metric == ENERGY and not costlier & {claim.candidate, claim.baseline}
@@ -104,7 +97,7 @@ def make_findings(
         is_interrupted = members["status"] == "interrupted"
         findings.append(
             TargetFinding(
-                word=find_word(first),
+                word=find_certainty(first),
                 claims=tuple(about),
                 rows=tuple(map(int, members.index)),
                 remedy=find_remedy(list_unsettled(first), about, round_minutes, rows.seeds, is_of_seeds=True),
@@ -118,10 +111,10 @@ def make_findings(
                 least_energy=frugal[0] if frugal else None,
                 energy_word="unknown"
                 if any(claim.decided.word == "unknown" for claim in least)
-                else find_word(least),
+                else find_certainty(least),
                 costlier=tuple(claim.baseline for claim in more),
-                costlier_word=find_word(more),
-                are_others_alike=all(claim.decided.word == "unknown" for claim in others),
+                costlier_word=find_certainty(more),
+                are_others_alike=all(claim.decided.word == "unknown" for claim in rest),
             )
         )
     return findings
@@ -145,17 +138,12 @@ def find_figures(rows: TableRows, members: pd.DataFrame, metric: str) -> Figures
     }
 
 
-def _sort(rows: TableRows, members: pd.DataFrame, metric: str) -> list[int]:
+def _rank_rows(rows: TableRows, members: pd.DataFrame, metric: str) -> list[int]:
     figures = find_figures(rows, members, metric)
-    return sorted(figures, key=lambda row: _middle(figures, row))
+    return sorted(figures, key=lambda row: average_log(figures[row]))
 
 
-def _middle(figures: Figures, row: int) -> float:
-    """The logarithm of the geometric mean, by which claims compare."""
-    return math.fsum(map(math.log, figures[row].values())) / len(figures[row])
-
-
-def _with_seeds(evidence: Evidence, *epochs: float) -> Evidence:
+def _add_seed_noise(evidence: Evidence, *epochs: float) -> Evidence:
     """The evidence with what seeds may differ by, too; it matters where nothing can be tested."""
     if evidence.noise is None or not all(number > 0 for number in epochs):
         return replace(evidence, noise=None)

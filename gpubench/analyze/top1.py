@@ -13,7 +13,7 @@ import pandas as pd
 
 from gpubench.analyze.series import CANDIDATES, Axes, Fields, asked_fields, combine, encode, tied_fields
 from gpubench.analyze.table_rows import TableRows, group_by, list_rows
-from gpubench.core.claims import Claim, Design, Word
+from gpubench.core.claims import Certainty, Claim, Design
 from gpubench.core.findings import Top1Finding
 from gpubench.schema.record import ALLOTTED
 from gpubench.stats.estimates import FEWEST_SEEDS, compare_percentages
@@ -84,11 +84,11 @@ def make_findings(
     for (field, value, baseline), members in group_by(claims, list_sides).items():
         pairs = group_by(members, lambda claim: (claim.candidate, claim.baseline))
         # A pair is as sure as the surer of its two claims.
-        best = [min((claim.decided.word for claim in pair), key=ORDER.index) for pair in pairs.values()]
+        best = [min((claim.decided.word for claim in pair), key=CERTAINTIES.index) for pair in pairs.values()]
         about = list_rows(members)
         findings.append(
             Top1Finding(
-                word=max(best, key=ORDER.index),
+                word=max(best, key=CERTAINTIES.index),
                 claims=tuple(members),
                 rows=about,
                 field=field,
@@ -100,7 +100,7 @@ def make_findings(
     return findings
 
 
-ORDER: tuple[Word, ...] = ("sure", "likely", "unknown")
+CERTAINTIES: tuple[Certainty, ...] = ("sure", "likely", "unknown")
 
 
 def find_seeds(rows: TableRows) -> dict[int, list[float]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import groupby, pairwise
+from statistics import median_high
 
 from gpubench.analyze.folder import Folder
 from gpubench.core.report import Report
@@ -41,9 +42,7 @@ def trace_report(folder: Folder, report: Report, tell: Callable[[str], None]) ->
     `tell`: is given a line for each file of samples that is damaged.
     """
     members = folder.members[folder.members["is_ok"]]
-    runs: dict[int, list[int]] = {}
-    for run, row in zip(members["run"], members["row"], strict=True):
-        runs.setdefault(row, []).append(run)
+    runs = members.groupby("row")["run"].agg(list).to_dict()
     first = [] if report.recommended is None else [report.recommended]
     for row in (*first, *report.labels):
         for run in runs.get(row, ()):
@@ -104,11 +103,13 @@ def thin(lines: Sequence[Line]) -> tuple[TracePoint, ...]:
     if not lines:
         return ()
     width = max(line[-1][0] for line in lines) / MOST_POINTS
-    usual = max(find_usual_gap(line) for line in lines)
-    width = max(width, usual)
+    # The usual gap between readings, where that is wider.
+    width = max(
+        width, *(median_high(after[0] - before[0] for before, after in pairwise(line)) for line in lines)
+    )
     bins: dict[int, list[list[tuple[float, float]]]] = {}
     for line in lines:
-        for place, group in itertools.groupby(line, key=lambda reading: int(reading[0] / (width or 1.0))):
+        for place, group in groupby(line, key=lambda reading: int(reading[0] / (width or 1.0))):
             bins.setdefault(place, []).append(list(group))
     points: list[TracePoint] = []
     piece = 0
@@ -127,12 +128,6 @@ def thin(lines: Sequence[Line]) -> tuple[TracePoint, ...]:
             )
         )
     return tuple(points)
-
-
-def find_usual_gap(line: Line) -> float:
-    """The median of the seconds between readings."""
-    gaps = sorted(after[0] - before[0] for before, after in itertools.pairwise(line))
-    return gaps[len(gaps) // 2]
 
 
 def list_phases(record: Record, samples: Samples) -> list[Phase]:

@@ -17,8 +17,8 @@ from gpubench.analyze.series import CANDIDATES, FOLLOWS, Codes, Fields, combine,
 from gpubench.analyze.table_rows import (
     Figures,
     TableRows,
+    find_certainty,
     find_remedy,
-    find_word,
     group_by,
     list_rows,
     list_unsettled,
@@ -51,9 +51,13 @@ def make_claims(rows: TableRows) -> list[Claim]:
             centers = [rows.compare(rows.rates, *pair).center for pair in pairs]
             if math.fsum(centers) < 0:
                 pairs = [(baseline, candidate) for candidate, baseline in pairs]
-            claims += _compare(rows, pairs, RATE, rows.rates, f"versus:{field}")
+            claims += [rows.claim(RATE, rows.rates, *pair, family=f"versus:{field}") for pair in pairs]
             if field == CPU_FIELD:
-                claims += _compare(rows, pairs, CPU, seconds, f"versus:{field}:cpu")
+                claims += [
+                    rows.claim(CPU, seconds, *pair, family=f"versus:{field}:cpu")
+                    for pair in pairs
+                    if seconds.keys() >= {*pair}
+                ]
     return claims
 
 
@@ -71,7 +75,7 @@ def make_findings(
         rates = [claim for claim in members if claim.metric == RATE]
         findings.append(
             VersusFinding(
-                word=find_word(rates),
+                word=find_certainty(rates),
                 claims=tuple(rates),
                 cpu_claims=tuple(claim for claim in members if claim.metric == CPU),
                 rows=list_rows(rates),
@@ -137,20 +141,3 @@ def _is_by_itself(frame: pd.DataFrame, name: str, field: str) -> pd.Series[bool]
     usual = {value: getattr(make({field: value}), name) for value in frame[field].unique()}
     expected = frame[field].map(usual)
     return (frame[name] == expected).fillna(False) | (frame[name].isna() & expected.isna())
-
-
-def _compare(
-    rows: TableRows, pairs: Sequence[tuple[int, int]], metric: str, figures: Figures, family: str
-) -> list[Claim]:
-    return [
-        Claim(
-            metric=metric,
-            candidate=candidate,
-            baseline=baseline,
-            evidence=rows.compare(figures, candidate, baseline),
-            design="paired",
-            family=family,
-        )
-        for candidate, baseline in pairs
-        if candidate in figures and baseline in figures
-    ]

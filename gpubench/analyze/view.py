@@ -35,11 +35,11 @@ REMOVABLE = ("memory_gib", "network", "overlap", "work")
 """Columns that only printed tables have, so that they can be left out and no more."""
 SHOWN_AS = {"status": "endings"}
 """Columns that a table shows as another one of the summary: how all processes of a row ended."""
-SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
+OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "=": operator.eq, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
 """Sign of a condition -> what it asks. Those of two letters first: they are looked for in this order."""
-SIGNS_OF_ORDER = ("<", "<=", ">", ">=")
+ORDER_OPERATORS = ("<", "<=", ">", ">=")
 YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
@@ -58,7 +58,7 @@ class Condition:
         """Whether each row meets it. An empty value meets none."""
         values = list_comparable(summary, self.column)
         known = values[values.notna()]
-        tests = [SIGNS[self.sign](known, value).astype(bool).to_numpy() for value in self.values]
+        tests = [OPERATORS[self.sign](known, value).astype(bool).to_numpy() for value in self.values]
         is_met = np.logical_and.reduce(tests) if self.sign == "!=" else np.logical_or.reduce(tests)
         return pd.Series(values.index.isin(known.index[is_met]), index=values.index, dtype=bool)
 
@@ -188,7 +188,7 @@ def parse_order(text: str) -> tuple[tuple[str, bool], ...]:
 
 def parse_condition(text: str) -> Condition:
     """`batch_size>=64`, `variant=cached,synthetic`. Raises UsageError."""
-    places = [(text.find(sign), n, sign) for n, sign in enumerate(SIGNS) if sign in text]
+    places = [(text.find(sign), n, sign) for n, sign in enumerate(OPERATORS) if sign in text]
     if not places:
         raise UsageError(
             f"--where: {shown(text)} is no condition; write one such as 'batch_size>=64' in quotes"
@@ -201,7 +201,7 @@ def parse_condition(text: str) -> Condition:
             f"--where: {shown(text)} names no value; a figure that is empty meets no condition anyway"
         )
     words = [word.strip() for word in value.split(",")]
-    if len(words) > 1 and sign in SIGNS_OF_ORDER:
+    if len(words) > 1 and sign in ORDER_OPERATORS:
         raise UsageError(f"--where: {shown(text)}: several values go with = and != alone")
     values = tuple(parse_value(word, column, sign) for word in words)
     return Condition(text=f"{name}{sign}{value}", column=name, sign=sign, values=values)
@@ -210,7 +210,7 @@ def parse_condition(text: str) -> Condition:
 def parse_value(word: str, column: Column, sign: str) -> Any:
     """A word as a value of its column's type. Raises UsageError where it is none."""
     form = kind(column)
-    if form in ("yes or no", "list") and sign in SIGNS_OF_ORDER:
+    if form in ("yes or no", "list") and sign in ORDER_OPERATORS:
         raise UsageError(f"--where: {column.name} has no order; use = or !=")
     if form == "yes or no":
         if word.lower() not in YES_OR_NO:

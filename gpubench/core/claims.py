@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Word = Literal["sure", "likely", "unknown"]
+Certainty = Literal["sure", "likely", "unknown"]
 """sure: decided inside its question. likely: alone at 5 %, or one process and an effect beyond all that processes of
 such rows were seen to differ by. unknown: neither."""
 
@@ -57,7 +57,7 @@ class Evidence:
 class Verdict:
     """How sure a claim is."""
 
-    word: Word
+    word: Certainty
     direction: Literal["more", "less", "same"]
     """Of the candidate against the baseline (or of the figure against the limit); what is claimed where it is sure or
     likely, what was measured where it is unknown."""

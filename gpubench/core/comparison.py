@@ -202,11 +202,11 @@ class Comparison:
     @property
     def is_excluded(self) -> bool:
         """Whether a regression beyond the threshold is excluded everywhere: of all that ended ok in A."""
-        others = [a for a, b in self.not_ok] + [
+        unmatched = [a for a, b in self.not_ok] + [
             *self.only_a,
             *(row for rows, _ in self.several for row in rows),
         ]
-        return not any(self.rows[row].status == "ok" for row in others) and all(
+        return not any(self.rows[row].status == "ok" for row in unmatched) and all(
             change.is_excluded for _, change in self.changes if change.figure in COSTS
         )
 

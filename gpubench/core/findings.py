@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from gpubench.core.claims import Claim, Word
+from gpubench.core.claims import Certainty, Claim
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +46,7 @@ class Finding:
 
     question: ClassVar[str]
     """A key of `analyze.questions.QUESTIONS`."""
-    word: Word
+    word: Certainty
     """How sure its answer is."""
     claims: tuple[Claim, ...] = ()
     """All of its family, decided."""
@@ -69,7 +69,7 @@ class LeastCost:
     low: int
     high: int
     """The range outside of which it is not, by the two chains of steps (or, for one process, by the noise)."""
-    word: Word
+    word: Certainty
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,7 +164,7 @@ class SharingGroup:
     is_lower_bound: bool
     overlaps: tuple[str, ...]
     """What is not excluded, of none, some, full."""
-    word: Word
+    word: Certainty
     gains: bool | None
     """Whether sharing gains (work above the border of none); None: unknown."""
     spoilt_by: int | None = None
@@ -199,11 +199,11 @@ class TargetFinding(Finding):
     unreached: tuple[int, ...] = ()
     interrupted: tuple[int, ...] = ()
     least_energy: int | None = None
-    energy_word: Word = "unknown"
+    energy_word: Certainty = "unknown"
     """How sure it is that this row takes less than every other one."""
     costlier: tuple[int, ...] = ()
     """Those that are shown to take more energy than that row."""
-    costlier_word: Word = "unknown"
+    costlier_word: Certainty = "unknown"
     are_others_alike: bool = True
     """Whether between all others no difference is shown."""
 

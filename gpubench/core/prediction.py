@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.core.claims import Word
+from gpubench.core.claims import Certainty
 
 NO_OVERLAP, FULL_OVERLAP = 0.1, 0.9
 """Overlap gains up to which jobs run as if one after the other, and from which on they lose nothing."""
@@ -63,7 +63,7 @@ class PredictedGroup:
 
     name: str
     jobs: tuple[PredictedJob, ...]
-    word: Word | None = None
+    word: Certainty | None = None
     """likely; unknown where a time alone is of one process or has doubts; None for what was predicted before a group
     ran: of that the slowdowns alone are known."""
     waits_for: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.core.claims import Word
+from gpubench.core.claims import Certainty
 from gpubench.core.findings import Finding, TargetFinding
 
 
@@ -42,7 +42,7 @@ class Cell:
     high: float | None = None
     bar: float | None = None
     """0 to 1: its share of the largest of its column, where it has a bar."""
-    word: Word | None = None
+    word: Certainty | None = None
     """How sure the comparison in it is, where it holds one."""
     status: str = "ok"
     """Where series stand side by side: how the run ended that the cell is of, told in the first cell of its series."""

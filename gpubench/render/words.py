@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from gpubench.basics.quoted import clean
 from gpubench.basics.rounding import half_up_text
-from gpubench.core.claims import Claim, Word
+from gpubench.core.claims import Certainty, Claim
 from gpubench.core.comparison import (
     FIGURES,
     MEMORY_SPREAD,
@@ -54,7 +54,7 @@ LEAST_RATIO, MOST_RATIO = 0.01, 10_000.0
 """What is told of a ratio below and above these is that it is."""
 MOST_GAIN = 10.0
 """A bound above this tells nothing more."""
-WORDS: tuple[Word, ...] = ("sure", "likely", "unknown")
+WORDS: tuple[Certainty, ...] = ("sure", "likely", "unknown")
 
 STATUSES: Mapping[str, str] = {
     "oom": "out of memory",
@@ -1272,7 +1272,7 @@ def best_command(fields: Mapping[str, Any]) -> str:
 # A page of reports: an answer as a heading, how sure it is, and a few figures as tiles.
 
 HEADING_LETTERS = 90
-CERTAINTIES: Mapping[Word, str] = {"sure": "sure", "likely": "likely", "unknown": "not sure"}
+CERTAINTIES: Mapping[Certainty, str] = {"sure": "sure", "likely": "likely", "unknown": "not sure"}
 CLAUSE_ENDS = re.compile(r"[;:,] | \(| as one after")
 TILES: Mapping[str, str] = {
     "rate": "images/s: {name}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpubench.analyze.frames import Runs, runs_of
+from gpubench.analyze.frames import Runs, build_runs
 from gpubench.analyze.grid import list_rows
 from gpubench.analyze.predict import find_gradient_wait, make_demand
 from gpubench.core.prediction import PredictedGroup, PredictedJob
@@ -36,7 +36,7 @@ def predict_group(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, 
         return GroupPrediction(solos=solos, why_not=f"no figures of job {' and '.join(lacking)} alone")
     known = [record for record in solos if record]
     neighbours = [record for record in ok.values() if not record.group]
-    runs = runs_of([row_of(record) for record in (*known, *neighbours)])
+    runs = build_runs([row_of(record) for record in (*known, *neighbours)])
     runs["variant_definition"] = [
         repr(sorted((definition or {}).items())) for definition in runs["variant_definition"]
     ]

@@ -1,1 +1,1 @@
-"""Estimates, decisions, power: how sure figures are. The only new room that asks scipy. Pure, without English."""
+"""Estimates, decisions, power: how sure figures are. The only room that asks scipy. Pure, without English."""

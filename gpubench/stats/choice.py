@@ -12,14 +12,12 @@ from gpubench.stats.estimates import ALPHA
 
 TOLERANCE = 0.05
 """How much faster the fastest row may be than one that is taken for its memory."""
-FIRM = 0.25
+FIRM_BOUND = 0.25
 """A bound up to which a choice is an answer."""
 
 
 def choose(
-    rates: Mapping[int, float],
-    memory: Mapping[int, float | None],
-    compare: Callable[[int, int], Evidence],
+    rates: Mapping[int, float], memory: Mapping[int, float | None], compare: Callable[[int, int], Evidence]
 ) -> Choice:
     """The row of one series that takes the least memory among those within TOLERANCE of the best rate, by estimates.
 
@@ -31,30 +29,30 @@ def choose(
     only the row that is truly the fastest can break it, and that is compared with at most K - 1 others.
     """
     row = _pick_row(rates, memory)
-    others = {other: compare(other, row) for other in rates if other != row}
-    bounds = {other: bound_gain(evidence, len(others)) for other, evidence in others.items()}
+    rivals = {other: compare(other, row) for other in rates if other != row}
+    bounds = {other: bound_gain(evidence, len(rivals)) for other, evidence in rivals.items()}
     known = {other: bound for other, bound in bounds.items() if bound is not None}
     bound = max(0.0, *known.values()) if known else None
-    if bound is not None and bound <= FIRM and len(known) < len(others):
-        bound = None  # nobody knows the others, which may be faster than that
+    if bound is not None and bound <= FIRM_BOUND and len(known) < len(rivals):
+        bound = None  # nobody knows the rivals, which may be faster than that
     return Choice(
         row=row,
         bound=bound,
         gains={other: gain for other, gain in known.items() if gain > 0},
         series=tuple(rates),
-        is_firm=bound is not None and bound <= FIRM,
+        is_firm=bound is not None and bound <= FIRM_BOUND,
     )
 
 
-def bound_gain(evidence: Evidence, others: int) -> float | None:
-    """How much faster a row is at most than the chosen one (0.15: 15 %), 95 % for `others` rows at once.
+def bound_gain(evidence: Evidence, rivals: int) -> float | None:
+    """How much faster a row is at most than the chosen one (0.15: 15 %), 95 % for `rivals` rows at once.
 
     None where no test is possible.
     """
     tests = list_joint_tests(evidence)
     if not tests:
         return None
-    _, high = find_bounds(evidence.center, tests, ALPHA / others)
+    _, high = find_bounds(evidence.center, tests, ALPHA / rivals)
     try:
         return math.expm1(high)
     except OverflowError:

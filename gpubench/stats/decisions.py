@@ -21,9 +21,9 @@ degrees of freedom (paired), or Welch's as it is.
 **Intervals** are the test, inverted: what is sure or likely excludes no change, because it is the same test.
 
 **Looks.** A sweep that stops measuring as soon as its claims are decided looks again and again, and each look is a
-further chance to be misled. With `looks`, each p-value is multiplied by STRICTER x j (j + 1) at a claim's j-th look.
-As 1 / (j (j + 1)) summed over all j is 1, all looks together spend a twentieth of the level, which comes on top of
-what the last decision, without looks, errs.
+further chance to be misled. With `looks`, each p-value is multiplied by LOOK_DIVISOR x j (j + 1) at a claim's j-th
+look. As 1 / (j (j + 1)) summed over all j is 1, all looks together spend a twentieth of the level, which comes on top
+of what the last decision, without looks, errs.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from gpubench.core.claims import Claim, Design, Evidence, StudentEstimate, Verdict, Word
+from gpubench.core.claims import Certainty, Claim, Design, Evidence, StudentEstimate, Verdict
 from gpubench.stats.estimates import ALPHA, find_half_width, find_p_at_least, find_p_at_most
 
-END = 0.45
+END_SHARE = 0.45
 """Share of a series' level that each of its ends has; the rest is for steps that no end reached."""
-WELCH, PAIRS = 0.8, 0.2
+WELCH_SHARE, PAIRS_SHARE = 0.8, 0.2
 """How the two tests of an ordered step share its level."""
-STRICTER = 20
+LOOK_DIVISOR = 20
 """All looks together spend this part of the level: were it all of it, equal rows would be called different in up to 7 %
 of tables."""
 FEWEST_PROCESSES = 3
@@ -61,7 +61,7 @@ class ClaimTests:
     low: float
     high: float
 
-    def at_look(self, look: int) -> ClaimTests:
+    def spend_at_look(self, look: int) -> ClaimTests:
         """With p-values as they count at a look."""
         return replace(
             self,
@@ -84,11 +84,11 @@ def decide(claims: Sequence[Claim], looks: Sequence[int] | None = None) -> list[
     families: dict[str, list[_Tested]] = {}
     for place, (claim, outcome) in enumerate(zip(claims, outcomes, strict=True)):
         if outcome is not None:
-            spent = outcome if looks is None else outcome.at_look(looks[place])
+            spent = outcome if looks is None else outcome.spend_at_look(looks[place])
             families.setdefault(claim.family, []).append((place, claim, spent))
     sure = set().union(*map(_decide_family, families.values()))
     return [
-        replace(claim, verdict=_judge(claim, outcome, is_sure=place in sure))
+        replace(claim, verdict=_make_verdict(claim, outcome, is_sure=place in sure))
         for place, (claim, outcome) in enumerate(zip(claims, outcomes, strict=True))
     ]
 
@@ -107,12 +107,12 @@ def count_looks(evidence: Evidence, processes_a_round: int = 1) -> int:
 
 def spend_alpha(p: float, look: int) -> float:
     """A p-value as it counts at a claim's `look`-th look, the first being 1; 1 before it."""
-    return min(1.0, p * count_spent(look)) if look > 0 else 1.0
+    return min(1.0, p * find_alpha_divisor(look)) if look > 0 else 1.0
 
 
-def count_spent(look: int) -> int:
+def find_alpha_divisor(look: int) -> int:
     """By how much the level of a claim is divided at its `look`-th look, the first being 1."""
-    return STRICTER * look * (look + 1)
+    return LOOK_DIVISOR * look * (look + 1)
 
 
 def adjust_holm(p_values: Mapping[int, float]) -> dict[int, float]:
@@ -125,7 +125,7 @@ def adjust_holm(p_values: Mapping[int, float]) -> dict[int, float]:
     return adjusted
 
 
-def share_level(claims: Sequence[Claim]) -> float:
+def split_alpha(claims: Sequence[Claim]) -> float:
     """What each ordered series of a family, and its paired claims together, have of its 5 %."""
     series = {claim.series for claim in claims if claim.design == "ordered" and list_tests(claim)}
     is_paired = any(claim.design == "paired" and list_tests(claim) for claim in claims)
@@ -162,7 +162,7 @@ def list_joint_tests(evidence: Evidence) -> list[tuple[StudentEstimate, float]]:
         return [(estimate, 1.0) for estimate in (welch, pairs) if estimate is not None]
     if min(evidence.processes) >= FEWEST_PROCESSES:
         welch = replace(welch, floors=())
-    return [(welch, WELCH), (pairs, PAIRS)]
+    return [(welch, WELCH_SHARE), (pairs, PAIRS_SHARE)]
 
 
 def evaluate_claim(claim: Claim) -> ClaimTests | None:
@@ -206,36 +206,36 @@ def _combine(
 
 def _decide_family(family: Sequence[_Tested]) -> set[int]:
     """The places of claims of one family that are sure."""
-    level = share_level([claim for _, claim, _ in family])
+    alpha = split_alpha([claim for _, claim, _ in family])
     series: dict[str, list[_Tested]] = {}
     p_values: dict[Design, dict[int, float]] = {design: {} for design in get_args(Design)}
     for place, claim, outcome in family:
         p_values[claim.design][place] = outcome.p
         if claim.design == "ordered":
             series.setdefault(claim.series, []).append((place, claim, outcome))
-    sure = set().union(*(_decide_series(steps, level) for steps in series.values()))
-    sure |= _keep(adjust_holm(p_values["paired"]), level)
-    sure |= _keep(adjust_holm(p_values["equal"]), ALPHA)
-    return sure | _keep({**p_values["above"], **p_values["below"]}, ALPHA)
+    sure = set().union(*(_decide_series(steps, alpha) for steps in series.values()))
+    sure |= _list_rejected(adjust_holm(p_values["paired"]), alpha)
+    sure |= _list_rejected(adjust_holm(p_values["equal"]), ALPHA)
+    return sure | _list_rejected({**p_values["above"], **p_values["below"]}, ALPHA)
 
 
-def _decide_series(steps: Sequence[_Tested], level: float) -> set[int]:
+def _decide_series(steps: Sequence[_Tested], alpha: float) -> set[int]:
     """The places of one ordered series' steps that a chain from either end reaches, or that Holm leaves of the rest."""
-    falling = itertools.takewhile(lambda step: step[2].less <= END * level, steps)
-    rising = itertools.takewhile(lambda step: step[2].more <= END * level, reversed(steps))
+    falling = itertools.takewhile(lambda step: step[2].less <= END_SHARE * alpha, steps)
+    rising = itertools.takewhile(lambda step: step[2].more <= END_SHARE * alpha, reversed(steps))
     reached = {place for place, *_ in (*falling, *rising)}
     rest = {place: outcome.p for place, _, outcome in steps if place not in reached}
-    return reached | _keep(adjust_holm(rest), (1 - 2 * END) * level)
+    return reached | _list_rejected(adjust_holm(rest), (1 - 2 * END_SHARE) * alpha)
 
 
-def _keep(p_values: Mapping[int, float], level: float) -> set[int]:
-    return {place for place, p in p_values.items() if p <= level}
+def _list_rejected(p_values: Mapping[int, float], alpha: float) -> set[int]:
+    return {place for place, p in p_values.items() if p <= alpha}
 
 
 # ---- one verdict ----
 
 
-def _judge(claim: Claim, outcome: ClaimTests | None, *, is_sure: bool) -> Verdict:
+def _make_verdict(claim: Claim, outcome: ClaimTests | None, *, is_sure: bool) -> Verdict:
     evidence, limit = claim.evidence, claim.limit
     if outcome is None:
         noise = math.inf if evidence.noise is None else evidence.noise
@@ -243,12 +243,10 @@ def _judge(claim: Claim, outcome: ClaimTests | None, *, is_sure: bool) -> Verdic
     else:
         low, high = outcome.low, outcome.high
     # What is claimed is what is printed: the interval excludes the contrary.
-    is_shown = {
-        "above": low > limit,
-        "below": high < limit,
-        "equal": -limit < low and high < limit,
-    }.get(claim.design, low > 0 or high < 0)
-    word: Word = "unknown" if not is_shown else "sure" if is_sure else "likely"
+    is_shown = {"above": low > limit, "below": high < limit, "equal": -limit < low and high < limit}.get(
+        claim.design, low > 0 or high < 0
+    )
+    word: Certainty = "unknown" if not is_shown else "sure" if is_sure else "likely"
     distance = evidence.center - (limit if claim.design in ("above", "below") else 0.0)
     if claim.design == "equal" and is_shown:
         distance = 0.0

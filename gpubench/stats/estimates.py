@@ -26,28 +26,23 @@ FEWEST_SEEDS = 3
 
 
 def compare_rounds(
-    candidate: Mapping[Any, float],
-    baseline: Mapping[Any, float],
-    *,
-    factor: float = 1.0,
-    noise: float | None = None,
+    candidate: Mapping[Any, float], baseline: Mapping[Any, float], *, noise: float | None = None
 ) -> Evidence:
     """The logarithm of a ratio, candidate by baseline: of all processes, and by the rounds that both have in common.
 
     Figures are above 0, by the round that they are of (with its node, where nodes differ); each side has one or more.
-    What a round does to both sides (a machine that becomes slower) cancels in pairs. `factor`: an exact one of the
-    ratio (memory, of memory x time). `noise`: as `Evidence.noise`. Raises ValueError for a figure that is not above 0.
+    What a round does to both sides (a machine that becomes slower) cancels in pairs. `noise`: as
+    `Evidence.noise`. Raises ValueError for a figure that is not above 0.
     """
-    shift = math.log(factor)
-    over = dict(zip(candidate, _logs(candidate.values()), strict=True))
-    under = dict(zip(baseline, _logs(baseline.values()), strict=True))
-    differences = [over[key] - under[key] + shift for key in over if key in under]
-    center = mean(over.values()) - mean(under.values()) + shift
+    candidate_logs = dict(zip(candidate, _logs(candidate.values()), strict=True))
+    baseline_logs = dict(zip(baseline, _logs(baseline.values()), strict=True))
+    differences = [candidate_logs[key] - baseline_logs[key] for key in candidate_logs if key in baseline_logs]
+    center = mean(candidate_logs.values()) - mean(baseline_logs.values())
     return Evidence(
         center=center,
-        processes=(len(over), len(under)),
+        processes=(len(candidate_logs), len(baseline_logs)),
         pairs=sum_samples(mean(differences), [(differences, 1.0)]) if len(differences) > 1 else None,
-        welch=_welch(center, list(over.values()), list(under.values())),
+        welch=_welch(center, list(candidate_logs.values()), list(baseline_logs.values())),
         noise=noise,
     )
 
@@ -184,11 +179,14 @@ def _errors(estimate: StudentEstimate) -> list[tuple[float, float]]:
 
 
 def _welch(
-    center: float, over: Sequence[float], under: Sequence[float], least_deviation: float = 0.0
+    center: float,
+    candidate_logs: Sequence[float],
+    baseline_logs: Sequence[float],
+    least_deviation: float = 0.0,
 ) -> StudentEstimate | None:
-    if min(len(over), len(under)) < 2:
+    if min(len(candidate_logs), len(baseline_logs)) < 2:
         return None
-    return sum_samples(center, [(over, 1.0), (under, -1.0)], least_deviation)
+    return sum_samples(center, [(candidate_logs, 1.0), (baseline_logs, -1.0)], least_deviation)
 
 
 def _logs(figures: Any) -> list[float]:

@@ -18,19 +18,19 @@ def find_outliers(times: npt.NDArray[np.float64]) -> list[int]:
     A third of the times at most; they are above 0.
     """
     logs = np.log(times)
-    left = np.ones(len(times), dtype=bool)
+    is_left = np.ones(len(times), dtype=bool)
     taken: list[int] = []
     outliers = 0
     while len(taken) < len(times) // 3:
-        rest = logs[left]
+        rest = logs[is_left]
         spread = 0.0 if rest.min() == rest.max() else float(rest.std(ddof=1))
         if not spread:
             break
-        distance = np.where(left, np.abs(logs - rest.mean()), -1.0)
+        distance = np.where(is_left, np.abs(logs - rest.mean()), -1.0)
         place = int(np.argmax(distance))
         t = float(t_quantile(1 - ALPHA / (2 * len(rest)), len(rest) - 2))
         limit = (len(rest) - 1) * t / np.sqrt((len(rest) - 2 + t * t) * len(rest))
-        left[place] = False
+        is_left[place] = False
         taken.append(place)
         if distance[place] / spread > limit:
             outliers = len(taken)

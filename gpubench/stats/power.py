@@ -10,9 +10,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from gpubench.core.claims import Claim, Evidence, StudentEstimate
-from gpubench.stats.decisions import END, list_joint_tests, list_tests, share_level
+from gpubench.stats.decisions import END_SHARE, list_joint_tests, list_tests, split_alpha
 from gpubench.stats.distributions import noncentral_t_above, t_quantile
 from gpubench.stats.estimates import ALPHA, find_half_width, variance
 
@@ -21,7 +22,7 @@ MOST_ROUNDS = 100
 """As many as a sweep goes over its plan at most."""
 MOST_PROCESSES = 1_000
 """Beyond which nobody would go for one figure."""
-AIM = 0.125
+AIMED_BOUND = 0.125
 """The bound of a choice that further rounds aim at: half of what is firm."""
 
 
@@ -30,18 +31,18 @@ def find_rounds(claims: Sequence[Claim], family: Sequence[Claim]) -> list[int | 
 
     None where it can't be tested, where nobody knows an effect, and for more than MOST_ROUNDS.
     """
-    level = share_level(family)
+    alpha = split_alpha(family)
     counts = Counter(claim.design for claim in family if list_tests(claim))
-    return [_find_rounds(claim, level, max(1, counts[claim.design])) for claim in claims]
+    return [_find_rounds(claim, alpha, max(1, counts[claim.design])) for claim in claims]
 
 
-def _find_rounds(claim: Claim, level: float, count: int) -> int | None:
-    """`level`: what each side of an ordered family, or all of a paired one, shares. `count`: claims of its design."""
+def _find_rounds(claim: Claim, alpha: float, count: int) -> int | None:
+    """`alpha`: what each side of an ordered family, or all of a paired one, shares. `count`: claims of its design."""
     center, limit = claim.evidence.center, claim.limit
     if claim.design == "ordered":
-        distances, tail = [abs(center)], END * level
+        distances, tail = [abs(center)], END_SHARE * alpha
     elif claim.design == "paired":
-        distances, tail = [abs(center)], level / 2 / count
+        distances, tail = [abs(center)], alpha / 2 / count
     elif claim.design == "equal":
         distances, tail = [limit - center, limit + center], ALPHA / count
     else:
@@ -55,24 +56,21 @@ def _find_rounds(claim: Claim, level: float, count: int) -> int | None:
     )
 
 
-def find_rounds_for_choice(evidence: Sequence[Evidence], aim: float = AIM) -> int | None:
-    """Rounds in all with which the bound of a choice would be `aim` or less.
+def find_rounds_for_choice(evidence: Sequence[Evidence]) -> int | None:
+    """Rounds in all with which the bound of a choice would be AIMED_BOUND or less.
 
     `evidence`: of each other row's rate against the chosen one's. None for more than MOST_ROUNDS, and where a row can't
     be tested.
     """
-    rounds = []
-    for other in evidence:
-        room, tail = math.log1p(aim) - other.center, ALPHA / len(evidence)
-
-        def reach(
-            grown: list[tuple[StudentEstimate, float]], room: float = room, tail: float = tail
-        ) -> float:
-            return find_power(grown, room, tail)
-
-        rounds.append(_find_least(other, list_joint_tests(other), reach))
+    if not evidence:
+        return None
+    bound, tail = math.log1p(AIMED_BOUND), ALPHA / len(evidence)
+    rounds = [
+        _find_least(row, list_joint_tests(row), partial(find_power, distance=bound - row.center, tail=tail))
+        for row in evidence
+    ]
     known = [count for count in rounds if count is not None]
-    return max(known) if known and len(known) == len(rounds) else None
+    return max(known) if len(known) == len(rounds) else None
 
 
 def find_processes(figures: Sequence[float], within_pct: float) -> int | None:

@@ -51,10 +51,7 @@ def step_mean(steps: Sequence[float]) -> StepMean | None:
     batches = [mean(used[place : place + length]) for place in range(0, len(used), length)]
     middle = mean(used)
     return StepMean(
-        seconds=middle,
-        error=math.sqrt(variance(batches) / count) / middle,
-        steps=len(used),
-        batches=count,
+        seconds=middle, error=math.sqrt(variance(batches) / count) / middle, steps=len(used), batches=count
     )
 
 

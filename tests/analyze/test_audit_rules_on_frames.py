@@ -16,7 +16,7 @@ from whole_rows import changed, row_with
 from gpubench.analyze import audit
 from gpubench.analyze.derive import build_summary
 from gpubench.analyze.folder import Folder, Table, read_folder
-from gpubench.analyze.frames import runs_of
+from gpubench.analyze.frames import build_runs
 from gpubench.core.audit import Observation, RuleFinding
 from gpubench.schema.row import Row
 
@@ -68,7 +68,7 @@ def group(*alone: Row, **of_jobs: Any) -> list[Row]:
 
 def make_folder(rows: Sequence[Row], axes: Sequence[Sequence[str]] = ()) -> Folder:
     """A folder with one table, of one plan."""
-    runs = runs_of(rows).assign(superseded=False, elsewhere=False, further_rounds=0)
+    runs = build_runs(rows).assign(superseded=False, elsewhere=False, further_rounds=0)
     summary, members, arrangement = build_summary(runs, axes)
     table = Table(
         name="sizes", experiment="sizes", kind=runs["kind"].iloc[0], question="", rows=tuple(summary.index),
@@ -165,7 +165,7 @@ CASES: list[tuple[int, str, list[Row], str]] = [
     (11, B, [row(64), row(100, 4)], "neither-strong-nor-weak"),
     (11, K, group(row(32), row(100, 2)), "devices-compared"),
     (12, K, [row(64), row(64, 4), row(2048, status="oom")], "all-shown"),
-    *[(12, B, [row(64), row(128, status=status)], "unended") for status in audit.UNENDED],
+    *[(12, B, [row(64), row(128, status=status)], "unended") for status in audit.BAD_ENDINGS],
     (12, B, [row(64), row(64, 4, strategy="dp")], "dp-alone"),
     (12, K, [row(64), row(64, 4, strategy="dp"), row(64, 4)], "all-shown"),
     (12, N, [row(64), row(64, 4, strategy="dp", doubt_texts={"inferred": "strategy"})], "dp-inferred"),

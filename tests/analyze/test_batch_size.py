@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from gpubench.analyze.batch_size import BatchSeries, find_fastest_series, make_claims, make_findings
-from gpubench.analyze.frames import runs_of
+from gpubench.analyze.frames import build_runs
 from gpubench.analyze.table_rows import TableRows
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.schema.row import Row
@@ -46,7 +46,7 @@ def measure(
                     gpu_mem_mib=memory[row] if ok else None,
                 )
             )
-    runs = runs_of(lines)
+    runs = build_runs(lines)
     runs["row"] = [row for row in range(len(rates)) for _ in scatter]
     summary = runs.drop_duplicates("row").set_index("row")
     return TableRows(

@@ -72,5 +72,5 @@ def test_efficiency_is_over_how_many_times_the_devices_of_the_baseline() -> None
 
 
 def test_a_row_that_knows_neither_gpus_nor_ranks_is_of_one_device() -> None:
-    summary = make_table([row(1.0, "single", 0, ranks=None), row(1.0, "dp", 2, ranks=3)]).summary
-    assert devices.count_devices(summary).tolist() == [1, 2]
+    table = make_table([row(1.0, "single", 0, ranks=None), row(1.0, "dp", 2, ranks=3)])
+    assert table.devices.tolist() == [1, 2]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from made_up_tables import make_table, scatter
 
-from gpubench.analyze.looks import SAME, list_open_rows
+from gpubench.analyze.looks import SAME_RATE, list_open_rows
 from gpubench.analyze.table_rows import TableRows
 
 QUIET = (-0.0002, 0.0, 0.0002)
@@ -35,7 +35,7 @@ def pair_apart(by: float, deviations: tuple[float, ...]) -> TableRows:
 def test_what_differs_for_sure_and_what_is_the_same_are_answers() -> None:
     assert list_open_rows(pair_apart(0.5, QUIET), 1) == []
     assert list_open_rows(pair_apart(0.0, QUIET), 1) == [], "within 2 %"
-    assert list_open_rows(pair_apart(SAME, (-0.01, 0.0, 0.01)), 1) == [(11, 10)], "neither is known"
+    assert list_open_rows(pair_apart(SAME_RATE, (-0.01, 0.0, 0.01)), 1) == [(11, 10)], "neither is known"
     (pair,) = list_open_rows(ways([1.0] * 3, [2.0] * 3, scatter(1.0, -0.2, 0.0, 0.2)), 1) or []
     assert set(pair) == {10, 12}
 
@@ -44,7 +44,7 @@ def test_of_one_process_and_of_two_nothing_is_answered() -> None:
     for count in (1, 2):
         assert list_open_rows(ways([1.0] * count, [9.0] * count), 1) == [(11, 10)]
     assert list_open_rows(ways([1.0] * 3, [9.0] * 3), 1) == []
-    assert list_open_rows(ways([1.0] * 2, [9.0] * 3), 1) == [(11, 10)], "the fewest of a side count"
+    assert list_open_rows(ways([1.0] * 2, [9.0] * 3), 1) == [(11, 10)]  # the smaller side counts
 
 
 def test_each_further_look_is_a_stricter_one() -> None:

@@ -20,7 +20,7 @@ def test_rows_match_by_what_their_trials_ask_for_whatever_machine_they_ran_on() 
     assert matching.pairs == ((10, 13),)
     assert (matching.only_a, matching.only_b, matching.several, matching.apart) == ((11,), (12,), (), ())
     asked = row(workers=4, asked={**ASKED, "workers": 4})
-    assert match([asked], [row(workers=4)]).apart == ("workers",), "one asked for them, the other did not"
+    assert match([asked], [row(workers=4)]).apart == ("workers",)
 
 
 def test_other_images_under_one_name_are_another_trial_and_so_is_another_variant_of_one_name() -> None:
@@ -58,7 +58,7 @@ def test_rates_match_whatever_their_window_and_whole_epochs_by_their_number() ->
     assert match([three], [five]).apart == ("epochs",)
     both = match([row(window=3.0), three], [three, row(steps=50)])
     assert both.pairs == ((10, 13), (11, 12))
-    assert not match([row(epochs=None)], [three]).pairs, "a rate is no time of whole epochs"
+    assert not match([row(epochs=None)], [three]).pairs
 
 
 def test_of_several_rows_those_are_compared_that_are_alone_on_their_machine_or_by_what_it_gave() -> None:
@@ -85,7 +85,7 @@ def test_a_job_of_a_group_matches_the_same_job_beside_the_same_neighbours() -> N
         "copies in order"
     )
     assert match(group("x", 1, (16, 16)), group("x", 1, (16, 16, 16))).pairs == ()
-    assert match(group("x", 1, (16,)), [row()]).pairs == (), "no job is a trial alone"
+    assert match(group("x", 1, (16,)), [row()]).pairs == ()
 
 
 def test_a_row_that_only_was_planned_has_from_its_configuration_what_no_record_tells() -> None:
@@ -142,7 +142,7 @@ def test_two_variants_match_whatever_they_do_and_one_that_reads_no_image_with_th
     assert match([none], [row(**resident, data="birds")]).apart == (), "neither reads any"
     left = {**ASKED, "device": None}
     matching = match([row(workers=8, asked=left)], [row(**resident, device="cpu", asked=left)], ["variant"])
-    assert matching.apart == ("device",), "a CPU never stands in for a GPU"
+    assert matching.apart == ("device",)  # a CPU never stands in for a GPU
 
 
 def test_what_images_settle_follows_from_them_unless_it_was_asked_for() -> None:

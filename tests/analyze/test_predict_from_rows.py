@@ -170,9 +170,8 @@ def test_two_jobs_on_one_gpu(tmp_path: Path) -> None:
     """Each needs 0.75 of the GPU, of which 0.885 is left to two: 1.69 times as long."""
     group = answer(made_up_rows.folder(tmp_path, alone(16), alone(32)))
     assert group.name == "16 workers=4 & 32 workers=4"
-    assert [job.name for job in group.jobs] == [
-        "1 of 2: resnet34 crop-resize 16",
-        "2 of 2: resnet34 crop-resize 32",
+    assert [job.name.split(": ") for job in group.jobs] == [
+        [f"{place} of 2", f"resnet34 crop-resize {batch}"] for place, batch in ((1, 16), (2, 32))
     ]
     assert [job.slowdown for job in group.jobs] == pytest.approx([1.6949] * 2, abs=1e-4)
     assert [job.alone_s for job in group.jobs] == [4.0, 4.0]

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from made_up_tables import make_table
 
-from gpubench.analyze.folder import Table
+from gpubench.analyze.folder import Table, read_folder
 from gpubench.analyze.grid import (
+    ALL_COLUMNS,
     COLUMNS,
-    EVERY,
     SOURCES,
     UNMEASURED,
     build_sharing_groups,
@@ -27,6 +27,7 @@ from gpubench.core.findings import DevicesFinding, SharingFinding, SharingGroup
 from gpubench.core.report import Warned
 from gpubench.render import words
 from gpubench.render.json import to_data
+from gpubench.schema.codes import REASONS
 from gpubench.stats.decisions import decide
 
 SEED = {"until_top1": 60.0, "epoch_time_s": [1.0, 1.1, 1.2]}
@@ -92,7 +93,7 @@ def test_a_group_without_a_time_is_told_by_how_it_ended() -> None:
 @pytest.mark.parametrize("has_all", [False, True])
 def test_a_table_without_any_figure_has_a_column_for_how_its_rows_ended(question: str, has_all: bool) -> None:
     names = dict.fromkeys(name for columns in COLUMNS.values() for name in columns)
-    empty = pd.DataFrame({SOURCES.get(name, name): [math.nan] for name in (*names, *EVERY)})
+    empty = pd.DataFrame({SOURCES.get(name, name): [math.nan] for name in (*names, *ALL_COLUMNS)})
     assert choose_columns(empty, question, has_all=has_all) == UNMEASURED
 
 
@@ -136,18 +137,21 @@ def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows()
 
 
 def test_an_empty_figure_has_the_reason_that_its_records_hold() -> None:
+    titan = committed.folder("titan-xp-2021")
     empty, reasons = [], {}
-    for report in load_reports(committed.folder("titan-xp-2021"), pytest.fail):
+    for report in load_reports(titan, pytest.fail):
         ended = {row for line in report.rows if line.status == "ok" for row in line.labels}
         empty += [
             row for row in report.figures if report.figures[row]["gpu_mem_mib"] is None and row in ended
         ]
         reasons |= {row: why["gpu_mem_mib"] for row, why in report.missing.items() if "gpu_mem_mib" in why}
     assert sorted(reasons) == sorted(empty) != []
-    assert set(reasons.values()) == {"the log does not state it"}
+    records = read_folder(titan, pytest.fail).records
+    stored = [record.missing for record in records if record.status == "ok"]
+    assert set(reasons.values()) == {missing["gpu_mem_mib"] for missing in stored if "gpu_mem_mib" in missing}
     (report,) = load_reports(committed.folder("h200x2-2026"), pytest.fail)
     data = to_data(report)["rows"]
-    assert {row["missing"]["time_to_top1_s"] for row in data} == {"no accuracy was asked for (--until-top1)"}
+    assert {row["missing"]["time_to_top1_s"] for row in data} == {REASONS["no-target"]}
     assert not any("images_per_s" in row["missing"] for row in data)
 
 

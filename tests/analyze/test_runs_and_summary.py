@@ -13,7 +13,7 @@ from scipy import stats
 
 from gpubench.analyze.derive import build_summary, sharing_word
 from gpubench.analyze.folder import read_folder, table_csv
-from gpubench.analyze.frames import interquartile_ranges, is_scattered, runs_of, summarize
+from gpubench.analyze.frames import build_runs, interquartile_ranges, is_scattered, summarize
 from gpubench.analyze.series import Fields
 from gpubench.schema.group_facts import GroupFacts
 from gpubench.schema.row import Row, replace
@@ -44,7 +44,7 @@ def make_rounds(times: list[float], **values: Any) -> list[Row]:
 
 
 def build(*rows: Row, axes: Any = ()) -> pd.DataFrame:
-    return build_summary(runs_of(rows), axes)[0]
+    return build_summary(build_runs(rows), axes)[0]
 
 
 # ---- processes of one configuration ----
@@ -56,7 +56,7 @@ def test_times_are_geometric_means_and_other_figures_medians() -> None:
         make_row(4.0, gpu_mem_mib=20.0, round=2),
         make_row(2.0, gpu_mem_mib=60.0, epochs_to_top1=5, round=3),
     ]
-    summary, members = summarize(runs_of(rows))
+    summary, members = summarize(build_runs(rows))
     (row,) = summary.to_dict("records")
     assert row["epoch_time_s"] == pytest.approx(2.0)
     assert row["gpu_mem_mib"] == 20.0
@@ -74,7 +74,7 @@ def test_what_did_not_end_ok_is_counted_and_adds_no_figure() -> None:
         make_row(None, status="failed", reason="it died", gpu_mem_mib=99.0, doubts="a"),
         make_row(3.0, round=2, gpu_mem_mib=1.0, doubts="b"),
     ]
-    summary, members = summarize(runs_of(rows))
+    summary, members = summarize(build_runs(rows))
     (row,) = summary.to_dict("records")
     assert (row["endings"], row["repeats"], row["reason"], row["doubts"]) == (
         "1 ok, 1 failed",
@@ -89,23 +89,23 @@ def test_what_did_not_end_ok_is_counted_and_adds_no_figure() -> None:
 def test_text_that_differs_is_mixed_and_ranks_have_no_median() -> None:
     rows = make_rounds([1.0, 1.0], gpu_mem_source="nvml-process")
     rows += [make_row(1.0, gpu_mem_source="torch-reserved", slowest_rank=1, round=3)]
-    row = summarize(runs_of(rows))[0].iloc[0]
+    row = summarize(build_runs(rows))[0].iloc[0]
     assert row["gpu_mem_source"] == "mixed"
     assert pd.isna(row["slowest_rank"])
     alike = [
         make_row(1.0, slowest_rank=1, round=number, full_together=words)
         for number, words in ((1, "cpu"), (2, "cpu+input"), (3, None))
     ]
-    row = summarize(runs_of(alike))[0].iloc[0]
+    row = summarize(build_runs(alike))[0].iloc[0]
     assert (row["slowest_rank"], row["full_together"]) == (1, "cpu")
-    row = summarize(runs_of(alike[:2]))[0].iloc[0]
+    row = summarize(build_runs(alike[:2]))[0].iloc[0]
     assert row["full_together"] == "cpu+input"  # half of them are enough
 
 
 def test_further_rounds_of_older_versions_tell_the_time_alone() -> None:
     first = make_row(1.0, energy_j=100.0)
     further = make_row(4.0, energy_j=900.0, round=2, epoch_time_source="extrapolated")
-    row = summarize(runs_of([first, further]))[0].iloc[0]
+    row = summarize(build_runs([first, further]))[0].iloc[0]
     assert row["epoch_time_s"] == pytest.approx(2.0)
     assert row["energy_j"] == 100.0
     assert row["epoch_time_source"] == "measured"
@@ -114,7 +114,7 @@ def test_further_rounds_of_older_versions_tell_the_time_alone() -> None:
 def test_another_allowance_is_another_row_and_what_is_planned_joins_the_first() -> None:
     planned = replace(make_row(status="missing"), gpu_name=None)
     rows = [planned, make_row(1.0, allowance="8 CPUs"), make_row(2.0, allowance="16 CPUs")]
-    summary, members = summarize(runs_of(rows))
+    summary, members = summarize(build_runs(rows))
     assert summary["epoch_time_s"].tolist() == [1.0, 2.0]
     assert summary["endings"].tolist() == ["1 ok, 1 missing", "ok"]
     assert members["run"].tolist() == [1, 0, 2]
@@ -145,7 +145,7 @@ def test_growth_is_against_the_row_before_and_bridges_no_gap() -> None:
         )
         for size, time, memory in reversed(steps)
     ]  # fmt: skip
-    summary, _, arrangement = build_summary(runs_of(rows), ())
+    summary, _, arrangement = build_summary(build_runs(rows), ())
     assert (arrangement.axis, arrangement.varied) == ("batch_size", ("batch_size",))
     assert summary["batch_size"].tolist() == [16, 32, 64, 128]
     assert summary["before"].tolist()[1:] == [0, 1, 2]
@@ -172,6 +172,20 @@ def test_growth_is_of_the_time_of_an_image_and_of_one_source_of_memory() -> None
     assert pd.isna(summary["gpu_mem_growth_pct"][1])
 
 
+@pytest.mark.parametrize("memory", [(5e-324, 1e5), (1e5, 5e-324)])
+def test_memory_whose_ratio_no_float_can_hold_has_no_growth_and_no_cost(memory: tuple[float, float]) -> None:
+    rows = [
+        make_row(
+            4.0, batch_size=16 * number, config_id=str(number), gpu_mem_mib=mib, gpu_mem_source="nvml-process"
+        )
+        for number, mib in enumerate(memory, 1)
+    ]
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        summary = build(*rows)
+    assert summary[["gpu_mem_growth_pct", "cost_growth_pct"]].isna().all(axis=None)
+    assert summary["epoch_time_growth_pct"][1] == pytest.approx(0.0)
+
+
 @pytest.mark.parametrize(
     ("change", "is_fair"),
     [
@@ -185,7 +199,7 @@ def test_growth_is_of_the_time_of_an_image_and_of_one_source_of_memory() -> None
     ],
 )
 def test_what_may_move_between_neighbours(change: dict[str, Any], is_fair: bool) -> None:
-    fields = Fields.of(runs_of([make_row(1.0), make_row(1.0, **change)]))
+    fields = Fields.from_frame(build_runs([make_row(1.0), make_row(1.0, **change)]))
     assert fields.is_fair_step(np.array([0]), np.array([1])).tolist() == [is_fair]
     assert fields.is_fair_step(np.array([1]), np.array([0])).tolist() == [is_fair]
 
@@ -233,15 +247,15 @@ def test_gpus_that_are_the_first_ones_or_left_to_the_machine_are_alike() -> None
         make_row(4.0, batch_size=16, config_id="a"),
         make_row(2.0, batch_size=32, config_id="b", gpu_ids=[3], asked=asked),
     ]
-    fields = Fields.of(runs_of(rows))
+    fields = Fields.from_frame(build_runs(rows))
     assert len(set(fields.series("batch_size")[0])) == 1
-    told = Fields.of(runs_of([rows[0], replace(rows[1], asked={**asked, "gpu_ids": [3]})]))
+    told = Fields.from_frame(build_runs([rows[0], replace(rows[1], asked={**asked, "gpu_ids": [3]})]))
     assert len(set(told.series("batch_size")[0])) == 2
 
 
 def test_what_follows_an_axis_moves_with_it_where_axes_are_known() -> None:
     rows = [make_row(1.0, lr=0.1), make_row(1.0, batch_size=128, lr=0.2)]
-    fields = Fields.of(runs_of(rows))
+    fields = Fields.from_frame(build_runs(rows))
     assert fields.find_tied("batch_size", [["batch_size"]]) == ("lr",)
     assert fields.find_tied("batch_size", ()) == ()
 
@@ -407,7 +421,7 @@ def test_rows_of_several_tables_have_labels_of_their_own() -> None:
 
 
 def test_text_that_is_no_unicode_is_escaped_and_can_be_grouped() -> None:
-    runs = runs_of([make_row(host="n\ud800", model="größe"), make_row(host="n\ud800", model="größe")])
+    runs = build_runs([make_row(host="n\ud800", model="größe"), make_row(host="n\ud800", model="größe")])
     assert runs["host"].tolist() == ["n\\ud800"] * 2
     assert runs["model"].tolist() == ["größe"] * 2
     assert runs.groupby("host").size().tolist() == [2]

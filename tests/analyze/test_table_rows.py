@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from made_up_tables import make_table, scatter
 
-from gpubench.analyze.table_rows import borrow_noise, find_remedy, find_word, name_machines, plan_rounds
-from gpubench.core.claims import Claim, Word
+from gpubench.analyze.table_rows import borrow_noise, find_certainty, find_remedy, name_machines, plan_rounds
+from gpubench.core.claims import Certainty, Claim
 from gpubench.core.findings import Remedy
 from gpubench.stats.decisions import decide
 
@@ -168,8 +168,8 @@ def test_nothing_settles_where_one_claim_takes_too_many_rounds_or_none_is_open()
     ],
 )
 def test_claims_together_are_as_sure_as_the_least_sure_that_is_decided(
-    words: list[Word], together: Word
+    words: list[Certainty], together: Certainty
 ) -> None:
     claim = compare(0.1, -0.05, 0.0, 0.05)
     claims = [replace(claim, verdict=replace(claim.decided, word=word)) for word in words]
-    assert find_word(claims) == together
+    assert find_certainty(claims) == together

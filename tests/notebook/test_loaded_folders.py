@@ -25,7 +25,7 @@ from whole_values import values_of
 
 import gpubench
 from gpubench.analyze.folder import Folder, build_folder
-from gpubench.analyze.frames import runs_of
+from gpubench.analyze.frames import build_runs
 from gpubench.analyze.questions import load_reports
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.findings import BatchSizeFinding
@@ -316,8 +316,8 @@ def read_of(rows: Sequence[Row], records: Sequence[Record] = ()) -> Folder:
     """A folder without tables: no figures of these rows are compared."""
     nothing = pd.DataFrame()
     return Folder(
-        name="by-hand", path=Path("/nowhere/by-hand"), runs=runs_of(rows), summary=nothing, members=nothing, tables=(),
-        problems=(), records=tuple(records), plans=(), attempts=tuple(records),
+        name="by-hand", path=Path("/nowhere/by-hand"), runs=build_runs(rows), summary=nothing, members=nothing,
+        tables=(), problems=(), records=tuple(records), plans=(), attempts=tuple(records),
     )  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpubench.core.claims import Claim, Design, Evidence, Verdict, Word
+from gpubench.core.claims import Certainty, Claim, Design, Evidence, Verdict
 from gpubench.core.findings import (
     BatchSizeFinding,
     Choice,
@@ -29,7 +29,7 @@ def make_claim(
     candidate: int,
     baseline: int,
     ratio: float,
-    word: Word = "sure",
+    word: Certainty = "sure",
     *,
     low: float | None = None,
     high: float | None = None,

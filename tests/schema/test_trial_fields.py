@@ -13,7 +13,7 @@ import pytest
 from whole_rows import row_with
 
 import gpubench
-from gpubench.analyze.frames import runs_of
+from gpubench.analyze.frames import build_runs
 from gpubench.analyze.series import COUNTS, Fields
 from gpubench.plan.skips import chain_key
 from gpubench.schema.columns import BY_NAME
@@ -147,7 +147,7 @@ def test_a_field_tells_workloads_and_memory_apart_unless_its_entry_says_otherwis
     value, other = (make({}), make({}).model_copy(update={name: "something else"}))
     assert (chain_key(value, {}) != chain_key(other, {})) is (about.memory == "changes")
     values = UNLIKE[kind(BY_NAME[name])]
-    fields = Fields.of(runs_of([row_with(**{name: value}) for value in values]))
+    fields = Fields.from_frame(build_runs([row_with(**{name: value}) for value in values]))
     assert (fields.varied([[name]]) == (name,)) is not about.repeats
     _, workloads = fields.series("batch_size", [name])
     is_alike = bool(workloads[0] == workloads[1])

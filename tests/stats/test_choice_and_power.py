@@ -199,7 +199,6 @@ def test_rounds_until_a_choice_is_told_to_an_eighth() -> None:
     claim = make_claim(near, "below")
     assert is_enough(claim, rounds, math.log(1.125), 0.025)
     assert not is_enough(claim, rounds - 1, math.log(1.125), 0.025)
-    assert find_rounds_for_choice([near, far], aim=0.5) == 4
     assert find_rounds_for_choice([near, Evidence(center=0.0, processes=(1, 1))]) is None
     assert find_rounds_for_choice([evidence_of(0.2, 0.1)]) is None
     assert find_rounds_for_choice([]) is None

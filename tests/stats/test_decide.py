@@ -16,8 +16,8 @@ from gpubench.stats.decisions import (
     find_bounds,
     list_joint_tests,
     list_tests,
-    share_level,
     spend_alpha,
+    split_alpha,
 )
 from gpubench.stats.distributions import t_above
 from gpubench.stats.estimates import compare_rounds
@@ -82,10 +82,10 @@ def test_what_no_end_reaches_shares_half_a_per_cent() -> None:
 def test_series_of_a_question_share_its_level() -> None:
     apart = [by_pairs(0.0112, series="a"), by_pairs(0.0113, series="b")]
     assert words(apart) == ["sure", "likely"]
-    assert share_level(apart) == 0.025
-    assert share_level(apart[:1]) == 0.05
-    assert share_level([*apart, by_pairs(0.5, design="paired")]) == pytest.approx(0.05 / 3)
-    assert share_level([by_pairs(0.5, design="above")]) == 0.05
+    assert split_alpha(apart) == 0.025
+    assert split_alpha(apart[:1]) == 0.05
+    assert split_alpha([*apart, by_pairs(0.5, design="paired")]) == pytest.approx(0.05 / 3)
+    assert split_alpha([by_pairs(0.5, design="above")]) == 0.05
 
 
 def test_a_series_that_can_not_be_tested_takes_no_share() -> None:

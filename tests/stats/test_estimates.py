@@ -52,18 +52,6 @@ def test_a_ratio_of_processes_and_of_pairs() -> None:
     )
 
 
-def test_an_exact_factor_moves_the_center_alone() -> None:
-    plain = compare_rounds({1: 2.0, 2: 3.0}, {1: 1.0, 2: 2.0})
-    twice = compare_rounds({1: 2.0, 2: 3.0}, {1: 1.0, 2: 2.0}, factor=2.0)
-    assert plain.pairs is not None
-    assert twice.pairs is not None
-    assert twice.welch is not None
-    assert twice.center - plain.center == pytest.approx(math.log(2))
-    assert twice.pairs.center - plain.pairs.center == pytest.approx(math.log(2))
-    assert twice.welch.center == twice.center
-    assert twice.pairs.error == pytest.approx(plain.pairs.error)
-
-
 def test_what_can_not_be_tested() -> None:
     one = compare_rounds({1: 2.0}, {1: 1.0, 2: 2.0})
     assert (one.pairs, one.welch, one.processes) == (None, None, (1, 2))

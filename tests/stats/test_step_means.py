@@ -36,7 +36,7 @@ def test_every_eighth_step_that_waits_is_no_noise():
     steps = [2.0 if n % 8 == 3 else 1.0 for n in range(128)]
     found = step_mean(steps)
     assert (found.seconds, found.error) == (1.125, 0)
-    assert statistics.stdev(steps) / math.sqrt(128) > 0.02, "which is what independent steps would have"
+    assert statistics.stdev(steps) / math.sqrt(128) > 0.02  # of independent steps
 
 
 def test_too_few_steps_have_no_error():
