@@ -70,6 +70,33 @@ def test_further_rounds_are_left_too(status: Status, tmp_path: Path) -> None:
     assert (told["left"], told["state"]) == (5, "unfinished")
 
 
+def test_what_was_measured_under_other_versions_is_stale_and_in_no_further_round(
+    status: Status, tmp_path: Path
+) -> None:
+    """A sweep leaves it as it is, so nothing is left of it."""
+    job = swept(tmp_path / "a", "one", "16,32")
+    (plan,) = job.bench.results.plans()
+    plan.write_text(plan.read_text().replace("rounds = 1\n", "rounds = 3\n"))
+    first, _ = paths = sorted((tmp_path / "a" / "records").glob("*/*.json"))
+
+    def change(path: Path, **versions: str | None) -> None:
+        record = json.loads(path.read_text())
+        record["environment"] |= versions
+        path.write_text(json.dumps(record))
+
+    def read() -> tuple[int, int, str]:
+        answer = json.loads(status("a", "--json").stdout)
+        return answer["stale"], answer["left"], answer["state"]
+
+    assert read() == (0, 4, "unfinished")
+    change(first, gpubench="0.0.1")
+    assert read() == (1, 2, "unfinished")
+    assert "--retry stale measures it again" in unfold(status("a"))
+    for path in paths:
+        change(path, torch="0.1")
+    assert read() == (2, 0, "complete")
+
+
 @pytest.mark.slow
 def test_the_rounds_that_were_asked_for_last_are_left(status: Status, tmp_path: Path) -> None:
     swept(tmp_path / "a", "one", "16,32", rounds=3, stop_after=5)

@@ -30,7 +30,7 @@ from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import load
 from gpubench.plan.sources import Disk
-from gpubench.results.plans import last_use
+from gpubench.results.plans import find_last_use
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
@@ -246,7 +246,7 @@ def test_the_audit_says_that_attempts_can_not_be_read(ruined: Home) -> None:
 
 
 def test_the_newest_folder_is_found_among_damaged_ones(ruined: Home, measured: Home) -> None:
-    assert last_use(Results(ruined.folder)) >= last_use(Results(measured.folder)) > "2"
+    assert find_last_use(Results(ruined.folder)) >= find_last_use(Results(measured.folder)) > "2"
 
 
 @pytest.mark.slow
@@ -255,7 +255,7 @@ def test_a_plans_stamp_beyond_all_bounds_counts_as_none(place: Home, kind: str) 
     path = place.plan("other")
     new = {"number": "9" * 400, "stored_at": '"0001-01-01T00:00:00+10:00"'}[kind]
     path.write_text(re.sub(rf"{kind} = .*", f"{kind} = {new}", path.read_text()))
-    assert last_use(Results(place.folder)) > "2"
+    assert find_last_use(Results(place.folder)) > "2"
     assert gpubench("table", place.folder).err == ""
     swept(place.folder, edited(place))
     (again,) = (place.folder / "plans").glob("more-*.toml")

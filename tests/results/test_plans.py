@@ -30,7 +30,7 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.results.home import newest_results
-from gpubench.results.plans import Stamp, StoredPlan, last_use, stored_plans
+from gpubench.results.plans import Stamp, StoredPlan, find_last_use, stored_plans
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
@@ -167,12 +167,12 @@ def test_a_folder_knows_the_parts_that_it_was_asked_for(tmp_path: Path, order: s
 
     first = told(2)
     mine = {job.trial_id for job in part(whole, Shard(2, 3)).jobs}
-    assert {job.trial_id for job in first.asked.jobs} == mine
+    assert {job.trial_id for job in first.share.jobs} == mine
     assert 0 < len(mine) < len(first.plan.jobs) == 4
     assert told(2).stamp == first.stamp, "nothing new was asked for"
     assert told(3).parts == (Shard(2, 3), Shard(3, 3))
     assert told(None).parts == ()
-    assert told(1).asked == told(1).plan, "the whole was asked for before"
+    assert told(1).share == told(1).plan, "the whole was asked for before"
 
 
 # ---- damaged ----
@@ -340,7 +340,7 @@ def test_a_damaged_plan_does_not_hide_the_newest_folder(tmp_path: Path, edit: Ca
     results = Results(tmp_path)
     (path,) = results.plans()
     path.write_text(edit(path.read_text()))
-    assert last_use(results) >= results.last_start() > "2"
+    assert find_last_use(results) >= results.last_start() > "2"
     (tmp_path / "records" / "half").mkdir()
     (tmp_path / "records" / "half" / "t-1.json").write_text('{"started')
-    assert last_use(results) >= results.last_start() > "2"
+    assert find_last_use(results) >= results.last_start() > "2"
