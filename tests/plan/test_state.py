@@ -292,6 +292,9 @@ def test_what_was_measured_under_other_versions_is_in_no_further_round(plan: Pla
     first = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
     rounds = list_rounds(first, {1: chosen}, most=2, is_open=False)
     assert sorted(item.unit.unit_id for item in rounds[2]) == sorted(u.unit_id for u in plan.units[1:])
+    (again,) = list_rounds(first[:1], {1: chosen, 2: {other.trial_id: other}}, most=2, is_open=False)[2]
+    # What it had in them is still there.
+    assert again.state == "done"
     unknown = survey(plan, chosen, oom=OutOfMemory(), room=ROOM, environment={})
     assert len(list_rounds(unknown, {1: chosen}, most=2, is_open=False)[2]) == 3, "versions that nobody tells"
 
