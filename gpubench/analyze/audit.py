@@ -39,7 +39,7 @@ from gpubench.plan.groups import MOST_JOBS
 from gpubench.results.counting import list_superseded
 from gpubench.results.file_names import AttemptFile, parse_name
 from gpubench.results.packed import list_stored
-from gpubench.results.status import status_by
+from gpubench.results.status import make_status
 from gpubench.results.store import Results
 from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.doubts import doubt_of, rank
@@ -435,8 +435,8 @@ def check_nothing_flattered(audited: AuditData) -> Observations:
         if statuses[status]:
             yield _broken("unended", trials=statuses[status], status=status)
     folder = audited.folder
-    rounds = status_by(Results(folder.path), folder.attempts, folder.plans).rounds
-    if lacking := sum(counts.failed + counts.left for counts in rounds if counts.number > 1):
+    rounds = make_status(Results(folder.path), folder.attempts, folder.plans).rounds
+    if lacking := sum(counts.failed + counts.remaining for counts in rounds if counts.number > 1):
         yield _broken("rounds-lack", measurements=lacking)
     for table in audited.tables:
         for field in SOFTWARE:

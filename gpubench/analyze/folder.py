@@ -25,7 +25,7 @@ from gpubench.plan.max_batch import are_tries
 from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
-from gpubench.results.counting import as_counting, counting, newest, without_first_round
+from gpubench.results.counting import as_counting, count_without_first_round, counting, newest
 from gpubench.results.csv_tables import epochs_csv as epochs_text
 from gpubench.results.csv_text import csv_text
 from gpubench.results.home import no_results_folder, results_in
@@ -259,7 +259,7 @@ def build_folder(
     runs = build_runs(rows)
     runs["superseded"] = runs["trial_id"].isin(planned.superseded)
     runs["elsewhere"] = runs["trial_id"].isin(planned.elsewhere)
-    without_first = without_first_round(attempts)
+    without_first = count_without_first_round(attempts)
     further = runs["trial_id"].map(without_first).where(runs["status"].isin(["missing", "skipped"]))
     runs["further_rounds"] = further.fillna(0).astype("int64")
     _add_cpu_speed(runs, attempts)
@@ -290,7 +290,7 @@ def _read_plans(
     ran_out = any(record.status == "oom" for record in records)
     oom = out_of_memory(newest(records).values() if ran_out else ())
     most_gpus = max((int(record.environment.get("gpu_count") or 0) for record in chosen), default=0)
-    ids_here = {job.trial_id for stored in plans for job in stored.asked.jobs}
+    ids_here = {job.trial_id for stored in plans for job in stored.share.jobs}
     units: dict[str, dict[tuple[Any, ...], list[str]]] = {}
     every_id: set[str] = set()
     for stored in plans:

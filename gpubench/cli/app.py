@@ -23,7 +23,7 @@ class Entry:
 
 COMMANDS: Mapping[str, Entry] = {
     "sweep": Entry(measure.sweep, usage.Command, "Measure"),
-    "slurm": Entry(slurm.slurm, slurm.PassingOn, "Measure"),
+    "slurm": Entry(slurm.slurm, slurm.PassThroughCommand, "Measure"),
     "table": Entry(read.table, usage.Reader, "Read"),
     "predict": Entry(read.predict, usage.Reader, "Read"),
     "status": Entry(read.status, usage.Reader, "Read"),
@@ -74,8 +74,8 @@ def _group(name: str, text: str, root: Callable[..., None], commands: Mapping[st
         pretty_exceptions_enable=False,
     )
     group.callback(invoke_without_command=True)(root)
-    for own, entry in commands.items():
-        group.command(own, cls=entry.kind, rich_help_panel=entry.panel)(entry.run)
+    for command, entry in commands.items():
+        group.command(command, cls=entry.kind, rich_help_panel=entry.panel)(entry.run)
     return group
 
 

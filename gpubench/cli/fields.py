@@ -8,7 +8,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.schema.trial_fields import ABOUT
 
 
-def given_fields(named: Mapping[str, str], texts: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+def read_fields(named: Mapping[str, str], texts: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
     """Trial field -> its values as text: those with an option of their own, and what --set gives.
 
     And trial field -> what the user called it, for messages.

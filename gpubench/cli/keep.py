@@ -83,14 +83,16 @@ def export(
     dialect = choose_form(["excel"] * excel + ["excel-eu"] * excel_eu) or PLAINLY.dialect
     if sheet not in SHEETS:
         raise unknown("sheet", sheet, SHEETS)
-    asked = Asked(sheet=sheet, dialect=dialect)
+    options = Asked(sheet=sheet, dialect=dialect)
     if gone := GONE.get(f"--to {to}"):
         raise UsageError(f"No such tracker: {to}; {gone}")
     if to is not None:
-        if form is not None or asked != PLAINLY:
+        if form is not None or options != PLAINLY:
             given = (
                 "--format" if form is not None else "--sheet" if sheet != PLAINLY.sheet else f"--{dialect}"
             )
             raise UsageError(f"--to hands runs over, and {given} writes a file; give one of them")
         raise typer.Exit(command.hand_over(results or (), to=to, place=out))
-    raise typer.Exit(command.export(results or (), form=form, out=Path(out) if out else None, asked=asked))
+    raise typer.Exit(
+        command.export(results or (), form=form, out=Path(out) if out else None, options=options)
+    )

@@ -13,7 +13,7 @@ import typer
 
 from gpubench import completion, usage
 from gpubench.cli import options
-from gpubench.cli.fields import given_fields
+from gpubench.cli.fields import read_fields
 from gpubench.plan.sweep_options import Declared, Options, RunOptions
 from gpubench.render.forms import FORMS
 from gpubench.schema.field import Option, in_order
@@ -31,14 +31,14 @@ class SweepCommand:
         """`run`: is given the argument, and the value of each parameter, for `read`. `experiment`: the argument,
         as it is declared."""
         declared = {name: about.option for name, about in ABOUT.items() if about.option}
-        of_fields = {option.name: _field_parameter(name, option) for name, option in declared.items()}
-        parameters = of_fields | {"--set": _keyword("set_", Annotated[list[str] | None, SET], None)}
+        of_fields = {option.name: _make_field_parameter(name, option) for name, option in declared.items()}
+        parameters = of_fields | {"--set": _make_keyword("set_", Annotated[list[str] | None, SET], None)}
         for kind in (Options, RunOptions):
             hints = get_type_hints(kind, include_extras=True)
-            for one in dataclasses.fields(kind):
-                if option := _declared(hints[one.name]):
-                    parameters[option.names.partition("/")[0].split()[0]] = _option_parameter(
-                        one, hints[one.name], option
+            for field in dataclasses.fields(kind):
+                if option := _find_declaration(hints[field.name]):
+                    parameters[option.names.partition("/")[0].split()[0]] = _make_parameter(
+                        field, hints[field.name], option
                     )
         names = in_order(list(parameters), {option.name: option.behind for option in declared.values()})
         # Later axes vary faster, so this order is that of a plan's trials.
@@ -64,10 +64,10 @@ class SweepCommand:
             for name in self._axes
             if given[name] not in (None, False)
         }
-        fields, typed = given_fields(named, given["set_"] or ())
+        fields, typed = read_fields(named, given["set_"] or ())
         return (
-            Options(fields=fields, typed=typed, **_values_of(Options, given)),
-            RunOptions(**_values_of(RunOptions, given)),
+            Options(fields=fields, typed=typed, **_select_values(Options, given)),
+            RunOptions(**_select_values(RunOptions, given)),
         )
 
 
@@ -76,20 +76,21 @@ SET = options.field(
 )
 
 
-def _declared(hint: Any) -> Declared | None:
+def _find_declaration(hint: Any) -> Declared | None:
     """What a field of options says of its option; None for one that has none."""
-    return next((one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Declared)), None)
+    annotations = getattr(hint, "__metadata__", ())
+    return next((option for option in annotations if isinstance(option, Declared)), None)
 
 
-def _option_parameter(one: dataclasses.Field[Any], hint: Any, option: Declared) -> inspect.Parameter:
+def _make_parameter(field: dataclasses.Field[Any], hint: Any, option: Declared) -> inspect.Parameter:
     """A field of options as a parameter of a command."""
     kind, _ = get_args(hint)
     if kind == tuple[str, ...]:
-        return _keyword(one.name, Annotated[list[str] | None, _typed(option)], None)
-    return _keyword(one.name, Annotated[kind, _typed(option)], one.default)
+        return _make_keyword(field.name, Annotated[list[str] | None, _make_option(option)], None)
+    return _make_keyword(field.name, Annotated[kind, _make_option(option)], field.default)
 
 
-def _typed(option: Declared) -> Any:
+def _make_option(option: Declared) -> Any:
     names = option.names.split()
     if option.tries:
         return options.field(option.names, option.help, metavar=option.metavar)
@@ -102,16 +103,16 @@ def _typed(option: Declared) -> Any:
     )
 
 
-def _values_of(kind: type[Options | RunOptions], given: Mapping[str, Any]) -> dict[str, Any]:
+def _select_values(kind: type[Options | RunOptions], given: Mapping[str, Any]) -> dict[str, Any]:
     """The values of the fields of `kind` among those given, lists as tuples."""
     return {
-        one.name: tuple(given[one.name] or ()) if one.default == () else given[one.name]
-        for one in dataclasses.fields(kind)
-        if one.name in given
+        field.name: tuple(given[field.name] or ()) if field.default == () else given[field.name]
+        for field in dataclasses.fields(kind)
+        if field.name in given
     }
 
 
-def _field_parameter(name: str, option: Option) -> inspect.Parameter:
+def _make_field_parameter(name: str, option: Option) -> inspect.Parameter:
     """A field's option as a parameter of a command."""
     kind: Any = bool if option.is_flag else str | None
     default = False if option.is_flag else None
@@ -119,16 +120,16 @@ def _field_parameter(name: str, option: Option) -> inspect.Parameter:
     typed = options.field(option.name, option.help, metavar=option.metavar, completer=completer)
     if option.is_flag:
         typed = options.how(option.name, text=option.help)
-    return _keyword(name, Annotated[kind, typed], default)
+    return _make_keyword(name, Annotated[kind, typed], default)
 
 
-def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+def _make_keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
 def with_form_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each form that has one; its parameter `form` gets the name of the one given."""
-    *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+    *parameters, _ = inspect.signature(command, eval_str=True).parameters.values()
     of_forms = [
         inspect.Parameter(
             name,
@@ -141,9 +142,12 @@ def with_form_options(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        command(form=options.choose_form([one.name for one in of_forms if given.pop(one.name)]), **given)
+        command(
+            form=options.choose_form([parameter.name for parameter in of_forms if given.pop(parameter.name)]),
+            **given,
+        )
 
-    return _with_parameters(run, [*own, *of_forms])
+    return _with_parameters(run, [*parameters, *of_forms])
 
 
 def _with_parameters(
@@ -151,5 +155,5 @@ def _with_parameters(
 ) -> Callable[..., None]:
     """The command, of which the library that reads command lines sees these parameters."""
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command

@@ -9,7 +9,7 @@ import typer
 
 from gpubench import completion
 from gpubench.basics.errors import UsageError
-from gpubench.cli.fields import given_fields
+from gpubench.cli.fields import read_fields
 from gpubench.cli.gone import GONE
 from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, folders, form_of, text
 from gpubench.cli.parameters import with_form_options
@@ -102,7 +102,7 @@ def predict(
     from gpubench.commands import predict as command
     from gpubench.plan.sweep_options import Options
 
-    fields, typed = given_fields({} if copies is None else {"copies": copies}, set_ or ())
+    fields, typed = read_fields({} if copies is None else {"copies": copies}, set_ or ())
     options = Options(fields=fields, typed=typed, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)
     raise typer.Exit(command.predict(results or (), options, experiment=experiment, markdown=markdown))
 

@@ -21,7 +21,7 @@ OF_BOTH = ("--exclude", "--gpus", "--network", "--quiet", "-n", "-q")
 PANEL = "What to ask SLURM for"
 
 
-class PassingOn(usage.Command):
+class PassThroughCommand(usage.Command):
     """A command that takes options that it does not know, and keeps what stands behind `--` apart."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -99,10 +99,10 @@ def slurm(
 
     file, options = passed_on(experiment or ())
     of_the_sweep = sweep_option_names() - set(OF_BOTH)
-    for one in options:
-        if (name := name_of(one)) in of_the_sweep:
+    for option in options:
+        if (name := name_of(option)) in of_the_sweep:
             raise UsageError(
-                f"{name} is an option of the sweep, and stands behind --: gpubench slurm … -- {one}"
+                f"{name} is an option of the sweep, and stands behind --: gpubench slurm … -- {option}"
             )
     if time is not None:
         seconds(time)
@@ -127,7 +127,7 @@ def slurm(
                 cpus_per_task=cpus_per_task,
                 time=time,
                 options=options,
-                asked=f"gpubench slurm {shlex.join(context.meta['asked'])}",
+                command_line=f"gpubench slurm {shlex.join(context.meta['asked'])}",
                 submit=submit,
             ),
         )

@@ -10,7 +10,7 @@ from rich.console import Console
 from gpubench.analyze.audit import audit_folder
 from gpubench.analyze.folder import read_folder
 from gpubench.basics.encodable import encodable
-from gpubench.commands.opened import warn
+from gpubench.commands.folders import warn
 from gpubench.render import audit as render
 from gpubench.render.terminal import WIDTH
 from gpubench.results.home import newest_results

@@ -13,7 +13,7 @@ from gpubench.analyze.folder import read_folder
 from gpubench.analyze.series import CANDIDATES
 from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError, unknown
-from gpubench.commands.opened import warn
+from gpubench.commands.folders import warn
 from gpubench.core.comparison import COSTS, FIGURES, Comparison, FigureName
 from gpubench.plan.values import parse, percent
 from gpubench.render import comparison as render

@@ -28,7 +28,7 @@ STOPPED = (
 """What is said after a first and after a second signal."""
 
 
-def _say(facts: DataFacts) -> None:
+def _print_facts(facts: DataFacts) -> None:
     classes = f"{facts.num_classes} class{'es' if facts.num_classes > 1 else ''}"
     print(f"{facts.root}: {facts.train_images:,} + {facts.val_images:,} images, {classes}")
 
@@ -41,31 +41,31 @@ def make(folder: Path | None, *, images: int, val_images: int | None, classes: i
         facts = making.make(
             folder, images=images, val_images=val_images, classes=classes, seed=seed, progress=progress
         )
-    _say(facts)
+    _print_facts(facts)
 
 
 def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
     """`gpubench data resize`. `bad`: what becomes of images that can't be used."""
     if os.path.realpath(target) == os.path.realpath(source):
         raise UsageError("SRC and DST are the same folder; name a new one")
-    found: tuple[bad_images.BadImage, ...] = ()
+    unusable: tuple[bad_images.BadImage, ...] = ()
     if policy(bad, "--bad-images") == "skip":
         with (
             unwound_by_signals(*STOPPED),
             bar("trying all images", work=f"trying all images of {source}") as progress,
         ):
-            found = bad_images.find_bad_images(source.absolute(), progress)
-    without = [one.path for one in found]
+            unusable = bad_images.find_bad_images(source.absolute(), progress)
+    without = [image.path for image in unusable]
     work = f"resizing {source} to {size} pixels a side in {target}"
     with unwound_by_signals(*STOPPED), bar("resizing", work=work) as progress:
         facts = resizing.resize(source, target, size=size, progress=progress, without=without)
-    names = target / NAMES if found else None
+    names = target / NAMES if unusable else None
     if names is not None:
-        write_whole(names, left_out.as_text(found))
+        write_whole(names, left_out.as_text(unusable))
     used = facts.train_images + facts.val_images
-    for line in left_out.describe_bad_images(found, used, source, names):
+    for line in left_out.describe_bad_images(unusable, used, source, names):
         print(f"gpubench: {line}" if not line.startswith(" ") else line, file=sys.stderr)
-    _say(facts)
+    _print_facts(facts)
 
 
 def show() -> None:

@@ -10,7 +10,7 @@ from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.safe_name import safe_name
 from gpubench.basics.words import clean, many
-from gpubench.commands.opened import exit_code_of, read_named, warn
+from gpubench.commands.folders import exit_code_of, read_named, warn
 from gpubench.export.formats import Asked, format_of
 from gpubench.export.trackers import tracker_of
 from gpubench.results.whole_file import write_whole
@@ -19,12 +19,12 @@ STDOUT = Path("-")
 
 
 @collector_paused()
-def export(paths: Sequence[Path], *, form: str | None, out: Path | None, asked: Asked) -> int:
+def export(paths: Sequence[Path], *, form: str | None, out: Path | None, options: Asked) -> int:
     """`gpubench export`. `form`: a name of FORMATS; None: as `out` ends. `out`: a file, or `-` for stdout; None: stdout
     for text, else a file in the working directory that is called as the first folder is."""
-    chosen = format_of(form, out if out != STDOUT else None, asked)
+    chosen = format_of(form, out if out != STDOUT else None, options)
     folders = read_named(paths)
-    content = chosen.write(folders, asked)
+    content = chosen.write(folders, options)
     code = exit_code_of(paths, folders)
     if out == STDOUT or (out is None and chosen.is_text):
         sys.stdout.buffer.write(content)
@@ -66,6 +66,6 @@ def hand_over(paths: Sequence[Path], *, to: str, place: str | None) -> int:
 
     folders = read_named(paths)
     done = tracker.take(list_runs(folders, warn), place)
-    left = f", {many(done.known, 'run')} there already" if done.known else ""
-    print(f"{many(done.new, 'run')} written{left}; to look at them: {done.where}")
+    known = f", {many(done.known, 'run')} there already" if done.known else ""
+    print(f"{many(done.new, 'run')} written{known}; to look at them: {done.where}")
     return exit_code_of(paths, folders)

@@ -9,7 +9,7 @@ from gpubench.analyze.folder import analyze_records
 from gpubench.analyze.questions import report_folders
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.words import clean, many
-from gpubench.commands.opened import warn
+from gpubench.commands.folders import warn
 from gpubench.render.files import write_tables
 from gpubench.results.home import newest_results, results_home
 from gpubench.results.store import Results
@@ -44,7 +44,7 @@ def merged(folders: Sequence[Path], *, out: Path | None) -> int:
     done = unite([Results(path) for path in sources], target, warn)
     lost = len(done.further - list_further_rounds(_write_tables(target)))
     target.check()
-    for line in _told(sources, out, done, lost):
+    for line in _describe(sources, out, done, lost):
         print(clean(line))
     return 0
 
@@ -59,7 +59,7 @@ def _write_tables(target: Results) -> list[Record]:
     return records
 
 
-def _told(sources: Sequence[Path], out: Path, done: United, lost: int) -> list[str]:
+def _describe(sources: Sequence[Path], out: Path, done: United, lost: int) -> list[str]:
     """What was done, the answer first."""
     if len(sources) == 1 and sources[0].resolve() == out.resolve():
         return [f"{out}: its tables are written anew from its records"]
@@ -70,15 +70,15 @@ def _told(sources: Sequence[Path], out: Path, done: United, lost: int) -> list[s
             but = f", but for {many(len(done.completed), 'record')}" if done.completed else ""
             lines.append(f"  {path}: stays as it was{but}")
             continue
-        there = done.there[place]
-        also = f", {many(there, 'attempt')} there already" if there else ""
+        known = done.known[place]
+        also = f", {many(known, 'attempt')} there already" if known else ""
         lines.append(f"  {path}: {many(done.added[place], 'attempt')} added{also}")
     if done.completed:
         lines.append(
             f"{many(len(done.completed), 'record')} that can't be read: another folder has the same attempt whole, "
             "which stands in its place:"
         )
-        lines += _some([f"{damaged}: {whole}" for damaged, whole in done.completed])
+        lines += _list_some([f"{damaged}: {whole}" for damaged, whole in done.completed])
     if lost:
         lines.append(
             f"{many(lost, 'attempt')} of further rounds counted in the folders and no longer "
@@ -88,7 +88,7 @@ def _told(sources: Sequence[Path], out: Path, done: United, lost: int) -> list[s
     return lines
 
 
-def _some(told: Sequence[str]) -> list[str]:
+def _list_some(lines: Sequence[str]) -> list[str]:
     """Lines that name the first of these, and how many more there are."""
-    more = len(told) - MOST_NAMED
-    return [f"  {one}" for one in told[:MOST_NAMED]] + ([f"  and {more} more"] if more > 0 else [])
+    more = len(lines) - MOST_NAMED
+    return [f"  {line}" for line in lines[:MOST_NAMED]] + ([f"  and {more} more"] if more > 0 else [])

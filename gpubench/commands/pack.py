@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean, many
-from gpubench.commands.opened import warn
+from gpubench.commands.folders import warn
 from gpubench.results import packed
 from gpubench.results.home import newest_results, no_results_folder
 from gpubench.results.store import Results
@@ -16,24 +16,22 @@ from gpubench.store.work_claims import list_workers
 
 def pack(folders: Sequence[Path]) -> int:
     """`gpubench pack`: samples and logs of each folder in one zip file."""
-    for folder in _check(folders):
-        packed_folder = packed.pack(folder, warn)
-        sizes = (
-            f"{_mb(packed_folder.bytes_before)} as files, {_mb(packed_folder.bytes_after)} in {packed.PACKED}"
-        )
-        print(clean(f"{folder}: {many(packed_folder.files, 'file')} packed: {sizes}"))
+    for folder in _check_folders(folders):
+        done = packed.pack(folder, warn)
+        sizes = f"{_format_mb(done.bytes_before)} as files, {_format_mb(done.bytes_after)} in {packed.PACKED}"
+        print(clean(f"{folder}: {many(done.files, 'file')} packed: {sizes}"))
     return 0
 
 
 def unpack(folders: Sequence[Path]) -> int:
     """`gpubench unpack`: files again."""
-    for folder in _check(folders):
+    for folder in _check_folders(folders):
         unpacked = packed.unpack(folder, warn)
-        print(clean(f"{folder}: {many(unpacked.files, 'file')} unpacked, {_mb(unpacked.bytes_after)}"))
+        print(clean(f"{folder}: {many(unpacked.files, 'file')} unpacked, {_format_mb(unpacked.bytes_after)}"))
     return 0
 
 
-def _check(folders: Sequence[Path]) -> Sequence[Path]:
+def _check_folders(folders: Sequence[Path]) -> Sequence[Path]:
     """The folders, or the newest one. Raises UnusableError for what is none, and where a sweep is at work in one."""
     named = list(dict.fromkeys(folders or [newest_results()]))
     for folder in named:
@@ -48,5 +46,5 @@ def _check(folders: Sequence[Path]) -> Sequence[Path]:
     return named
 
 
-def _mb(size: int) -> str:
+def _format_mb(size: int) -> str:
     return f"{size / 1e6:.1f} MB"

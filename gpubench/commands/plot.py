@@ -13,7 +13,7 @@ from gpubench.analyze.trace import trace_report, trace_run
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.basics.safe_name import safe_name
 from gpubench.basics.words import clean
-from gpubench.commands.opened import exit_code_of, read_named, warn
+from gpubench.commands.folders import exit_code_of, read_named, warn
 from gpubench.render.draw import CREATOR, FORMS, draw_file, need_converter
 from gpubench.render.pictures.pictures import KINDS, Picture, explain_none, list_pictures
 from gpubench.render.pictures.vega import COLUMN_SCALE, fit_column
@@ -60,7 +60,7 @@ def plot(
     if not pictures:
         raise UnusableError(explain_none(kinds))
     for kind in kinds:
-        if kind not in {each.picture.kind for each in pictures}:
+        if kind not in {item.picture.kind for item in pictures}:
             warn(f"no picture {kind}: it needs {KINDS[kind]}")
     write_pictures(pictures, out, forms, is_paper=is_paper)
     return exit_code_of(folders, read)
@@ -145,21 +145,21 @@ def write_pictures(
 
 def name_files(pictures: Sequence[FolderPicture], out: Path | None) -> list[tuple[Path, Picture]]:
     """Where each goes, without an ending, no two to the same place: into `out`, else into its results folder."""
-    several = len({id(each.folder) for each in pictures}) > 1
+    several = len({id(item.folder) for item in pictures}) > 1
     taken: set[str] = set()
     places = []
-    for each in pictures:
-        home = each.folder.path / FOLDER if out is None else out
+    for item in pictures:
+        home = item.folder.path / FOLDER if out is None else out
         if out is None and home.is_symlink():
             raise UnusableError(f"{home} is a link, which is not followed; name a folder with --out")
-        prefix = each.folder.path.resolve().name if out is not None and several else ""
-        first = name_file("-".join(part for part in (prefix, each.picture.name) if part))
+        prefix = item.folder.path.resolve().name if out is not None and several else ""
+        first = name_file("-".join(part for part in (prefix, item.picture.name) if part))
         name, number = first, 2
         while str(home / name).casefold() in taken:  # some file systems take A for a
             name = f"{first}-{number}"
             number += 1
         taken.add(str(home / name).casefold())
-        places.append((home / name, each.picture))
+        places.append((home / name, item.picture))
     return places
 
 

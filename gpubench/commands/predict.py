@@ -13,7 +13,7 @@ from gpubench.analyze.folder import Folder, read_folders
 from gpubench.analyze.predict import NO_JOBS, list_measured, predict_experiment
 from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.commands.opened import exit_code_of, warn
+from gpubench.commands.folders import exit_code_of, warn
 from gpubench.core.prediction import NoPrediction
 from gpubench.node import environment
 from gpubench.node.environment import Machine
@@ -37,15 +37,15 @@ def predict(
     asks = bool(options.jobs or options.pairs or "copies" in options.fields or experiment)
     if not asks and options.fields:
         raise UsageError(NO_JOBS)
-    here = environment.machine(open_nvml())
+    machine = environment.machine(open_nvml())
     folders = read_folders(paths or all_results(), warn)
     if asks:
         device = _find_device(options)
-        predictions = predict_experiment(folders, options, here, path=experiment, device=device)
+        predictions = predict_experiment(folders, options, machine, path=experiment, device=device)
     else:
-        predictions = list_measured(folders, here)
+        predictions = list_measured(folders, machine)
     console = Console()
-    command = _write_sweep(folders, here) if paths else "gpubench sweep"
+    command = _write_sweep(folders, machine) if paths else "gpubench sweep"
     if markdown:
         text = render.write_markdown(predictions, command=command)
     else:
@@ -56,9 +56,9 @@ def predict(
     return UnusableError.exit_code if is_refused else exit_code_of(paths, folders)
 
 
-def _write_sweep(folders: Sequence[Folder], here: Machine) -> str:
+def _write_sweep(folders: Sequence[Folder], machine: Machine) -> str:
     """The sweep that measures into the first of the folders with rows of this machine; else into the first."""
-    keys = {environment.machine_key(here, kind) for kind in (["cuda", "cpu"] if here.gpus else ["cpu"])}
+    keys = {environment.machine_key(machine, kind) for kind in (["cuda", "cpu"] if machine.gpus else ["cpu"])}
     mine = [folder for folder in folders if any(record.machine_key in keys for record in folder.records)]
     return shlex.join(["gpubench", "sweep", "--out", str((mine or folders)[0].path)])
 
@@ -66,6 +66,6 @@ def _write_sweep(folders: Sequence[Folder], here: Machine) -> str:
 def _find_device(options: Options) -> str | None:
     """The device that all jobs of the command line ask for; None where they leave it open or differ."""
     common = options.fields.get("device")
-    asked = {job_option(text).get("device", common) for text in options.jobs} or {common}
-    only = asked.pop() if len(asked) == 1 else None
+    devices = {job_option(text).get("device", common) for text in options.jobs} or {common}
+    only = devices.pop() if len(devices) == 1 else None
     return only if only in ("cuda", "cpu") else None

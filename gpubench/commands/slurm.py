@@ -47,7 +47,7 @@ class Requested:
     """None: by the plan's estimate."""
     options: Sequence[str]
     """Those of sbatch that are passed on."""
-    asked: str
+    command_line: str
     submit: bool
 
 
@@ -63,11 +63,11 @@ def slurm(
     folder = results_folder(out, experiment)
     script = BatchScript(
         name=experiment.name,
-        gpubench=_gpubench(),
+        gpubench=_find_gpubench(),
         command=["sweep", *([str(path.absolute())] if path else []), *sweep_words],
         results=str(folder.absolute()),
         home=str(Path.cwd()),
-        asked=job.asked,
+        asked=job.command_line,
         tasks=job.tasks,
         nodes=max(job.nodes, experiment.most_nodes),
         trial_nodes=experiment.most_nodes,
@@ -76,20 +76,20 @@ def slurm(
         options=job.options,
     )
     try:
-        work = _work(experiment, folder, script, MOST_GPUS if gpus is None else gpus)
+        work = _find_remaining(experiment, folder, script, MOST_GPUS if gpus is None else gpus)
     except GpubenchError as why:
         # Who has said how long it may take need not be where its images are.
         if job.time is None:
             raise
-        _tell(f"the plan can't be made here, so nobody knows whether the nodes can: {why}")
+        _print_note(f"the plan can't be made here, so nobody knows whether the nodes can: {why}")
     else:
         if job.time is None:
-            script = replace(script, time=limit([one.seconds for one in work.units], job.tasks))
-        _tell(plan_line(work, script, is_by_plan=job.time is None))
+            script = replace(script, time=limit([unit.seconds for unit in work.units], job.tasks))
+        _print_note(plan_line(work, script, is_by_plan=job.time is None))
         for line in advice(work, script):
-            _tell(line)
-    if not _may_be_written(folder.absolute()):
-        _tell(
+            _print_note(line)
+    if not _is_writable(folder.absolute()):
+        _print_note(
             f"{folder.absolute()} can't be written from here; it must be from the nodes (--out names another)"
         )
     try:
@@ -103,24 +103,24 @@ def slurm(
     else:
         sys.stdout.write(script.text())
         table = shlex.join(["sbatch", *script.table_options("JOB")])
-        _tell(f"once it is submitted as JOB, this writes the table at its end:\n{table}")
+        _print_note(f"once it is submitted as JOB, this writes the table at its end:\n{table}")
     return 0
 
 
-def _may_be_written(folder: Path) -> bool:
+def _is_writable(folder: Path) -> bool:
     """Whether a folder can be written, or made where it is not there yet."""
-    there = next(one for one in (folder, *folder.parents) if one.exists())
-    return os.access(there, os.W_OK | os.X_OK)
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    return os.access(existing, os.W_OK | os.X_OK)
 
 
-def _gpubench() -> list[str]:
+def _find_gpubench() -> list[str]:
     """How this very gpubench is started on another node, whatever is on the path there."""
-    own = Path(sys.argv[0])
-    found = shutil.which(sys.argv[0]) if own.name == "gpubench" else None
-    return [str(Path(found).absolute())] if found else [sys.executable, "-m", "gpubench"]
+    program = Path(sys.argv[0])
+    path = shutil.which(sys.argv[0]) if program.name == "gpubench" else None
+    return [str(Path(path).absolute())] if path else [sys.executable, "-m", "gpubench"]
 
 
-def _work(experiment: Experiment, folder: Path, job: BatchScript, gpu_count: int) -> Remaining:
+def _find_remaining(experiment: Experiment, folder: Path, job: BatchScript, gpu_count: int) -> Remaining:
     """What the plan has left for jobs of that size. `gpu_count`: of a node, as far as they are told."""
     gpus = tuple(Gpu(index=n, uuid=f"GPU-{n}", name="GPU", memory_mib=0) for n in range(gpu_count))
     machine = Machine(
@@ -147,7 +147,7 @@ def _work(experiment: Experiment, folder: Path, job: BatchScript, gpu_count: int
     rounds = experiment.rounds
     return Remaining(
         units=work.estimates_of_all(planned),
-        longest=max(single, key=lambda one: one.seconds, default=Estimate(0.0, True)),
+        longest=max(single, key=lambda estimate: estimate.seconds, default=Estimate(0.0, True)),
         measurements=None if rounds.is_open else sum(len(item.rounds) or rounds.most for item in to_run),
         skipped=[
             item.why.replace(f"{machine.shows} ", "such a job has ")
@@ -162,12 +162,14 @@ def _submit(script: BatchScript) -> None:
     job = _sbatch([], script.text())
     print(job)
     what = "array" if script.is_array else "job"
-    _tell(f"submitted as {what} {job}; gpubench status {shlex.quote(script.results)} tells how far it is")
+    _print_note(
+        f"submitted as {what} {job}; gpubench status {shlex.quote(script.results)} tells how far it is"
+    )
     table = _sbatch(script.table_options(job), None)
-    _tell(f"job {table} writes the table once it has ended: {script.job_name}-table-{table}.out")
+    _print_note(f"job {table} writes the table once it has ended: {script.job_name}-table-{table}.out")
 
 
-def _tell(text: str) -> None:
+def _print_note(text: str) -> None:
     print(f"gpubench: {text}", file=sys.stderr)
 
 
@@ -188,6 +190,8 @@ def _sbatch(options: Sequence[str], script: str | None) -> str:
         late = f"sbatch did not answer within {ASK_LIMIT_S:g} s; squeue tells whether it took the job"
         raise UnusableError(late) from None
     if done.returncode:
-        said = [line for line in done.stderr.strip().splitlines() if line] or [f"exit code {done.returncode}"]
-        raise UnusableError(f"sbatch refused it: {'; '.join(said)}")
+        lines = [line for line in done.stderr.strip().splitlines() if line] or [
+            f"exit code {done.returncode}"
+        ]
+        raise UnusableError(f"sbatch refused it: {'; '.join(lines)}")
     return done.stdout.strip().split(";")[0]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -12,11 +13,14 @@ from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import ResumableError, UnusableError
 from gpubench.basics.quoted import to_json
 from gpubench.basics.words import listed
-from gpubench.commands.opened import warn
+from gpubench.commands.folders import warn
+from gpubench.node import environment
+from gpubench.node.watch.nvml import open_nvml
+from gpubench.plan.state import STALE_BY
 from gpubench.render import status as render
 from gpubench.render.terminal import WIDTH
 from gpubench.results.home import newest_results, no_results_folder, results_in
-from gpubench.results.status import FolderStatus, State, status_of
+from gpubench.results.status import FolderStatus, State, read_status
 from gpubench.results.store import Results
 
 RUNNING = 5
@@ -34,11 +38,12 @@ def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
     """`gpubench status`. A folder that can't be read is named, and the others are told; then it ends in 4."""
     console = Console(highlight=False)
     width = console.width if console.is_terminal else WIDTH
+    versions = _find_versions()
     states: list[State] = []
     code = 0
     for folder in dict.fromkeys(folders or [newest_results()]):
         try:
-            read = _read_status(folder)
+            read = _read_folder(folder, versions)
         except UnusableError as error:
             if len(folders) < 2:
                 raise
@@ -51,7 +56,21 @@ def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
     return code or max((CODES[state] for state in states), default=0, key=list(CODES.values()).index)
 
 
-def _read_status(folder: Path) -> FolderStatus:
+TORCH_PACKAGES = ("torch", "torchvision", "torchcodec")
+
+
+def _find_versions() -> dict[str, Any]:
+    """The versions by which a sweep would find records stale, as far as they are known here: a login node has no
+    driver, and need not have torch."""
+    facts = environment.environment_facts(environment.machine(open_nvml()))
+    unknown = (
+        *(["driver"] if facts["driver"] is None else []),
+        *(TORCH_PACKAGES if facts["torch"] is None else []),
+    )
+    return {name: facts[name] for name in STALE_BY if name not in unknown}
+
+
+def _read_folder(folder: Path, versions: Mapping[str, Any]) -> FolderStatus:
     if not folder.exists():
         raise UnusableError(
             f"{folder} is not there: no sweep has begun to write it yet, or it has another name (whether a batch job "
@@ -66,4 +85,4 @@ def _read_status(folder: Path) -> FolderStatus:
                 f"{listed([path.name for path in inside])}"
             )
         raise UnusableError(f"{folder} holds no plan and no record of a sweep")
-    return status_of(Results(folder), warn)
+    return read_status(Results(folder), warn, versions)

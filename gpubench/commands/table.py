@@ -16,7 +16,7 @@ from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.quoted import to_json
 from gpubench.basics.words import clean
-from gpubench.commands.opened import exit_code_of, read_named, warn
+from gpubench.commands.folders import exit_code_of, read_named, warn
 from gpubench.core.report import Report
 from gpubench.export.sheets import list_table_rows
 from gpubench.render import terminal, words

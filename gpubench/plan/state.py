@@ -74,8 +74,15 @@ def chains_of(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
 
 
 def is_stale(record: Record, environment: Mapping[str, Any]) -> bool:
-    """Whether the record was made under other versions than these."""
-    return any(record.environment.get(name) != environment.get(name) for name in STALE_BY)
+    """Whether the record was made under other versions than these, as far as they are known."""
+    return any(record.environment.get(name) != environment[name] for name in STALE_BY if name in environment)
+
+
+def is_unit_stale(unit: Unit, chosen: Mapping[str, Record], environment: Mapping[str, Any]) -> bool:
+    """Whether a job of it, or a trial alone with which one is compared, was measured under other versions."""
+    solos = [job.membership.solo for job in unit.jobs if job.membership]
+    records = [chosen.get(job.trial_id) for job in (*unit.jobs, *solos)]
+    return any(record is not None and is_stale(record, environment) for record in records)
 
 
 def unit_ending(unit: Unit, chosen: Mapping[str, Record]) -> Status:
@@ -122,12 +129,7 @@ def survey(
     for unit in plan.units:
         records = [] if fresh else [chosen[j.trial_id] for j in unit.jobs if j.trial_id in chosen]
         status = "missing" if fresh else unit_ending(unit, chosen)
-        solos = [
-            chosen[j.membership.solo.trial_id]
-            for j in unit.jobs
-            if j.membership and j.membership.solo.trial_id in chosen
-        ]
-        stale = status != "missing" and any(is_stale(record, environment) for record in (*records, *solos))
+        stale = status != "missing" and is_unit_stale(unit, chosen, environment)
         again = (stale and "stale" in retry) or status in retry or lacks_its_answer(unit, chosen)
         if status in FINAL and not again:
             found.append(Planned(unit, "done", status, stale))
@@ -196,6 +198,46 @@ def further(
         else:
             found.append(Planned(unit, "run"))
     return sorted(found, key=lambda item: _place(item.unit, number))
+
+
+def list_further(
+    units: Sequence[Unit],
+    rounds: Mapping[int, Mapping[str, Record]],
+    *,
+    most: int,
+    is_open: bool,
+    retry: frozenset[str] = frozenset(),
+) -> Iterator[tuple[int, list[Planned]]]:
+    """The number of each further round, and what is to become of its units as things stand.
+
+    `is_open`: a certainty or a budget ends the rounds; those after the first of which nothing is stored would all be
+    alike.
+    """
+    last = min(most, max(rounds, default=1) + 1) if is_open else most
+    for number in range(2, last + 1):
+        yield number, further(units, number, rounds, retry)
+
+
+def list_rounds(
+    first: Sequence[Planned], rounds: Mapping[int, Mapping[str, Record]], *, most: int, is_open: bool
+) -> dict[int, list[Planned]]:
+    """Number of a round -> what is known to become of each unit in it. `first`: in the first one.
+
+    What the first round has before it, further ones have, too; what was measured under other versions runs in none of
+    them. Of an open round only what has begun is listed: whether it would measure the others, only the sweep knows.
+    """
+    to_come = [item for item in first if item.state == "run"]
+    units = [item.unit for item in first if item.state == "done"]
+    stale = {item.unit.unit_id for item in first if item.stale}
+    planned = {1: list(first)}
+    for number, items in list_further(units, rounds, most=most, is_open=is_open):
+        known = [item for item in items if item.state != "run" or item.unit.unit_id not in stale]
+        if not is_open:
+            planned[number] = known + to_come
+        elif number in rounds:
+            begun = rounds[number]
+            planned[number] = [i for i in known if i.state != "run" or i.unit.jobs[0].trial_id in begun]
+    return planned
 
 
 _GOES_ON = frozenset({"ok", "missing", "interrupted"})
@@ -292,10 +334,9 @@ class PlanState:
         if rounds.most == 1:
             return
         units = self._unsettled()
-        # Those after the first round of which nothing is stored would all be alike.
-        last = min(rounds.most, max(self.rounds, default=1) + 1) if rounds.is_open else rounds.most
-        for number in range(2, last + 1):
-            yield number, further(units, number, self.rounds, self.retry)
+        yield from list_further(
+            units, self.rounds, most=rounds.most, is_open=rounds.is_open, retry=self.retry
+        )
 
     def find_answered_round(self) -> int | None:
         """The rounds after which the table leaves no question open, where that is what ends them; None else."""
@@ -320,15 +361,7 @@ class PlanState:
 
     def _of_these_versions(self) -> list[Unit]:
         """A row is of one set of versions: what the first round measured under others waits for --retry stale."""
-        stale = {id_ for id_, record in self.first.items() if is_stale(record, self.environment)}
-        return [
-            unit
-            for unit in self.plan.units
-            if not any(
-                job.trial_id in stale or (job.membership and job.membership.solo.trial_id in stale)
-                for job in unit.jobs
-            )
-        ]
+        return [unit for unit in self.plan.units if not is_unit_stale(unit, self.first, self.environment)]
 
     def _settled(self) -> set[str]:
         """Ids of the units that need no further round."""

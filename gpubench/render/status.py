@@ -39,13 +39,13 @@ def _describe_state(status: FolderStatus) -> str:
 
 
 def _describe_rest(status: FolderStatus) -> str:
-    if not status.left:
+    if not status.remaining:
         is_going_on = status.is_open and status.state == "running"
         return "; further rounds until they are sure enough, or time is up" if is_going_on else ""
-    rest = f"; {status.left} of {count_things(status.all, 'measurement')} left"
-    if status.left_s is None:
+    rest = f"; {status.remaining} of {count_things(status.all, 'measurement')} left"
+    if status.remaining_s is None:
         return f"{rest}, nobody knows how long that takes"
-    return f"{rest}, about {format_seconds(status.left_s)} by what the others took"
+    return f"{rest}, about {format_seconds(status.remaining_s)} by what the others took"
 
 
 def _list_details(status: FolderStatus) -> list[str]:
@@ -60,28 +60,33 @@ def _list_details(status: FolderStatus) -> list[str]:
         parts = [
             f"round {part.number}: {part.done} done"
             + (f", {part.failed} failed" if part.failed else "")
-            + (f", {part.left} left" if part.left else "")
+            + (f", {part.remaining} left" if part.remaining else "")
             for part in status.rounds
         ]
         details.append("; ".join(parts))
-    if status.firstless:
-        verb = "doesn't" if status.firstless == 1 else "don't"
+    if status.without_first_round:
+        verb = "doesn't" if status.without_first_round == 1 else "don't"
         details.append(
-            f"{count_things(status.firstless, 'measurement')} of further rounds {verb} count: "
+            f"{count_things(status.without_first_round, 'measurement')} of further rounds {verb} count: "
             "no record of their first round can be read"
+        )
+    if status.stale:
+        were, again = ("was", "it") if status.stale == 1 else ("were", "them")
+        details.append(
+            f"{status.stale} {were} measured under other versions; --retry stale measures {again} again"
         )
     details += dict.fromkeys(map(_describe_worker, status.workers))
     details += [
-        f"now: {trial.label}{f', {trial.who}' if trial.who else ''} ({trial.log})" for trial in status.now
+        f"now: {trial.label}{f', {trial.who}' if trial.who else ''} ({trial.log})" for trial in status.running
     ]
-    details += [f"{unit.status}: {unit.label}: {unit.reason}" for unit in status.bad[:MOST_NAMED]]
-    if len(status.bad) > MOST_NAMED:
-        details.append(f"and {len(status.bad) - MOST_NAMED} more that ended badly")
+    details += [f"{unit.status}: {unit.label}: {unit.reason}" for unit in status.failures[:MOST_NAMED]]
+    if len(status.failures) > MOST_NAMED:
+        details.append(f"and {len(status.failures) - MOST_NAMED} more that ended badly")
     if status.last_start:
         details.append(f"the last one that has ended began at {status.last_start}")
     if status.state == "unfinished":
         details.append("the same gpubench sweep goes on with what is left")
-    elif status.bad and status.state in ("failed", "unknown"):
+    elif status.failures and status.state in ("failed", "unknown"):
         details.append("gpubench sweep … --retry failed,timeout runs those again")
     if status.state == "unknown":
         details.append(
@@ -114,18 +119,19 @@ def to_data(status: FolderStatus) -> dict[str, Any]:
         "state": status.state,
         "counts": {name: status.counts[name] for name in ORDER},
         "rounds": [
-            {"round": part.number, "done": part.done, "failed": part.failed, "left": part.left}
+            {"round": part.number, "done": part.done, "failed": part.failed, "left": part.remaining}
             for part in status.rounds
         ],
         "rounds_open": status.is_open,
-        "left": status.left,
-        "left_s": status.left_s,
-        "without_first_round": status.firstless,
+        "left": status.remaining,
+        "stale": status.stale,
+        "left_s": status.remaining_s,
+        "without_first_round": status.without_first_round,
         "parts": status.parts,
         "unread_plans": status.unread_plans,
         "has_plan": status.has_plan,
         "failed": [
-            {"label": unit.label, "status": unit.status, "reason": unit.reason} for unit in status.bad
+            {"label": unit.label, "status": unit.status, "reason": unit.reason} for unit in status.failures
         ],
         "running": [
             {
@@ -134,7 +140,7 @@ def to_data(status: FolderStatus) -> dict[str, Any]:
                 "log": str(trial.log),
                 "who": trial.who or None,
             }
-            for trial in status.now
+            for trial in status.running
         ],
         "workers": [
             {

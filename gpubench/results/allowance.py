@@ -7,26 +7,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from gpubench.plan.state import Planned
-from gpubench.results.counting import by_run, run_of
+from gpubench.results.counting import group_by_attempt, identify_attempt
 from gpubench.schema.record import Record, ending, given
 
 Key = tuple[str, str]
 """Trial id and machine."""
 
 
-def _cpus(then: Any, now: Any) -> str:
+def _explain_cpus(then: Any, now: Any) -> str:
     return f"measured on {then} CPU{'s' if then != 1 else ''}, here {now} may be used"
 
 
-def _workers(then: Any, now: Any) -> str:
+def _explain_workers(then: Any, now: Any) -> str:
     return f"measured with {then} loader worker{'s' if then != 1 else ''}, here it gets {now}"
 
 
-SAID: dict[str, Callable[[Any, Any], str]] = {"cpus": _cpus, "workers": _workers}
+EXPLANATIONS: dict[str, Callable[[Any, Any], str]] = {"cpus": _explain_cpus, "workers": _explain_workers}
 """How it is said that a field got another value. What follows from others comes after them."""
 
 
-def unlike(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]]) -> str | None:
+def explain_mismatch(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]]) -> str | None:
     """What the machine gave one attempt that it would not give now; None where that is the same.
 
     `jobs`: of a group all of them, for they stand together: one that is unlike takes its neighbours along. `now`: the
@@ -35,15 +35,15 @@ def unlike(jobs: Sequence[Record], now: Mapping[Key, Mapping[str, Any]]) -> str 
     if ending([job.status for job in jobs]) == "oom":
         return None
     for job in jobs:
-        here = now.get((job.trial_id, job.machine_key), {})
+        given_now = now.get((job.trial_id, job.machine_key), {})
         then = given(job)
-        for field, said in SAID.items():
-            if here and then.get(field) is not None and then[field] != here[field]:
-                return said(then[field], here[field])
+        for field, describe in EXPLANATIONS.items():
+            if given_now and then.get(field) is not None and then[field] != given_now[field]:
+                return describe(then[field], given_now[field])
     return None
 
 
-def alike(
+def keep_matching(
     records: Iterable[Record], now: Mapping[Key, Mapping[str, Any]]
 ) -> tuple[list[Record], dict[str, str]]:
     """The attempts without those that were given something else; and trial id -> why, where no other is left.
@@ -51,13 +51,17 @@ def alike(
     `now`: what the machine would give. Attempts at other trials, and of other machines, stay.
     """
     stored = list(records)
-    out = {run_of(jobs[0]): why for jobs in by_run(stored) if (why := unlike(jobs, now)) is not None}
-    kept = [record for record in stored if run_of(record) not in out]
+    out = {
+        identify_attempt(jobs[0]): why
+        for jobs in group_by_attempt(stored)
+        if (why := explain_mismatch(jobs, now)) is not None
+    }
+    kept = [record for record in stored if identify_attempt(record) not in out]
     without = now.keys() - {(record.trial_id, record.machine_key) for record in kept}
     lost = {
-        record.trial_id: out[run_of(record)]
+        record.trial_id: out[identify_attempt(record)]
         for record in stored
-        if run_of(record) in out and (record.trial_id, record.machine_key) in without
+        if identify_attempt(record) in out and (record.trial_id, record.machine_key) in without
     }
     return kept, lost
 

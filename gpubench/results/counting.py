@@ -22,11 +22,11 @@ def in_order(record: Record) -> tuple[str, str, int]:
     return record.started_at, record.trial_id, record.attempt
 
 
-Run = tuple[str, str, str, str, str]
+AttemptKey = tuple[str, str, str, str, str]
 """What tells one attempt at a unit from every other one: equal for the jobs of a group."""
 
 
-def run_of(record: Record) -> Run:
+def identify_attempt(record: Record) -> AttemptKey:
     """The attempt that a record is of.
 
     A folder into which several machines' results were put may hold several first attempts at one unit, which jobs of
@@ -41,12 +41,12 @@ def node_of(record: Record) -> str:
     return str(record.environment.get("host") or "")
 
 
-def by_run(records: Iterable[Record]) -> list[list[Record]]:
+def group_by_attempt(records: Iterable[Record]) -> list[list[Record]]:
     """The records of each attempt together, in the order in which the first of each comes."""
-    found: dict[Run, list[Record]] = {}
+    attempts: dict[AttemptKey, list[Record]] = {}
     for record in records:
-        found.setdefault(run_of(record), []).append(record)
-    return list(found.values())
+        attempts.setdefault(identify_attempt(record), []).append(record)
+    return list(attempts.values())
 
 
 Allowance = frozenset[tuple[str | None, tuple[Any, ...]]]
@@ -66,14 +66,14 @@ def newest(records: Iterable[Record], number: int = 1) -> dict[tuple[str, str], 
 
 def newest_of_rounds(records: Iterable[Record]) -> dict[int, dict[tuple[str, str], Record]]:
     """Number of a round -> (trial id, machine) -> the attempt of it that counts, for rounds of which there is one."""
-    found: dict[int, dict[tuple[str, str], Record]] = {}
-    for jobs in _last_of_each(records, lambda _: frozenset()).values():
+    rounds: dict[int, dict[tuple[str, str], Record]] = {}
+    for jobs in _select_attempts(records, lambda _: frozenset()).values():
         for job in jobs:
-            found.setdefault(job.round, {})[job.trial_id, job.machine_key] = job
-    return found
+            rounds.setdefault(job.round, {})[job.trial_id, job.machine_key] = job
+    return rounds
 
 
-def without_first_round(records: Collection[Record]) -> dict[str, int]:
+def count_without_first_round(records: Collection[Record]) -> dict[str, int]:
     """Trial id -> how many attempts of further rounds are stored of it, of trials without any of a first round.
 
     Such attempts count nowhere: the first round's record was damaged, or taken away.
@@ -88,21 +88,23 @@ def counting(records: Iterable[Record]) -> dict[Counts, Record]:
     An attempt under another allowance is one at another configuration. It takes no row away, so that whichever
     allowance the next sweep has, the folder shows all that the sweep shows.
     """
-    return _by_what_counts((jobs, own) for (*_, own), jobs in _last_of_each(records, allowance_of).items())
+    return _key_records(
+        (jobs, allowance) for (*_, allowance), jobs in _select_attempts(records, allowance_of).items()
+    )
 
 
 def as_counting(records: Iterable[Record]) -> dict[Counts, Record]:
     """These attempts, each of which is to count, whatever came before or after it."""
-    return _by_what_counts((jobs, allowance_of(jobs)) for jobs in by_run(records))
+    return _key_records((jobs, allowance_of(jobs)) for jobs in group_by_attempt(records))
 
 
-def _by_what_counts(attempts: Iterable[tuple[Sequence[Record], Allowance]]) -> dict[Counts, Record]:
+def _key_records(attempts: Iterable[tuple[Sequence[Record], Allowance]]) -> dict[Counts, Record]:
     """The records of these attempts, each under what it counts for. With the allowance of each attempt."""
     once: dict[Allowance, Allowance] = {}  # kept once: of 100,000 attempts few had another one
     return {
         (job.trial_id, job.machine_key, job.round, allowance): job
-        for jobs, own in attempts
-        for allowance in [once.setdefault(own, own)]
+        for jobs, attempt_allowance in attempts
+        for allowance in [once.setdefault(attempt_allowance, attempt_allowance)]
         for job in jobs
     }
 
@@ -116,7 +118,7 @@ Place = tuple[str, tuple[str, ...], Allowance]
 """Unit, machines of its jobs and allowance, of which one measurement counts."""
 
 
-def _last_of_each(
+def _select_attempts(
     records: Iterable[Record], allowed: Callable[[Sequence[Record]], Allowance]
 ) -> dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]]:
     """The attempt that counts at each unit in each round, on each machine and under each allowance that `allowed` tells
@@ -125,9 +127,9 @@ def _last_of_each(
     All rounds of a unit are of one folder: where several were merged, of the one that measured it last.
     """
     places: dict[Place, dict[str, list[list[Record]]]] = {}
-    found: dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]] = {}
+    counted: dict[tuple[str, int, tuple[str, ...], Allowance], list[Record]] = {}
     # Clocks may be set back; numbers only go up.
-    for jobs in sorted(by_run(records), key=lambda jobs: jobs[0].attempt):
+    for jobs in sorted(group_by_attempt(records), key=lambda jobs: jobs[0].attempt):
         if not jobs[0].reference:
             unit_id, machines, allowance = (
                 unit_of(jobs[0]),
@@ -136,15 +138,15 @@ def _last_of_each(
             )
             folders = places.setdefault((unit_id, machines, allowance), {})
             folders.setdefault(jobs[0].folder_id, []).append(jobs)
-            found.setdefault((unit_id, jobs[0].round, machines, allowance), [])
+            counted.setdefault((unit_id, jobs[0].round, machines, allowance), [])
     for (unit_id, machines, allowance), folders in places.items():
-        measured = max(map(_last_of_rounds, folders.values()), key=_lateness)
+        measured = max(map(_select_rounds, folders.values()), key=_rank_folder)
         for number, jobs in measured.items():
-            found[unit_id, number, machines, allowance] = jobs
-    return {key: jobs for key, jobs in found.items() if jobs}
+            counted[unit_id, number, machines, allowance] = jobs
+    return {key: jobs for key, jobs in counted.items() if jobs}
 
 
-def _last_of_rounds(attempts: Sequence[list[Record]]) -> dict[int, list[Record]]:
+def _select_rounds(attempts: Sequence[list[Record]]) -> dict[int, list[Record]]:
     """Number of a round -> the attempt that counts in it, of those at one unit in one folder, by their numbers.
 
     Further rounds add to the first one's attempt that counts. Those that came before it, or of which there is none,
@@ -170,7 +172,7 @@ def list_superseded(records: Iterable[Record]) -> list[Record]:
     Their sweep was taken for dead, and stored what it had measured all the same.
     """
     units: dict[tuple[str, str], list[list[Record]]] = {}
-    for jobs in by_run(record for record in records if record.claim):
+    for jobs in group_by_attempt(record for record in records if record.claim):
         units.setdefault((unit_of(jobs[0]), jobs[0].folder_id), []).append(jobs)
     return [job for attempts in units.values() for jobs in _list_superseded(attempts) for job in jobs]
 
@@ -194,7 +196,7 @@ def _is_final(jobs: Sequence[Record]) -> bool:
     return ending([job.status for job in jobs]) in FINAL
 
 
-def _lateness(rounds: Mapping[int, Sequence[Record]]) -> tuple[bool, bool, str, str]:
+def _rank_folder(rounds: Mapping[int, Sequence[Record]]) -> tuple[bool, bool, str, str]:
     """Sorts the measurements of several folders at one unit: what ended before what did not, then as they began."""
     if not rounds:
         return False, False, "", ""

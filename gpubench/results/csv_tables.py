@@ -26,6 +26,6 @@ def epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
     """The values of epochs.csv, a line an epoch."""
     names = [column.name for column in EPOCH_COLUMNS]
     for record in records:
-        own = {"trial_id": record.trial_id, "attempt": record.attempt, "round": record.round}
+        attempt = {"trial_id": record.trial_id, "attempt": record.attempt, "round": record.round}
         for epoch in record.epochs:
-            yield [*map((epoch | own).get, names)]
+            yield [*map((epoch | attempt).get, names)]

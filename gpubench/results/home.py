@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
 from gpubench.plan.experiment import Experiment
-from gpubench.results.plans import last_use
+from gpubench.results.plans import find_last_use
 from gpubench.results.store import Results
 
 
@@ -24,10 +24,10 @@ def results_home() -> Path:
 def all_results() -> list[Path]:
     """Every results folder in the place where sweeps put theirs. Raises UnusableError where there is none."""
     home = results_home()
-    found = results_in(home)
-    if not found:
+    folders = results_in(home)
+    if not folders:
         raise UnusableError(f"no results in {home}; run gpubench sweep, or name a folder")
-    return found
+    return folders
 
 
 def results_in(place: Path) -> list[Path]:
@@ -37,7 +37,7 @@ def results_in(place: Path) -> list[Path]:
 
 def newest_results() -> Path:
     """The results folder in which something was last begun. Raises UnusableError where there is none."""
-    return max(all_results(), key=lambda folder: (last_use(Results(folder)), folder.name))
+    return max(all_results(), key=lambda folder: (find_last_use(Results(folder)), folder.name))
 
 
 def no_results_folder(folder: Path) -> UnusableError:

@@ -28,54 +28,56 @@ _NO_BOUNDS = (str, About, Strict, FailFast)
 """What an annotation may tell besides. Where pydantic takes a list for a tuple, msgspec takes fewer."""
 
 
-def checking(kind: Any, *, whole: bool = False) -> msgspec.json.Decoder[Any]:
+def make_decoder(kind: Any, *, whole: bool = False) -> msgspec.json.Decoder[Any]:
     """Decodes texts that say a value of this type, which pydantic checks strictly. What it gives is of little use: a
     whole number may have become another one. Raises TypeError for types of which msgspec may let through more.
 
     `whole`: refuses names of other versions, too, whose values it would skip: what it lets through is JSON throughout,
     and need not be parsed to know that.
     """
-    return msgspec.json.Decoder(as_checked(kind, whole=whole))
+    return msgspec.json.Decoder(convert_type(kind, whole=whole))
 
 
-def as_checked(kind: Any, *, whole: bool = False) -> Any:
+def convert_type(kind: Any, *, whole: bool = False) -> Any:
     """The type for msgspec of what pydantic checks strictly as this type. `whole`: without names of other versions."""
-    of = functools.partial(as_checked, whole=whole)
+    convert = functools.partial(convert_type, whole=whole)
     origin, inner = get_origin(kind), get_args(kind)
     if is_typeddict(kind):
-        fields = [_field(name, one, of) for name, one in kind.__annotations__.items()]
+        fields = [_field(name, hint, convert) for name, hint in kind.__annotations__.items()]
         # No dictionary: ten epochs are checked in half of the time.
         return msgspec.defstruct(kind.__name__, fields, kw_only=True, gc=False, forbid_unknown_fields=whole)
     if origin is Annotated:
-        bounds = dict(bound for told in inner[1:] for bound in _bounds(told))
-        base = of(inner[0])
+        bounds = dict(bound for annotation in inner[1:] for bound in _bounds(annotation))
+        base = convert(inner[0])
         return Annotated[base, msgspec.Meta(**bounds)] if bounds else base
     if origin in (Union, UnionType):
-        return Union[tuple(map(of, inner))]  # noqa: UP007 - of so many
+        return Union[tuple(map(convert, inner))]  # noqa: UP007 - of so many
     if origin in (list, tuple) and inner[1:] in ((), (...,)):  # JSON knows no tuples
-        return list.__class_getitem__(of(inner[0]))
+        return list.__class_getitem__(convert(inner[0]))
     if origin is dict:
-        return dict.__class_getitem__((inner[0], of(inner[1])))
+        return dict.__class_getitem__((inner[0], convert(inner[1])))
     if origin is Literal or kind in (str, int, float, bool, NoneType, Any):
         return kind
     raise TypeError(f"msgspec can't check {kind}")
 
 
-def _field(name: str, kind: Any, of: Callable[[Any], Any]) -> tuple[str, Any] | tuple[str, Any, None]:
-    """One of the values by name. `of`: the type for msgspec."""
+def _field(name: str, kind: Any, convert: Callable[[Any], Any]) -> tuple[str, Any] | tuple[str, Any, None]:
+    """One of the values by name. `convert`: gives the type for msgspec."""
     if get_origin(kind) is NotRequired:
-        return name, of(get_args(kind)[0]), None
-    return name, of(kind)
+        return name, convert(get_args(kind)[0]), None
+    return name, convert(kind)
 
 
-def _bounds(told: object) -> Iterator[tuple[str, Any]]:
+def _bounds(annotation: object) -> Iterator[tuple[str, Any]]:
     """The bounds in what an annotation tells besides its type. Raises TypeError for what may be more than bounds."""
-    if not isinstance(told, (FieldInfo, Bounds, *_NO_BOUNDS)):
-        raise TypeError(f"msgspec can't check {told}")
-    for one in told.metadata if isinstance(told, FieldInfo) else (told,):
-        found = [
-            (here, limit) for name, here in _BOUNDS.items() if (limit := getattr(one, name, None)) is not None
+    if not isinstance(annotation, (FieldInfo, Bounds, *_NO_BOUNDS)):
+        raise TypeError(f"msgspec can't check {annotation}")
+    for constraint in annotation.metadata if isinstance(annotation, FieldInfo) else (annotation,):
+        limits = [
+            (msgspec_name, limit)
+            for name, msgspec_name in _BOUNDS.items()
+            if (limit := getattr(constraint, name, None)) is not None
         ]
-        if isinstance(told, FieldInfo) and not found:
-            raise TypeError(f"msgspec can't check {one}")
-        yield from found
+        if isinstance(annotation, FieldInfo) and not limits:
+            raise TypeError(f"msgspec can't check {constraint}")
+        yield from limits

@@ -85,10 +85,10 @@ def _list_members(folder: Path) -> frozenset[str]:
     where it can't be read: whoever packs or unpacks is told."""
     path = folder / PACKED
     try:
-        there = path.lstat()
+        facts = path.lstat()
     except OSError:
         return frozenset()
-    return _read_names(path, there.st_mtime_ns, there.st_size)
+    return _read_names(path, facts.st_mtime_ns, facts.st_size)
 
 
 @functools.lru_cache(maxsize=64)

@@ -45,7 +45,7 @@ class StoredPlan:
     """How many its sweep goes through at most; None for plans that don't tell."""
     parts: Parts = ()
     """Those that this folder is asked for (`--shard`); none: the whole plan."""
-    asked: Plan
+    share: Plan
     """The plan with the units of these alone."""
 
     def place(self, first_start: Mapping[str, str]) -> tuple[int, str, str]:
@@ -107,13 +107,13 @@ def stamp_of(resolved: Mapping[str, Any]) -> Stamp:
 
 def next_stamp(results: Results) -> Stamp:
     """For a plan that is stored now."""
-    taken = max((stamp.number for stamp in _stamps(results).values()), default=0)
+    taken = max((stamp.number for stamp in _read_stamps(results).values()), default=0)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
     return Stamp(stored_at=now, number=taken + 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class AskedOfPlan:
+class PlanRequest:
     """What a folder was asked for besides a plan's trials, when that was stored."""
 
     rounds: Rounds
@@ -122,13 +122,13 @@ class AskedOfPlan:
     parts: Parts
 
 
-def asked_before(results: Results, name: str, plan_id: str) -> AskedOfPlan | None:
+def find_request(results: Results, name: str, plan_id: str) -> PlanRequest | None:
     """What a folder was asked for of this plan; None where it is not stored, or can't be read."""
     try:
-        text = _text(results.plan(name, plan_id))
-        facts = _facts(_resolved(text))
+        text = _read_text(results.plan(name, plan_id))
+        facts = _parse_facts(_parse_plan(text))
         experiment = experiment_file.parse(text, "its experiment")
-        return AskedOfPlan(rounds=experiment.rounds, most=facts.rounds, parts=shards.parsed(facts.shards))
+        return PlanRequest(rounds=experiment.rounds, most=facts.rounds, parts=shards.parsed(facts.shards))
     except (OSError, UsageError, ValueError, TypeError):
         return None
 
@@ -138,10 +138,10 @@ def is_newest(results: Results, name: str, plan_id: str) -> bool:
 
     Of plans without numbers it is not known which was the last: none is.
     """
-    stamps = _stamps(results)
-    own = stamps.pop(results.plan(name, plan_id), None)
-    others = [stamp for path, stamp in stamps.items() if path.stem.rpartition("-")[0] == name]
-    return own is not None and all(other.number < own.number for other in others)
+    stamps = _read_stamps(results)
+    stamp = stamps.pop(results.plan(name, plan_id), None)
+    numbers = [other.number for path, other in stamps.items() if path.stem.rpartition("-")[0] == name]
+    return stamp is not None and all(number < stamp.number for number in numbers)
 
 
 def whole_epochs_before(results: Results, name: str) -> dict[str, Any]:
@@ -149,57 +149,59 @@ def whole_epochs_before(results: Results, name: str) -> dict[str, Any]:
 
     Empty where there is none, or its epochs vary. Plans that can't be read are left out.
     """
-    stamps = {path: one for path, one in _stamps(results).items() if path.stem.rpartition("-")[0] == name}
+    stamps = {
+        path: stamp for path, stamp in _read_stamps(results).items() if path.stem.rpartition("-")[0] == name
+    }
     for path in sorted(stamps, key=lambda path: stamps[path].number, reverse=True):
         try:
-            text = _text(path)
+            text = _read_text(path)
             fixed = experiment_file.parse(text, "its experiment").fixed
         except (OSError, UsageError, ValueError):
             continue
-        if experiment_file.PROTOCOL not in _resolved(text):
+        if experiment_file.PROTOCOL not in _parse_plan(text):
             names = ("epochs", "warmup_epochs")
             return {field: fixed[field] for field in names if field in fixed} if "epochs" in fixed else {}
     return {}
 
 
-def last_use(results: Results) -> str:
+def find_last_use(results: Results) -> str:
     """When a plan was last stored in a folder, or a trial last begun there: local time; empty where nothing tells."""
-    return max([results.last_start(), *(stamp.local() for stamp in _stamps(results).values())])
+    return max([results.last_start(), *(stamp.local() for stamp in _read_stamps(results).values())])
 
 
-def stamp_in(content: bytes) -> Stamp:
+def read_stamp(content: bytes) -> Stamp:
     """The stamp in a plan's file; none where it is damaged."""
     try:
-        return stamp_of(_resolved(_decoded(content)))
+        return stamp_of(_parse_plan(_decode(content)))
     except (ValueError, TypeError):
         return Stamp()
 
 
-def parts_in(content: bytes) -> Parts:
+def read_parts(content: bytes) -> Parts:
     """The parts that a plan's file asks for; none, the whole plan, where it is damaged."""
     try:
-        return shards.parsed(_facts(_resolved(_decoded(content))).shards)
+        return shards.parsed(_parse_facts(_parse_plan(_decode(content))).shards)
     except (UsageError, ValueError, TypeError):
         return ()
 
 
-def _stamps(results: Results) -> dict[Path, Stamp]:
+def _read_stamps(results: Results) -> dict[Path, Stamp]:
     """The stamps of the plans that can be read; `stored_plans` says which can't."""
-    found = {}
+    stamps = {}
     for path in results.plans():
         try:
-            found[path] = stamp_of(_resolved(_text(path)))
+            stamps[path] = stamp_of(_parse_plan(_read_text(path)))
         except (OSError, ValueError, TypeError):
             continue
-    return found
+    return stamps
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """Raises OSError, and ValueError for what is no text."""
-    return _decoded(read_regular(path))
+    return _decode(read_regular(path))
 
 
-def _decoded(content: bytes) -> str:
+def _decode(content: bytes) -> str:
     """Raises ValueError for what is no text."""
     try:
         return content.decode("utf-8")
@@ -207,7 +209,7 @@ def _decoded(content: bytes) -> str:
         raise ValueError(f"it is no text in UTF-8 from byte {error.start + 1} on") from None
 
 
-def _resolved(text: str) -> Mapping[str, Any]:
+def _parse_plan(text: str) -> Mapping[str, Any]:
     """What a plan's file says of itself. Raises TypeError where that is no table, ValueError for what is no TOML."""
     try:
         resolved = tomllib.loads(text).get("plan", {})
@@ -229,28 +231,28 @@ def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[Stor
 
     A plan that can't be read (damaged, or of a version with other names) closes no folder: records are the truth.
     """
-    found, problems = [], []
+    plans, problems = [], []
     for path in results.plans():
         try:
-            found.append(_read(path))
+            plans.append(_read_plan(path))
         except KeyError as error:
-            problems.append(_left_out(path, f"it lacks the facts of {shown(error.args[0])}"))
+            problems.append(_describe_problem(path, f"it lacks the facts of {shown(error.args[0])}"))
         except OSError as error:
-            problems.append(_left_out(path, f"it can't be read ({error.strerror})"))
+            problems.append(_describe_problem(path, f"it can't be read ({error.strerror})"))
         except (UsageError, ValueError, TypeError) as error:
-            problems.append(_left_out(path, str(error)))
-    first_start = _first_start(records)
-    return sorted(found, key=lambda one: one.place(first_start)), problems
+            problems.append(_describe_problem(path, str(error)))
+    first_start = _find_first_starts(records)
+    return sorted(plans, key=lambda plan: plan.place(first_start)), problems
 
 
-def _left_out(path: Path, why: str) -> str:
+def _describe_problem(path: Path, why: str) -> str:
     return f"plan {path} is left out: {why}; the sweep that it is of stores it anew"
 
 
-def _read(path: Path) -> StoredPlan:
-    text = _text(path)
-    resolved = _resolved(text)
-    facts = _facts(resolved)
+def _read_plan(path: Path) -> StoredPlan:
+    text = _read_text(path)
+    resolved = _parse_plan(text)
+    facts = _parse_facts(resolved)
     experiment = experiment_file.parse(text, "its experiment")
     sources = StoredSources(facts.data, facts.models)
     parts = shards.parsed(facts.shards)
@@ -264,11 +266,11 @@ def _read(path: Path) -> StoredPlan:
         stamp=stamp_of(resolved),
         rounds=facts.rounds,
         parts=parts,
-        asked=shards.these(plan, parts),
+        share=shards.these(plan, parts),
     )
 
 
-def _facts(resolved: Mapping[str, Any]) -> _Facts:
+def _parse_facts(resolved: Mapping[str, Any]) -> _Facts:
     """Raises ValueError for what is none."""
     try:
         return _PlanFile.model_validate_json(json.dumps({"plan": resolved}, default=str), strict=True).plan
@@ -276,10 +278,12 @@ def _facts(resolved: Mapping[str, Any]) -> _Facts:
         raise ValueError(error_message(first(error.errors(), _PlanFile), _PlanFile)) from None
 
 
-def _first_start(records: Iterable[Record]) -> Mapping[str, str]:
+def _find_first_starts(records: Iterable[Record]) -> Mapping[str, str]:
     """Trial id -> when the first attempt at it began."""
-    found: dict[str, str] = {}
+    first_start: dict[str, str] = {}
     for record in records:
         if record.started_at:
-            found[record.trial_id] = min(record.started_at, found.get(record.trial_id, record.started_at))
-    return found
+            first_start[record.trial_id] = min(
+                record.started_at, first_start.get(record.trial_id, record.started_at)
+            )
+    return first_start

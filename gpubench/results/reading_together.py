@@ -8,7 +8,7 @@ import os
 from collections.abc import Collection, Iterator, Sequence
 
 from gpubench.basics.helpers import share_out
-from gpubench.results.stored_record import CheckedParts, KnownParts, checked_in
+from gpubench.results.stored_record import CheckedParts, KnownParts, check_file
 
 MANY = 2_000
 """Files from which it pays to fork for them: fewer are read in a tenth of a second."""
@@ -16,7 +16,7 @@ PIECE = 200
 """Files at a time: half a megabyte is handed over."""
 
 
-def in_pieces(
+def check_in_pieces(
     paths: Sequence[str], without: Collection[str], *, together: bool
 ) -> Iterator[tuple[range, Sequence[CheckedParts | None]]]:
     """Places among these files, in pieces in any order, with what others have checked of each; None of one that is
@@ -31,7 +31,7 @@ def in_pieces(
 
     def checked(piece: range) -> bytes:
         # Of all ways to hand over plain values it takes the least time, and what is one object stays one.
-        return marshal.dumps([checked_in(paths[place], known) for place in piece])
+        return marshal.dumps([check_file(paths[place], known) for place in piece])
 
     for piece, body in share_out(pieces, checked, helpers):
         yield piece, [None] * len(piece) if body is None else marshal.loads(body)

@@ -83,7 +83,7 @@ def _describe_missing(record: Record) -> dict[str, str]:
 
 def _steady_step(known: Sequence[float | None]) -> float | None:
     """The time of a steady step, the median over the epochs that tell one."""
-    times = [float(one) for one in known if one]
+    times = [float(step_s) for step_s in known if step_s]
     return statistics.median(times) if times else None
 
 
@@ -147,9 +147,9 @@ def _placement(record: Record) -> Placement | None:
 
 def json_line(row: Row) -> dict[str, Any]:
     """What a line of JSON tells of a measured row: its columns that are not empty, its source, its doubts."""
-    told = {name: value for column in COLUMNS if (value := row.value(name := column.name)) is not None}
+    values = {name: value for column in COLUMNS if (value := row.value(name := column.name)) is not None}
     return {
-        **told,
+        **values,
         "source": row.source,
         "doubt_texts": {
             code: row.doubt_texts[code][0] if code in row.doubt_texts else doubt_of(code).says

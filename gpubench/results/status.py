@@ -1,7 +1,7 @@
 """How far the sweeps of a results folder are, from what lies in it alone. Claims nothing, writes nothing.
 
-It asks no machine either, so it can't know whether a sweep would measure something again because it has other CPUs now,
-nor how many rounds a certainty or a budget still wants.
+It can't know whether a sweep would measure something again because it has other CPUs now, nor how many rounds a
+certainty or a budget still wants.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from types import MappingProxyType
+from typing import Any, Literal
 
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.skips import Room
-from gpubench.plan.state import Planned, further, out_of_memory, survey, unit_ending
-from gpubench.results.counting import newest, newest_of_rounds, without_first_round
+from gpubench.plan.state import Planned, list_rounds, out_of_memory, survey, unit_ending
+from gpubench.results.counting import count_without_first_round, newest, newest_of_rounds
 from gpubench.results.file_names import AttemptFile, parse_name
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.store import Results
@@ -32,17 +33,17 @@ ORDER = ("ok", "oom", "failed", "timeout", "skipped", "interrupted", "missing")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Round:
-    """One round of a folder's plans."""
+class RoundStatus:
+    """How many measurements of one round are done, have failed, and are left."""
 
     number: int
     done: int
     failed: int
-    left: int
+    remaining: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bad:
+class Failure:
     """A unit that ended badly."""
 
     label: str
@@ -51,7 +52,7 @@ class Bad:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Now:
+class RunningTrial:
     """A trial that runs now."""
 
     trial_id: str
@@ -68,11 +69,14 @@ class FolderStatus:
     folder: Path
     counts: Counter[str] = field(default_factory=Counter)
     """Endings of the first round, of trials and groups as a sweep counts them."""
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[RoundStatus] = field(default_factory=list)
     is_open: bool = False
     """Whether a certainty or a budget ends the rounds, so that nobody knows how many are left."""
-    bad: list[Bad] = field(default_factory=list)
-    firstless: int = 0
+    stale: int = 0
+    """Trials and groups that are done, and were measured under other versions than a sweep would have now: it leaves
+    them as they are, and out of further rounds."""
+    failures: list[Failure] = field(default_factory=list)
+    without_first_round: int = 0
     """Measurements of further rounds that don't count, of planned trials and groups whose first round is not there."""
     parts: list[str] = field(default_factory=list)
     """The parts that it is asked for, of plans of which it is not asked for all: `2/8`, each once."""
@@ -82,254 +86,233 @@ class FolderStatus:
     """Whether a plan is stored, be it one that can't be read."""
     workers: list[Worker] = field(default_factory=list)
     """Who is at work in it, or has died over it."""
-    now: list[Now] = field(default_factory=list)
-    left_s: float | None = None
+    running: list[RunningTrial] = field(default_factory=list)
+    remaining_s: float | None = None
     """Seconds that what is left should take, by what the others took; None: not known."""
     last_start: str = ""
     """When the last trial began, local time."""
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """Measurements that are left, of trials and groups, in all rounds."""
-        return sum(one.left for one in self.rounds)
+        return sum(part.remaining for part in self.rounds)
 
     @property
     def all(self) -> int:
         """Measurements in all rounds."""
-        return sum(one.left + one.done + one.failed for one in self.rounds)
+        return sum(part.remaining + part.done + part.failed for part in self.rounds)
 
     @property
     def state(self) -> State:
         if any(worker.is_alive for worker in self.workers):
             return "running"
-        if self.left:
+        if self.remaining:
             return "unfinished"
         if self.unread_plans or not self.has_plan:
             return "unknown"
-        return "failed" if self.bad else "complete"
+        return "failed" if self.failures else "complete"
 
 
-def status_of(results: Results, tell: Callable[[str], None]) -> FolderStatus:
-    """How far a folder is. `tell`: of records and plans that can't be read."""
+def read_status(
+    results: Results, tell: Callable[[str], None], versions: Mapping[str, Any] = MappingProxyType({})
+) -> FolderStatus:
+    """How far a folder is. `tell`: of records and plans that can't be read. `versions`: of what a sweep would run on,
+    as far as they are known."""
     records = results.records(tell)
     plans, problems = stored_plans(results, records)
     for line in problems:
         tell(line)
-    return status_by(results, records, plans, len(problems))
+    return make_status(results, records, plans, len(problems), versions)
 
 
-def status_by(
-    results: Results, records: Sequence[Record], plans: Sequence[StoredPlan], unread_plans: int = 0
+def make_status(
+    results: Results,
+    records: Sequence[Record],
+    plans: Sequence[StoredPlan],
+    unread_plans: int = 0,
+    versions: Mapping[str, Any] = MappingProxyType({}),
 ) -> FolderStatus:
     """How far a folder is of which these can be read: all records, and the plans, oldest first."""
-    found = FolderStatus(
+    status = FolderStatus(
         folder=results.folder,
         workers=list_workers(results.folder),
         unread_plans=unread_plans,
         has_plan=bool(plans or unread_plans),
         last_start=max((record.started_at for record in records), default=""),
     )
-    rounds = {
-        number: {trial_id: record for (trial_id, _), record in sorted(here.items(), key=_began)}
-        for number, here in newest_of_rounds(records).items()
+    stored = {
+        number: {
+            trial_id: record
+            for (trial_id, _), record in sorted(counted.items(), key=lambda item: item[1].started_at)
+        }
+        for number, counted in newest_of_rounds(records).items()
     }
-    firstless = without_first_round(records)
-    turns: dict[int, list[Planned]] = {}
+    rounds: dict[int, list[Planned]] = {}
     labels: dict[str, str] = {}
-    for stored, units in _current(plans):
-        plan = stored.plan
-        asked = plan.experiment.rounds
-        found.parts += [text for part in stored.parts if (text := str(part)) not in found.parts]
-        found.is_open = found.is_open or asked.is_open
-        labels |= {unit.unit_id: _label(unit, plan) for unit in units}
-        surveyed = _surveyed(stored, records, rounds.get(1, {}))
-        first = [item for item in surveyed if item.unit.unit_id in {unit.unit_id for unit in units}]
-        turns.setdefault(1, []).extend(first)
-        to_come = [item for item in first if item.state == "run"]
-        last = max(rounds, default=1) if asked.is_open else _most(stored, rounds)
-        for number in range(2, last + 1):
-            later = further(units, number, rounds)
-            if asked.is_open:  # whether what lacks a turn in it would get one, only the sweep knows
-                begun = rounds.get(number, {})
-                later = [i for i in later if i.state != "run" or i.unit.jobs[0].trial_id in begun]
-            else:
-                later += to_come
-            turns.setdefault(number, []).extend(later)
-    found.rounds = [_round(number, items) for number, items in sorted(turns.items())]
-    for item in turns.get(1, ()):
-        found.counts[_ended(item, rounds.get(1, {}))] += 1
-        found.firstless += firstless.get(item.unit.jobs[0].trial_id, 0)
-    found.bad = [
-        Bad(label=labels[item.unit.unit_id], status=item.ended, reason=item.why)
-        for items in turns.values()
+    for plan, units in _assign_units(plans):
+        rules = plan.plan.experiment.rounds
+        status.parts += [text for part in plan.parts if (text := str(part)) not in status.parts]
+        status.is_open = status.is_open or rules.is_open
+        labels |= {unit.unit_id: _label(unit, plan.plan) for unit in units}
+        ids = {unit.unit_id for unit in units}
+        first = [item for item in _survey(plan, records, stored, versions) if item.unit.unit_id in ids]
+        most = max(stored, default=1) if rules.is_open else _find_most(plan, stored)
+        for number, items in list_rounds(first, stored, most=most, is_open=rules.is_open).items():
+            rounds.setdefault(number, []).extend(items)
+    status.rounds = [_count_round(number, items) for number, items in sorted(rounds.items())]
+    first_round, without = rounds.get(1, []), count_without_first_round(records)
+    status.counts.update(_find_ending(item, stored.get(1, {})) for item in first_round)
+    status.stale = sum(item.stale for item in first_round if item.state == "done")
+    status.without_first_round = sum(without.get(item.unit.jobs[0].trial_id, 0) for item in first_round)
+    status.failures = [
+        Failure(label=labels[item.unit.unit_id], status=item.ended, reason=item.why)
+        for items in rounds.values()
         for item in items
         if item.state == "failed"
     ]
-    _of_no_plan(found, records, plans)
-    found.left_s = _left_s(turns, rounds)
-    if any(worker.is_alive for worker in found.workers):
-        found.now = _running(results, turns, records, labels, found.workers)
-    return found
+    _add_unplanned(status, records, plans)
+    to_run = [item for items in rounds.values() for item in items if item.state == "run"]
+    status.remaining_s = _estimate_s(to_run, stored)
+    if any(worker.is_alive for worker in status.workers):
+        status.running = _list_running(results, to_run, records, labels, status.workers)
+    return status
 
 
-def _most(stored: StoredPlan, rounds: Mapping[int, object]) -> int:
+def _find_most(plan: StoredPlan, stored: Mapping[int, object]) -> int:
     """The rounds of a plan. One of a version that did not say so is of one that knew none, unless there are some."""
-    asked = stored.plan.experiment.rounds
-    if stored.rounds is not None or asked.number is not None or max(rounds, default=1) > 1:
-        return stored.rounds or asked.most
+    rules = plan.plan.experiment.rounds
+    if plan.rounds is not None or rules.number is not None or max(stored, default=1) > 1:
+        return plan.rounds or rules.most
     return 1
 
 
-def _began(item: tuple[object, Record]) -> str:
-    return item[1].started_at
-
-
-def _current(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]:
+def _assign_units(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]:
     """Each plan with the units that it asks for, without those that a later one asks for, maybe under other ids (an
     edited model)."""
-    owner: dict[object, int] = {}
-    for place, stored in enumerate(plans):
-        name = stored.plan.experiment.name
-        for unit in stored.asked.units:
-            owner[name, unit.group, *(tuple(vars(job.trial).values()) for job in unit.jobs)] = place
-            owner[unit.unit_id] = place
-    found = []
-    for place, stored in enumerate(plans):
-        name = stored.plan.experiment.name
-        mine = [
-            unit
-            for unit in stored.asked.units
-            if owner[name, unit.group, *(tuple(vars(job.trial).values()) for job in unit.jobs)] == place
-            and owner[unit.unit_id] == place
-        ]
-        found.append((stored, mine))
-    return found
+
+    def list_keys(plan: StoredPlan, unit: Unit) -> tuple[object, ...]:
+        fields = (tuple(vars(job.trial).values()) for job in unit.jobs)
+        return unit.unit_id, (plan.plan.experiment.name, unit.group, *fields)
+
+    last = {key: plan for plan in plans for unit in plan.share.units for key in list_keys(plan, unit)}
+    return [
+        (plan, [unit for unit in plan.share.units if all(last[key] is plan for key in list_keys(plan, unit))])
+        for plan in plans
+    ]
 
 
-def _surveyed(stored: StoredPlan, records: Sequence[Record], chosen: Mapping[str, Record]) -> list[Planned]:
-    room = stored.room
+def _survey(
+    plan: StoredPlan,
+    records: Sequence[Record],
+    stored: Mapping[int, Mapping[str, Record]],
+    versions: Mapping[str, Any],
+) -> list[Planned]:
+    room = plan.room
     if room is not None:  # since the plan was stored, the folder may have been taken to a larger machine
-        most = max((int(one.environment.get("gpu_count") or 0) for one in records), default=0)
+        most = max((int(record.environment.get("gpu_count") or 0) for record in records), default=0)
         room = Room(max(room.gpus, most), room.cpus)
     oom = out_of_memory(newest(records).values())
-    return survey(stored.plan, chosen, oom=oom, room=room, environment={})
+    return survey(plan.plan, stored.get(1, {}), oom=oom, room=room, environment=versions)
 
 
-def _round(number: int, items: Iterable[Planned]) -> Round:
+def _count_round(number: int, items: Iterable[Planned]) -> RoundStatus:
     counts = Counter(item.state for item in items)
-    return Round(number=number, done=counts["done"], failed=counts["failed"], left=counts["run"])
+    return RoundStatus(number=number, done=counts["done"], failed=counts["failed"], remaining=counts["run"])
 
 
-def _ended(item: Planned, first: Mapping[str, Record]) -> str:
+def _find_ending(item: Planned, first: Mapping[str, Record]) -> str:
     """How a unit ended in the first round."""
-    if item.state == "skip":
-        return "skipped"
-    if item.state == "done":
-        return item.why
-    if item.state == "failed":
-        return item.ended
-    return unit_ending(item.unit, first)
+    endings = {"skip": "skipped", "done": item.why, "failed": item.ended}
+    return endings.get(item.state) or unit_ending(item.unit, first)
 
 
-def _of_no_plan(found: FolderStatus, records: Sequence[Record], plans: Sequence[StoredPlan]) -> None:
-    """What is stored of trials that no plan lists, as in folders of earlier versions and where a plan can't be read.
+def _add_unplanned(status: FolderStatus, records: Sequence[Record], plans: Sequence[StoredPlan]) -> None:
+    """Adds what is stored of trials that no plan lists, as in folders of earlier versions and where a plan can't be
+    read.
 
     What a plan lists under another id (an edited model) was measured anew, and is left out. Nobody waits for more of
     the others, but of one that was interrupted where its plan is missing or can't be read.
     """
     jobs = [
-        (one.plan.experiment.name, unit, job)
-        for one in plans
-        for unit in one.asked.units
+        (plan.plan.experiment.name, unit.group, job)
+        for plan in plans
+        for unit in plan.share.units
         for job in unit.jobs
     ]
-    known = {job.trial_id for _, _, job in jobs}
-    asked = {_asked(name, unit.group, vars(job.trial)) for name, unit, job in jobs}
-    others: dict[str, list[Record]] = {}
+    planned_ids = {job.trial_id for *_, job in jobs}
+    planned = {_dump_trial(experiment, group, vars(job.trial)) for experiment, group, job in jobs}
+    units: dict[str, list[Record]] = {}
     for record in newest(records).values():
-        is_planned = record.trial_id in known
-        if not is_planned and _asked(record.experiment, record.group, vars(record.trial)) not in asked:
-            others.setdefault(record.group_id or record.trial_id, []).append(record)
-    if not others:
+        key = _dump_trial(record.experiment, record.group, vars(record.trial))
+        if record.trial_id not in planned_ids and key not in planned:
+            units.setdefault(record.group_id or record.trial_id, []).append(record)
+    if not units:
         return
     counts: Counter[str] = Counter()
-    for attempts in others.values():
-        status = ending([one.status for one in attempts])
-        counts[status] += 1
-        if status in ("failed", "timeout"):
-            worst = next(one for one in attempts if one.status == status)
-            found.bad.append(Bad(label=attempts[0].trial_id, status=status, reason=worst.reason))
-    found.counts += counts
-    first = found.rounds[0] if found.rounds else Round(number=1, done=0, failed=0, left=0)
-    goes_on = not plans or found.unread_plans
-    made = Round(
+    for attempts in units.values():
+        name = ending([record.status for record in attempts])
+        counts[name] += 1
+        if name in ("failed", "timeout"):
+            reason = next(record.reason for record in attempts if record.status == name)
+            status.failures.append(Failure(label=attempts[0].trial_id, status=name, reason=reason))
+    status.counts += counts
+    first = status.rounds[0] if status.rounds else RoundStatus(number=1, done=0, failed=0, remaining=0)
+    is_incomplete = not plans or status.unread_plans
+    with_these = RoundStatus(
         number=1,
         done=first.done + counts["ok"] + counts["oom"],
         failed=first.failed + counts["failed"] + counts["timeout"],
-        left=first.left + (counts["interrupted"] if goes_on else 0),
+        remaining=first.remaining + (counts["interrupted"] if is_incomplete else 0),
     )
-    found.rounds = [made, *found.rounds[1:]]
+    status.rounds = [with_these, *status.rounds[1:]]
 
 
-def _asked(experiment: str, group: str | None, trial: Mapping[str, object]) -> str:
+def _dump_trial(experiment: str, group: str | None, trial: Mapping[str, object]) -> str:
     """What tells a trial of an experiment whatever its id, as text."""
     return json.dumps([experiment, group, trial], sort_keys=True, default=str)
 
 
-def _left_s(
-    turns: Mapping[int, Sequence[Planned]], rounds: Mapping[int, Mapping[str, Record]]
-) -> float | None:
-    """What is left, by how long the same took in another round, else by the mean of what has run."""
-    took = {
-        number: {trial_id: s for trial_id, one in here.items() if (s := _took(one)) is not None}
-        for number, here in rounds.items()
-    }
-    known = [s for here in took.values() for s in here.values()]
+def _estimate_s(to_run: Iterable[Planned], stored: Mapping[int, Mapping[str, Record]]) -> float | None:
+    """Seconds that these take: as long as the same took in another round, else the mean of what has run."""
+    took_s: dict[str, list[float]] = {}
+    for counted in stored.values():
+        for trial_id, record in counted.items():
+            if record.status == "ok" and record.span is not None:
+                took_s.setdefault(trial_id, []).append(record.span.finished - record.span.launched)
+    known = [seconds for times in took_s.values() for seconds in times]
+    mean_s = statistics.fmean(known) if known else None
     total = 0.0
-    for items in turns.values():
-        for item in items:
-            if item.state != "run":
-                continue
-            own = item.unit.jobs[0].trial_id
-            again = [here[own] for here in took.values() if own in here]
-            if not known:
-                return None
-            total += again[-1] if again else statistics.fmean(known)
+    for item in to_run:
+        if mean_s is None:
+            return None
+        total += took_s.get(item.unit.jobs[0].trial_id, [mean_s])[-1]
     return total
 
 
-def _took(record: Record) -> float | None:
-    if record.status != "ok" or record.span is None:
-        return None
-    return record.span.finished - record.span.launched
-
-
-def _running(
+def _list_running(
     results: Results,
-    turns: Mapping[int, Sequence[Planned]],
+    to_run: Iterable[Planned],
     records: Sequence[Record],
     labels: Mapping[str, str],
     workers: Sequence[Worker],
-) -> list[Now]:
+) -> list[RunningTrial]:
     """Trials whose log is there and whose record is not yet, of the attempt begun last."""
     stored = {AttemptFile(record.trial_id, record.attempt_name) for record in records}
     who = {worker.unit_id: worker.who for worker in workers}
-    found: list[tuple[float, Now]] = []
-    seen: set[str] = set()
-    for item in (item for items in turns.values() for item in items if item.state == "run"):
-        for job in item.unit.jobs:
-            logs = [log for log in results.logs(job.trial_id) if parse_name(log) not in stored]
-            if job.trial_id in seen or not logs:
+    trials: dict[str, tuple[float, RunningTrial]] = {}
+    for item in to_run:
+        unit_id = item.unit.unit_id
+        for trial_id in (job.trial_id for job in item.unit.jobs):
+            logs = [log for log in results.logs(trial_id) if parse_name(log) not in stored]
+            if trial_id in trials or not logs:
                 continue
-            seen.add(job.trial_id)
             try:
                 touched, log = max((log.stat().st_mtime, log) for log in logs)
             except OSError:
                 continue
-            own = item.unit.unit_id
-            now = Now(trial_id=job.trial_id, label=labels[own], log=log, who=who.get(own, ""))
-            found.append((touched, now))
-    return [now for _, now in sorted(found, key=lambda one: one[0])]
+            trial = RunningTrial(trial_id=trial_id, label=labels[unit_id], log=log, who=who.get(unit_id, ""))
+            trials[trial_id] = touched, trial
+    return [trial for _, trial in sorted(trials.values(), key=lambda pair: pair[0])]
 
 
 def _label(unit: Unit, plan: Plan) -> str:
@@ -338,6 +321,6 @@ def _label(unit: Unit, plan: Plan) -> str:
         return unit.group
     trial = unit.jobs[0].trial
     fields = dict.fromkeys(name for axis in plan.experiment.varied for name in axis)
-    told = [f"{name}={cell(value)}" for name in fields if (value := getattr(trial, name, None)) is not None]
-    told += [f"repeat={trial.repeat}"] if plan.experiment.repeats > 1 else []
-    return " ".join(told) or f"{trial.model} {trial.batch_size}"
+    values = [f"{name}={cell(value)}" for name in fields if (value := getattr(trial, name, None)) is not None]
+    values += [f"repeat={trial.repeat}"] if plan.experiment.repeats > 1 else []
+    return " ".join(values) or f"{trial.model} {trial.batch_size}"

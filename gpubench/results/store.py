@@ -19,11 +19,11 @@ from gpubench.basics.regular_file import read_regular
 from gpubench.basics.rights import why
 from gpubench.results.counting import in_order, unit_of
 from gpubench.results.csv_text import csv_text
-from gpubench.results.damage import left_out
+from gpubench.results.damage import describe_damage
 from gpubench.results.file_names import AttemptFile, find_link, log_name, parse_name, part_name
 from gpubench.results.packed import ENDINGS, list_packed
-from gpubench.results.reading_together import in_pieces
-from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, bytes_of, read
+from gpubench.results.reading_together import check_in_pieces
+from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, read
 from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.attempt_ids import derive_folder_id, find_folder_id, make_folder_id
 from gpubench.schema.codes import encode_record
@@ -153,19 +153,19 @@ class Results:
     def _is_same(self) -> bool:
         """Whether the folder that this sweep opened still lies at its path."""
         try:
-            there, opened = self.folder.stat(), os.fstat(self._descriptor or 0)
+            now, opened = self.folder.stat(), os.fstat(self._descriptor or 0)
         except OSError:
             return False
-        return (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino)
+        return (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino)
 
     def _find_place(self) -> Path | None:
         """Where the folder that this sweep opened lies now; None where it was removed."""
         try:
             place = Path(f"/proc/self/fd/{self._descriptor}").readlink()
-            there, opened = place.stat(), os.fstat(self._descriptor or 0)
+            now, opened = place.stat(), os.fstat(self._descriptor or 0)
         except OSError:
             return None
-        return place if (there.st_dev, there.st_ino) == (opened.st_dev, opened.st_ino) else None
+        return place if (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino) else None
 
     # ---- records ----
 
@@ -201,7 +201,7 @@ class Results:
 
     def _freshen(self, beside: Collection[str]) -> None:
         """Changes the folders of these records: over a network what a host has changed itself is read anew."""
-        for inside in {one[1:3] for one in beside}:
+        for inside in {unit_id[1:3] for unit_id in beside}:
             path = litter.name_temporary(self.folder / "records" / inside / "fresh")
             with contextlib.suppress(OSError):  # then what is known is as old as a cache
                 path.touch()
@@ -222,27 +222,29 @@ class Results:
             tell_places = (lambda _: None) if self._read else tell
             paths = [path for path in self._record_files(tell_places, beside) if path not in self._read]
             self._read.update(paths)
-            for places, checked in in_pieces(paths, without, together=together):
-                found, damaged = pieces[places.start] = [], []
+            for places, checked in check_in_pieces(paths, without, together=together):
+                records_in_piece, damaged = pieces[places.start] = [], []
                 for place, parts in zip(places, checked, strict=True):
                     try:
-                        found += read(paths[place], known, parts)
+                        records_in_piece += read(paths[place], known, parts)
                     except DamagedError as error:
                         damaged.append((paths[place], error))
         in_place = [pieces[start] for start in sorted(pieces)]
-        records = [record for found, _ in in_place for record in found]
+        records = [record for records_in_piece, _ in in_place for record in records_in_piece]
         if folder_id := self.folder_id:
             for record in records:
                 if not record.attempt_id:
                     record.place(folder_id)
-        for path, damage in (one for _, damaged in in_place for one in damaged):
-            tell(left_out(Path(path), damage, records))  # only now it is known what there is in their place
+        for path, damage in (damage_in_piece for _, damaged in in_place for damage_in_piece in damaged):
+            tell(
+                describe_damage(Path(path), damage, records)
+            )  # only now it is known what there is in their place
         return sorted(records, key=in_order)
 
     def damaged(self, records: Iterable[Record]) -> set[AttemptFile]:
         """The attempts whose files lie there and are none of these records, which are all that can be read."""
-        there = {name for path in self.record_files(lambda _: None) if (name := parse_name(path))}
-        return there - {AttemptFile(unit_of(record), record.attempt_name) for record in records}
+        files = {name for path in self.record_files(lambda _: None) if (name := parse_name(path))}
+        return files - {AttemptFile(unit_of(record), record.attempt_name) for record in records}
 
     def record_files(self, tell: Tell) -> list[Path]:
         """All that is named like a record, links and folders too."""
@@ -252,7 +254,9 @@ class Results:
         """The same as text: of 100,000, objects take as long to make as the files to open."""
         folder = os.fspath(self.folder / "records")
         paths = []
-        for inside in _listed(folder, tell) if beside is None else sorted({one[1:3] for one in beside}):
+        for inside in (
+            _listed(folder, tell) if beside is None else sorted({unit_id[1:3] for unit_id in beside})
+        ):
             for name in _listed(f"{folder}/{inside}", tell):
                 if not name.endswith(".json") or name.startswith("."):
                     continue
@@ -332,12 +336,12 @@ class Results:
 
     def last_start(self) -> str:
         """When the last attempt of any trial began, in local time; empty where there is none. No record is parsed."""
-        found = (
+        starts = (
             began.decode(errors="replace")
             for path in self.record_files(tell=lambda _: None)
             for began in _STARTED_AT.findall(_bytes(path))
         )
-        return max(found, default="")
+        return max(starts, default="")
 
     # ---- tables ----
 
@@ -353,7 +357,7 @@ _STARTED_AT = re.compile(rb'"started_at": "([^"]*)"')
 def _bytes(path: Path) -> bytes:
     """The file; empty where it can't be read: whoever opens the folder is told so."""
     try:
-        return bytes_of(path)
+        return read_regular(path)
     except OSError:
         return b""
 

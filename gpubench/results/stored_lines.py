@@ -30,10 +30,10 @@ def measured_times(epochs: Sequence[dict[str, Any]]) -> MeasuredTimes:
     """These, of a record's epochs."""
     if isinstance(epochs, StoredEpochs):
         return epochs.measured
-    return _measured(
+    return _select_measured(
         [
-            (one["warmup"], one["epoch_time_s"], one.get("steady_step_s"), one.get("steady_steps"))
-            for one in epochs
+            (epoch["warmup"], epoch["epoch_time_s"], epoch.get("steady_step_s"), epoch.get("steady_steps"))
+            for epoch in epochs
         ]
     )
 
@@ -43,15 +43,17 @@ def times_of_checked(checked: Sequence[Any]) -> MeasuredTimes | None:
 
     None where a time is whole: the check does not tell whether its text has it as 2 or as 2.0.
     """
-    epochs = [(one.warmup, one.epoch_time_s, one.steady_step_s, one.steady_steps) for one in checked]
+    epochs = [
+        (epoch.warmup, epoch.epoch_time_s, epoch.steady_step_s, epoch.steady_steps) for epoch in checked
+    ]
     if any(time == int(time) or (step is not None and step == int(step)) for _, time, step, _ in epochs):
         return None
-    return _measured(epochs)
+    return _select_measured(epochs)
 
 
-def _measured(epochs: Iterable[tuple[bool, float, float | None, int | None]]) -> MeasuredTimes:
+def _select_measured(epochs: Iterable[tuple[bool, float, float | None, int | None]]) -> MeasuredTimes:
     """These, of whether an epoch warmed up, its time, that of a steady step, and of how many steps that is."""
-    measured = [one for one in epochs if not one[0]]
+    measured = [epoch for epoch in epochs if not epoch[0]]
     return MeasuredTimes(
         tuple([time for _, time, _, _ in measured]), tuple([step for _, _, step, steps in measured if steps])
     )
@@ -103,8 +105,8 @@ class StoredEpochs(_StoredLines[dict[str, Any]]):
     def _lines(self) -> list[dict[str, Any]]:
         if self._shape is not None:
             return self._shape.lines(self._text)
-        found: list[dict[str, Any]] = from_json(self._text)
-        return found
+        lines: list[dict[str, Any]] = from_json(self._text)
+        return lines
 
 
 class TimesAlone(StoredEpochs):
@@ -160,7 +162,7 @@ def stored_epochs(text: bytes, epochs: Sequence[dict[str, Any]], shapes: LineSha
     names = [*map(tuple, epochs)]
     if not names or names.count(names[0]) < len(names):
         return StoredEpochs(text, measured)
-    values = [*chain.from_iterable([one.values() for one in epochs])]
+    values = [*chain.from_iterable([epoch.values() for epoch in epochs])]
     key = names[0], tuple(map(type, values))
     try:
         shape = shapes[key]
@@ -181,9 +183,9 @@ class StoredWindows(_StoredLines[EpochWindow]):
     __slots__ = ()
 
     def _lines(self) -> list[EpochWindow]:
-        return [window_of(one) for one in from_json(self._text)]
+        return [make_window(line) for line in from_json(self._text)]
 
 
-def window_of(told: dict[str, Any]) -> EpochWindow:
+def make_window(line: dict[str, Any]) -> EpochWindow:
     """A window as it is stored; names of other versions are left out."""
-    return EpochWindow(epoch=told["epoch"], t0=told["t0"], t1=told["t1"])
+    return EpochWindow(epoch=line["epoch"], t0=line["t0"], t1=line["t1"])

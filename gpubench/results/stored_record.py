@@ -29,16 +29,16 @@ from typing_extensions import TypedDict
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.results.json_check import REFUSED, as_checked, checking
+from gpubench.results.json_check import REFUSED, convert_type, make_decoder
 from gpubench.results.stored_lines import (
     LineShapes,
     MeasuredTimes,
     StoredWindows,
     TimesAlone,
+    make_window,
     measured_times,
     stored_epochs,
     times_of_checked,
-    window_of,
 )
 from gpubench.schema.attempt_ids import folder_of, is_attempt_id
 from gpubench.schema.codes import DECODED, decode_record
@@ -84,30 +84,25 @@ class NewerError(DamagedError):
     """One that is whole, and of a later version."""
 
 
-def bytes_of(path: Path | str) -> bytes:
-    """What is in a file of the records folder. Raises OSError, for one that no attempt can be so large, too."""
-    return read_regular(path)
-
-
 def read(
     path: Path | str, known: KnownParts | None = None, parts: CheckedParts | None = None
 ) -> list[Record]:
     """The attempt in a file of the records folder: one record, or one for each job of a group.
 
     Every value has its column's type and range, and the file has the attempt's name. Raises DamagedError. `known`: what
-    was read before of the same folder. `parts`: the file's `checked_in`, where somebody has read it already.
+    was read before of the same folder. `parts`: the file's `check_file`, where somebody has read it already.
     """
     name = os.path.basename(path)  # noqa: PTH119 - a Path takes longer than all of this
-    if parts is not None and known is not None and (record := _made_of(parts, known)) is not None:
-        return _if_named(name, record.trial_id, [record])
+    if parts is not None and known is not None and (record := _build_record(parts, known)) is not None:
+        return _check_name(name, record.trial_id, [record])
     try:
-        text = bytes_of(path)
+        text = read_regular(path)
     except OSError as error:
         raise DamagedError(f"can't be read ({error.strerror})") from None
     return parsed(name, text, known)
 
 
-def checked_in(path: Path | str, known: KnownParts) -> CheckedParts | None:
+def check_file(path: Path | str, known: KnownParts) -> CheckedParts | None:
     """The parts of the record in a file, checked; None where it is a group's, or must be read whole.
 
     It says nothing of what is wrong: `read` does, of the file itself. `known`: as there. Nothing is in them but plain
@@ -117,7 +112,7 @@ def checked_in(path: Path | str, known: KnownParts) -> CheckedParts | None:
     if os.path.basename(path).startswith(OF_A_GROUP):  # noqa: PTH119 - likewise
         return None
     try:
-        parts = _checked_parts(bytes_of(path), known)
+        parts = _check_parts(read_regular(path), known)
     except (OSError, DamagedError):
         return None
     return None if parts is None else [part.text if type(part) is KnownPart else part for part in parts]
@@ -130,12 +125,12 @@ OF_A_GROUP = "g"
 def parsed(name: str, text: bytes, known: KnownParts | None = None) -> list[Record]:
     """The attempt in the text of a file of that name, likewise."""
     is_group = name.startswith(OF_A_GROUP)
-    if known is not None and not is_group and (record := _by_parts(text, known)) is not None:
-        return _if_named(name, record.trial_id, [record])
-    return _if_named(name, *_whole(text, _GROUP if is_group else _RECORD))
+    if known is not None and not is_group and (record := _read_by_parts(text, known)) is not None:
+        return _check_name(name, record.trial_id, [record])
+    return _check_name(name, *_read_whole(text, _GROUP if is_group else _RECORD))
 
 
-def _if_named(name: str, unit_id: str, jobs: list[Record]) -> list[Record]:
+def _check_name(name: str, unit_id: str, jobs: list[Record]) -> list[Record]:
     """The records of an attempt, where the file is called as it is. Raises DamagedError."""
     first_job = jobs[0]
     if name != (expected := f"{unit_id}-{first_job.attempt_name}.json"):
@@ -149,34 +144,34 @@ def _if_named(name: str, unit_id: str, jobs: list[Record]) -> list[Record]:
     return jobs
 
 
-def _whole(text: bytes, shape: Any) -> tuple[str, list[Record]]:
+def _read_whole(text: bytes, shape: Any) -> tuple[str, list[Record]]:
     """The unit's id, and the records of the attempt. Raises DamagedError."""
     try:
-        told = from_json(text)
+        content = from_json(text)
     except ValueError:
         raise DamagedError("is not JSON (half written?)") from None
     try:
-        _reader(shape is _GROUP).validate_python(told)
+        _reader(shape is _GROUP).validate_python(content)
     except ValidationError as error:
-        raise _damage(error, shape) from None
+        raise _describe_damage(error, shape) from None
     if shape is _GROUP:
-        told["jobs"] = list(map(decode_record, told["jobs"]))
-        group = GroupRecord.model_validate(told)
+        content["jobs"] = list(map(decode_record, content["jobs"]))
+        group = GroupRecord.model_validate(content)
         return group.group_id, group.jobs
-    record = _record(decode_record(told))
+    record = _make_record(decode_record(content))
     return record.trial_id, [record]
 
 
-def _record(told: dict[str, Any]) -> Record:
+def _make_record(content: dict[str, Any]) -> Record:
     """The record of values that were checked already."""
-    values = told | {"trial": AskedFields.keeping(told["trial"])}
-    if "result" in told:
-        values["result"] = ResultColumns.keeping(told["result"])
-    if told.get("span") is not None:
-        span = told["span"]
+    values = content | {"trial": AskedFields.keeping(content["trial"])}
+    if "result" in content:
+        values["result"] = ResultColumns.keeping(content["result"])
+    if content.get("span") is not None:
+        span = content["span"]
         values["span"] = Span(launched=span["launched"], finished=span["finished"]) if span else None
-    if isinstance(told.get("windows"), list):
-        values["windows"] = [window_of(one) for one in told["windows"]]
+    if isinstance(content.get("windows"), list):
+        values["windows"] = [make_window(line) for line in content["windows"]]
     return Record.of_checked(values)
 
 
@@ -235,36 +230,36 @@ ABSENT = ...
 """Stands for a part that a record lacks, or that nobody will ask for: as plain as words and numbers."""
 
 
-def _by_parts(text: bytes, known: KnownParts) -> Record | None:
+def _read_by_parts(text: bytes, known: KnownParts) -> Record | None:
     """The record in a text, of which each part is checked by itself; None for one that must be read whole, to be
     refused with a reason if need be.
 
     Its epochs and their windows are kept in little room until somebody asks for them.
     """
-    parts = _checked_parts(text, known)
-    return None if parts is None else _made_of(parts, known)
+    parts = _check_parts(text, known)
+    return None if parts is None else _build_record(parts, known)
 
 
-def _checked_parts(text: bytes, known: KnownParts) -> CheckedParts | None:
+def _check_parts(text: bytes, known: KnownParts) -> CheckedParts | None:
     """The parts of the record in a text; None for one that must be read whole."""
     try:
-        told = msgspec.structs.astuple(_TEXTS.decode(text))
-        found: list[Any] = [ABSENT if part is msgspec.UNSET else part for part in told]
-        for place, name in _OF_TEXTS:
-            if found[place] is not ABSENT:
-                found[place] = _checked_text(name, bytes(found[place]), known)
+        texts = msgspec.structs.astuple(_TEXTS.decode(text))
+        parts: list[Any] = [ABSENT if part is msgspec.UNSET else part for part in texts]
+        for place, name in _WITH_TEXTS:
+            if parts[place] is not ABSENT:
+                parts[place] = _check_text(name, bytes(parts[place]), known)
     except (*REFUSED, ValueError):  # an error of pydantic's is a ValueError
         return None
-    return found
+    return parts
 
 
-def _checked_text(name: str, text: bytes, known: KnownParts) -> Any:
-    """A part that has a text of its own, as one of CheckedParts. Raises what `_checked_parts` catches, and DamagedError
+def _check_text(name: str, text: bytes, known: KnownParts) -> Any:
+    """A part that has a text of its own, as one of CheckedParts. Raises what `_check_parts` catches, and DamagedError
     for what would take long to parse."""
     if name == "doubts" and len(text) > LARGEST_WARNINGS:
         raise DamagedError(f"is damaged: doubts must be at most {MOST_WARNINGS:,}")
     if name in SHARED:
-        return _shared(name, text, known)
+        return _share(name, text, known)
     if name not in known.without:
         _CHECKS[name].decode(text)
         return text
@@ -285,17 +280,17 @@ def _checked_text(name: str, text: bytes, known: KnownParts) -> Any:
     return tuple(times)
 
 
-def _made_of(parts: CheckedParts, known: KnownParts) -> Record | None:
+def _build_record(parts: CheckedParts, known: KnownParts) -> Record | None:
     """The record of these parts; None for one that must be read whole."""
     values = dict(zip(_PART_NAMES, parts, strict=True))
     try:
-        for place, name in _OF_TEXTS:
+        for place, name in _WITH_TEXTS:
             part = parts[place]
             kind = type(part)
             if kind is KnownPart:
                 values[name] = part.value
             elif kind is bytes:
-                values[name] = _of_text(name, part, known)
+                values[name] = _parse_text(name, part, known)
             elif kind is tuple:
                 values[name] = TimesAlone(MeasuredTimes(*part))
     except ValueError:
@@ -303,52 +298,54 @@ def _made_of(parts: CheckedParts, known: KnownParts) -> Record | None:
     for name in _WORDS:  # alike in most records
         if type(word := values[name]) is str:
             values[name] = sys.intern(word)
-    return _record({name: part for name, part in values.items() if part is not ABSENT})
+    return _make_record({name: part for name, part in values.items() if part is not ABSENT})
 
 
-def _of_text(name: str, text: bytes, known: KnownParts) -> Any:
+def _parse_text(name: str, text: bytes, known: KnownParts) -> Any:
     """The value of a part that has a text of its own, which was checked. Raises ValueError."""
     if name in SHARED:
-        return _shared(name, text, known).value
+        return _share(name, text, known).value
     part = from_json(text)
     if name == "epochs":
         return stored_epochs(text, part, known.shapes)
     return StoredWindows(text) if name == "windows" else part
 
 
-def _shared(name: str, text: bytes, known: KnownParts) -> KnownPart:
+def _share(name: str, text: bytes, known: KnownParts) -> KnownPart:
     """A part that many records share, kept once. Raises ValueError where it is refused."""
     part = known.parts.get((name, text))
     if part is None:
-        part = known.parts[name, text] = KnownPart(text, _checked(name, from_json(text), known))
+        part = known.parts[name, text] = KnownPart(text, _check_part(name, from_json(text), known))
     return part
 
 
-def _checked(name: str, value: Any, known: KnownParts) -> Any:
+def _check_part(name: str, value: Any, known: KnownParts) -> Any:
     """The value of a part, where it may stand there. Raises ValidationError."""
     _part_reader(name).validate_python({"part": value})
     decoded = DECODED[name](value) if name in DECODED else value
     if name != "provenance":
         return decoded
     return {
-        column: known.sources.setdefault(tuple(one.items()), one) if isinstance(one, dict) else one
-        for column, one in decoded.items()
+        column: known.sources.setdefault(tuple(source.items()), source)
+        if isinstance(source, dict)
+        else source
+        for column, source in decoded.items()
     }
 
 
-def _damage(error: ValidationError, shape: Any) -> DamagedError:
+def _describe_damage(error: ValidationError, shape: Any) -> DamagedError:
     """What is wrong, in a few words; of a newer version only that, for all else may be new as well."""
     if error.error_count() > MOST_ERRORS:
         return DamagedError(f"is damaged in {error.error_count():,} places")
     errors = error.errors(include_url=False)
-    for one in errors:
-        if one["loc"][-1:] == ("schema_version",) and one["type"] == "less_than_equal":
-            version = str(one["input"])[:20]
+    for details in errors:
+        if details["loc"][-1:] == ("schema_version",) and details["type"] == "less_than_equal":
+            version = str(details["input"])[:20]
             return NewerError(
                 f"was written by a newer gpubench (schema_version {version}); update gpubench to read it"
             )
-    said = error_message(first(errors[:FEW], shape), shape, table="an object in braces")
-    return DamagedError(clean(f"is damaged: {said}", LONGEST))
+    message = error_message(first(errors[:FEW], shape), shape, table="an object in braces")
+    return DamagedError(clean(f"is damaged: {message}", LONGEST))
 
 
 # ---- what may stand where ----
@@ -359,19 +356,19 @@ _ANY_NAMES = ConfigDict(strict=True, extra="ignore")
 _OUR_NAMES = ConfigDict(strict=True, extra="forbid")
 
 
-def _holds(name: str, kinds: Mapping[str, Any], config: ConfigDict = _ANY_NAMES) -> Any:
+def _declare_dict(name: str, kinds: Mapping[str, Any], config: ConfigDict = _ANY_NAMES) -> Any:
     """Values by name, for pydantic: a dictionary, which it checks in two thirds of the time that a model takes."""
     return with_config(config)(TypedDict(name, {**kinds}))  # type: ignore[operator]
 
 
-def _part(name: str, kinds: Mapping[str, Any], needed: Collection[str] = ()) -> Any:
+def _declare_part(name: str, kinds: Mapping[str, Any], needed: Collection[str] = ()) -> Any:
     """Values by name, each absent or null if need be, but for those that are `needed`."""
-    return _holds(
+    return _declare_dict(
         name, {key: kind if key in needed else NotRequired[kind | None] for key, kind in kinds.items()}
     )
 
 
-def _bounded(value: Any) -> Any:
+def _check_bounds(value: Any) -> Any:
     """Facts of images have no upper bounds of their own, as fields of trials and columns have."""
     if isinstance(value, int) and not abs(value) <= HUGE:
         raise ValueError(f"must be at most {HUGE:g}")
@@ -384,44 +381,54 @@ def _check_warnings(warnings: dict[str, str]) -> dict[str, str]:
     return warnings
 
 
-def _stored(kind: Any) -> Any:
+def _convert_to_json(kind: Any) -> Any:
     """A type as JSON has it, which knows no tuples."""
     inner = get_args(kind)
     if get_origin(kind) is tuple:
         return Annotated[kind, Strict(False)]
     if get_origin(kind) is Annotated:
-        return Annotated[_stored(inner[0]), *kind.__metadata__]
-    return Union[*(_stored(one) for one in inner)] if get_origin(kind) in (Union, UnionType) else kind
+        return Annotated[_convert_to_json(inner[0]), *kind.__metadata__]
+    return (
+        Union[*(_convert_to_json(member) for member in inner)]
+        if get_origin(kind) in (Union, UnionType)
+        else kind
+    )
 
 
-_NAMES = {name: _stored(TYPES[name]) if name in FIELDS else column.holds for name, column in BY_NAME.items()}
-_COLUMNS = _part("_Columns", _NAMES)
-_RESOLVED = _part("_Resolved", {**_NAMES, "cpu_ids": list[Count], "gpu_uuids": list[str]})
-_DATA = _part(
+_NAMES = {
+    name: _convert_to_json(TYPES[name]) if name in FIELDS else column.holds
+    for name, column in BY_NAME.items()
+}
+_COLUMNS = _declare_part("_Columns", _NAMES)
+_RESOLVED = _declare_part("_Resolved", {**_NAMES, "cpu_ids": list[Count], "gpu_uuids": list[str]})
+_DATA = _declare_part(
     "_Data",
-    {name: Annotated[kind, AfterValidator(_bounded)] for name, kind in get_type_hints(DataFacts).items()},
+    {
+        name: Annotated[kind, AfterValidator(_check_bounds)]
+        for name, kind in get_type_hints(DataFacts).items()
+    },
 )
 _OF_EPOCHS = {c.name: c.holds for c in EPOCH_COLUMNS[2:-1]}
 _NEEDED_OF_EPOCHS = ("epoch", "warmup", "epoch_time_s")
-_EPOCH = _part("_Epoch", _OF_EPOCHS, needed=_NEEDED_OF_EPOCHS)
-_WHOLE_EPOCH = _part(
+_EPOCH = _declare_part("_Epoch", _OF_EPOCHS, needed=_NEEDED_OF_EPOCHS)
+_WHOLE_EPOCH = _declare_part(
     "_Epoch", {**_OF_EPOCHS, "steady_wait_s": Any, "data_wait_s_by_rank": Any}, needed=_NEEDED_OF_EPOCHS
 )
 """With what this version stores besides columns."""
-_NODE = _part(
+_NODE = _declare_part(
     "_Node", {c.name: c.holds for c in NODE_COLUMNS} | {"gpu_uuids": list[str]}, needed=("node", "ranks")
 )
-_WINDOW = _holds("_Window", {"epoch": Count, "t0": Signed, "t1": Signed})
-_SPAN = _holds("_Span", {"launched": Signed, "finished": Signed})
-_DEFINITION = _part("_Definition", {"files": str, "cpu": list[Any], "gpu": list[Any]})
+_WINDOW = _declare_dict("_Window", {"epoch": Count, "t0": Signed, "t1": Signed})
+_SPAN = _declare_dict("_Span", {"launched": Signed, "finished": Signed})
+_DEFINITION = _declare_part("_Definition", {"files": str, "cpu": list[Any], "gpu": list[Any]})
 _CODED = str | list[str]
-_SOURCE = _part(
+_SOURCE = _declare_part(
     "_Source",
     {"source": _CODED, "period_s": Amount, "samples": Count, "gaps": Count, "columns": list[str]},
 )
 """Of a column, or of a source with the columns that it tells (`schema/codes.py`)."""
-_SOLO = _holds("_Solo", {"trial_id": str, "attempt": Count, "attempt_id": NotRequired[str]})
-_RESOURCE = _holds(
+_SOLO = _declare_dict("_Solo", {"trial_id": str, "attempt": Count, "attempt_id": NotRequired[str]})
+_RESOURCE = _declare_dict(
     "_Resource",
     {
         "name": str,
@@ -433,13 +440,13 @@ _RESOURCE = _holds(
         "full_together": bool,
     },
 )
-_TOGETHER = _part(
+_TOGETHER = _declare_part(
     "_Together",
     {
         "jobs": Count,
         "no_prediction": str,
         "undecidable": str,
-        "gain_range": _stored(tuple[Signed, Signed]),
+        "gain_range": _convert_to_json(tuple[Signed, Signed]),
         "solos": list[_SOLO | None],  # type: ignore[valid-type]
         "resources": list[_RESOURCE],  # type: ignore[valid-type]
     },
@@ -465,12 +472,12 @@ _PARTS: dict[str, Any] = {
     "provenance": dict[str, str | _SOURCE | None],  # type: ignore[valid-type]
     "epochs": Annotated[list[_EPOCH], FailFast()],  # type: ignore[valid-type]
     "windows": Annotated[list[_WINDOW], FailFast()],  # type: ignore[valid-type]
-    "span": Annotated[_SPAN | None, BeforeValidator(lambda told: None if told == {} else told)],
+    "span": Annotated[_SPAN | None, BeforeValidator(lambda span: None if span == {} else span)],
     "nodes": list[_NODE],  # type: ignore[valid-type]
     "phases": _Seconds,
     "together": _TOGETHER,
 }
-_RECORD = _holds(
+_RECORD = _declare_dict(
     "_Record",
     {
         name: kind if info.is_required() else NotRequired[kind]
@@ -486,7 +493,7 @@ _OF_GROUP = {"group_id": None, "attempt": 1, "attempt_id": ""}
 """What all jobs of an attempt at a group have in common, and what it is where it is not told."""
 
 
-def _of_one_group(group: dict[str, Any]) -> dict[str, Any]:
+def _check_group(group: dict[str, Any]) -> dict[str, Any]:
     for job in group["jobs"]:
         if any(job.get(name, absent) != group.get(name, absent) for name, absent in _OF_GROUP.items()):
             raise ValueError("its jobs are not all of this attempt at this group")
@@ -497,7 +504,7 @@ def _of_one_group(group: dict[str, Any]) -> dict[str, Any]:
 
 _JOBS = Annotated[list[_RECORD], Field(min_length=1), FailFast()]  # type: ignore[valid-type]
 _GROUP: Any = Annotated[
-    _holds(
+    _declare_dict(
         "_Group",
         {
             "schema_version": NotRequired[_Version],
@@ -508,7 +515,7 @@ _GROUP: Any = Annotated[
         },
         _OUR_NAMES,
     ),
-    AfterValidator(_of_one_group),
+    AfterValidator(_check_group),
 ]
 
 
@@ -521,34 +528,38 @@ def _reader(is_group: bool) -> TypeAdapter[Any]:
 @cache
 def _part_reader(name: str) -> TypeAdapter[Any]:
     """What checks a part that records share."""
-    return TypeAdapter(_holds("_Part", {"part": _PARTS.get(name, Record.model_fields[name].annotation)}))
+    return TypeAdapter(
+        _declare_dict("_Part", {"part": _PARTS.get(name, Record.model_fields[name].annotation)})
+    )
 
 
 # ---- the same for msgspec ----
 
-_CHECKS = {name: checking(kind) for name, kind in (_PARTS | {"span": _SPAN | None}).items() if name in OWN}
+_CHECKS = {
+    name: make_decoder(kind) for name, kind in (_PARTS | {"span": _SPAN | None}).items() if name in OWN
+}
 _WHOLE_CHECKS = {
-    "epochs": checking(list[_WHOLE_EPOCH], whole=True),  # type: ignore[valid-type]
-    **{name: checking(_PARTS[name], whole=True) for name in ("windows", "phases")},
+    "epochs": make_decoder(list[_WHOLE_EPOCH], whole=True),  # type: ignore[valid-type]
+    **{name: make_decoder(_PARTS[name], whole=True) for name in ("windows", "phases")},
 }
 """Of the parts that somebody may not ask for."""
 _PART_NAMES = tuple(_STORED)
 
 
-def _text_of(name: str) -> tuple[str, Any] | tuple[str, Any, Any]:
+def _declare_text(name: str) -> tuple[str, Any] | tuple[str, Any, Any]:
     """A part as it is found in a record's text: itself where it is a word or a number, else its own text."""
     info = Record.model_fields[name]
     of_parts = name in SHARED or name in _CHECKS
-    kind = msgspec.Raw if of_parts else as_checked(_PARTS.get(name, info.annotation))
+    kind = msgspec.Raw if of_parts else convert_type(_PARTS.get(name, info.annotation))
     return (name, kind) if info.is_required() else (name, kind | msgspec.UnsetType, msgspec.UNSET)
 
 
 _TEXTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
     msgspec.defstruct(
-        "_Texts", map(_text_of, _PART_NAMES), forbid_unknown_fields=True, kw_only=True, gc=False
+        "_Texts", map(_declare_text, _PART_NAMES), forbid_unknown_fields=True, kw_only=True, gc=False
     )
 )
-_OF_TEXTS = tuple(
+_WITH_TEXTS = tuple(
     (place, name) for place, name in enumerate(_PART_NAMES) if name in SHARED or name in _CHECKS
 )
 """Place and name of the parts that have texts of their own."""

@@ -23,11 +23,11 @@ from pydantic_core import from_json
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.litter import name_temporary
-from gpubench.results.counting import counting, run_of
+from gpubench.basics.regular_file import read_regular
+from gpubench.results.counting import counting, identify_attempt
 from gpubench.results.file_names import AttemptFile, is_plain, parse_name
 from gpubench.results.packed import ENDINGS, is_stored, list_stored, open_stored
 from gpubench.results.store import Results
-from gpubench.results.stored_record import bytes_of
 from gpubench.results.unite_plans import unite_plans
 from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.attempt_ids import FOLDER_SIGNS, derive_folder_id, digest, make_attempt_id
@@ -38,7 +38,7 @@ FurtherRound = tuple[int, str, str, str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LyingAttempt:
+class StoredAttempt:
     """An attempt as it lies in a folder, and its id."""
 
     path: Path
@@ -63,7 +63,7 @@ class LyingAttempt:
 class United:
     """What became of the attempts of each source, by its place among them."""
 
-    there: Counter[int] = field(default_factory=Counter)
+    known: Counter[int] = field(default_factory=Counter)
     """Source -> attempts that lay in the target, or in another source, too."""
     added: Counter[int] = field(default_factory=Counter)
     completed: list[tuple[Path, Path]] = field(default_factory=list)
@@ -78,17 +78,19 @@ def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
     The record comes last of each attempt: an interrupted merge leaves whole ones, and the next adds the others.
     `tell`: is given a line on each file that is left out.
     """
-    others = [folder for folder in sources if folder.folder.resolve() != target.folder.resolve()]
-    for folder in (target, *others):
+    folders = [folder for folder in sources if folder.folder.resolve() != target.folder.resolve()]
+    for folder in (target, *folders):
         folder.check_links()
     united = United()
-    first = len(sources) - len(others)
+    first = len(sources) - len(folders)
     with collector_paused():
         own_records = target.records(lambda _: None)
         united.further |= list_further_rounds(own_records)
         folder_id = target.identify(own_records)
-        lying = {attempt.key: attempt for attempt in _list_attempts(target, folder_id, lambda _: None)}
-        for place, source in enumerate(others, first):
+        known_attempts = {
+            attempt.key: attempt for attempt in _list_attempts(target, folder_id, lambda _: None)
+        }
+        for place, source in enumerate(folders, first):
             records = source.records(lambda _: None)
             united.further |= list_further_rounds(records)
             folder_id = source.folder_id or derive_folder_id(
@@ -102,10 +104,10 @@ def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
                 for trial_id in attempt.trials
             }
             for attempt in attempts:
-                _copy_attempt(attempt, source, target, lying, ids, united, place, tell)
+                _copy_attempt(attempt, source, target, known_attempts, ids, united, place, tell)
             _copy_traces(source, target, folder_id, attempts)
             _copy_left_out(source, target)
-    unite_plans([target, *others], target, tell)
+    unite_plans([target, *folders], target, tell)
     return united
 
 
@@ -114,7 +116,7 @@ def list_further_rounds(records: Sequence[Record]) -> set[FurtherRound]:
     further = set()
     for record in counting(records).values():
         if record.round > 1:
-            unit_id, _, started_at, host, machine = run_of(record)
+            unit_id, _, started_at, host, machine = identify_attempt(record)
             further.add((record.round, unit_id, started_at, host, machine))
     return further
 
@@ -122,7 +124,7 @@ def list_further_rounds(records: Sequence[Record]) -> set[FurtherRound]:
 # ---- attempts of a folder ----
 
 
-def _list_attempts(folder: Results, folder_id: str, tell: Callable[[str], None]) -> Iterator[LyingAttempt]:
+def _list_attempts(folder: Results, folder_id: str, tell: Callable[[str], None]) -> Iterator[StoredAttempt]:
     """All of a folder, by the names of their files. `tell`: of files that are none, or can't be read."""
     alike: Counter[str] = Counter()
     for path in folder.record_files(tell):
@@ -131,7 +133,7 @@ def _list_attempts(folder: Results, folder_id: str, tell: Callable[[str], None])
             tell(f"{path} is left out: no attempt has such a name")
             continue
         try:
-            content = bytes_of(path)
+            content = read_regular(path)
         except OSError as error:
             tell(f"{path} is left out: it can't be read ({error.strerror})")
             continue
@@ -143,7 +145,7 @@ def _list_attempts(folder: Results, folder_id: str, tell: Callable[[str], None])
             if alike[unique] > 1:  # of one folder's attempts that hold the same, each is one of its own
                 unique = digest(f"{unique} {alike[unique]}")
             attempt_id = make_attempt_id(file.number, folder_id, unique)
-        yield LyingAttempt(path=path, file=file, content=content, record=record, attempt_id=attempt_id)
+        yield StoredAttempt(path=path, file=file, content=content, record=record, attempt_id=attempt_id)
 
 
 _UNIT = re.compile(r"\w[\w-]*")
@@ -176,12 +178,12 @@ def _dump_without_numbers(record: Mapping[str, Any]) -> bytes:
         kept = {**job, "attempt": None} if "attempt" in job else dict(job)
         if "jobs" in kept:
             kept["jobs"] = [drop(inner) for inner in kept["jobs"]]
-        return _with_solos(kept, lambda solo: {**solo, "attempt": None})
+        return _change_solos(kept, lambda solo: {**solo, "attempt": None})
 
     return json.dumps(drop(record), sort_keys=True).encode()
 
 
-def _with_solos(
+def _change_solos(
     job: dict[str, Any], change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> dict[str, Any]:
     """A record whose names of trials alone are changed."""
@@ -196,17 +198,17 @@ def _with_solos(
 
 
 def _copy_attempt(
-    attempt: LyingAttempt,
+    attempt: StoredAttempt,
     source: Results,
     target: Results,
-    lying: dict[tuple[str, str], LyingAttempt],
+    known_attempts: dict[tuple[str, str], StoredAttempt],
     ids: Mapping[tuple[str, int], str],
     united: United,
     place: int,
     tell: Callable[[str], None],
 ) -> None:
     """Copies an attempt where the target lacks it. `ids`: of the source's attempts that have numbers alone."""
-    known = lying.get(attempt.key)
+    known = known_attempts.get(attempt.key)
     name = attempt.attempt_id if known is None else known.file.attempt_name
     for trial_id in attempt.trials:
         for kind, ending in ENDINGS.items():
@@ -215,10 +217,10 @@ def _copy_attempt(
             if is_stored(mine) and not is_stored(copy):
                 copy_whole(mine, copy)
     if known is not None:
-        united.there[place] += 1
+        united.known[place] += 1
         if known.record is None and attempt.record is not None:
-            write_whole(known.path, _with_id(attempt, name, ids))
-            lying[attempt.key] = attempt
+            write_whole(known.path, _add_id(attempt, name, ids))
+            known_attempts[attempt.key] = attempt
             united.completed.append((known.path, attempt.path))
         elif (
             attempt.file.folder_id
@@ -231,15 +233,15 @@ def _copy_attempt(
     if path.exists() or path.is_symlink():
         tell(f"{attempt.path} is left out: {path} is something else; rename that, and merge again")
         return
-    write_new(path, _with_id(attempt, name, ids))
+    write_new(path, _add_id(attempt, name, ids))
     file = AttemptFile(attempt.file.unit_id, name)
-    lying[attempt.key] = LyingAttempt(
+    known_attempts[attempt.key] = StoredAttempt(
         path=path, file=file, content=attempt.content, record=attempt.record, attempt_id=name
     )
     united.added[place] += 1
 
 
-def _with_id(attempt: LyingAttempt, name: str, ids: Mapping[tuple[str, int], str]) -> bytes:
+def _add_id(attempt: StoredAttempt, name: str, ids: Mapping[tuple[str, int], str]) -> bytes:
     """The content of its record's file: as it is, but for one of an earlier version, which gets its id."""
     if attempt.record is None or attempt.file.attempt_name == name:
         return attempt.content
@@ -248,7 +250,7 @@ def _with_id(attempt: LyingAttempt, name: str, ids: Mapping[tuple[str, int], str
         changed = {**job, "schema_version": RECORD_SCHEMA, "attempt": attempt.file.number, "attempt_id": name}
         if "jobs" in changed:
             changed["jobs"] = [add(inner) for inner in changed["jobs"]]
-        return _with_solos(changed, add_to_solo)
+        return _change_solos(changed, add_to_solo)
 
     def add_to_solo(solo: Mapping[str, Any]) -> Mapping[str, Any]:
         attempt_id = ids.get((str(solo.get("trial_id")), solo.get("attempt")))  # type: ignore[arg-type]
@@ -257,7 +259,7 @@ def _with_id(attempt: LyingAttempt, name: str, ids: Mapping[tuple[str, int], str
     return (json.dumps(add(attempt.record), indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _copy_traces(source: Results, target: Results, folder_id: str, attempts: Sequence[LyingAttempt]) -> None:
+def _copy_traces(source: Results, target: Results, folder_id: str, attempts: Sequence[StoredAttempt]) -> None:
     """Logs and samples of attempts that left no record: they show that there was one."""
     known = {(trial_id, attempt.file.attempt_name) for attempt in attempts for trial_id in attempt.trials}
     for kind, ending in ENDINGS.items():

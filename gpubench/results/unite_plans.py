@@ -10,7 +10,7 @@ from pathlib import Path
 from gpubench.basics.regular_file import read_regular
 from gpubench.plan.shards import joined
 from gpubench.results.file_names import is_plain
-from gpubench.results.plans import Stamp, parts_in, stamp_in
+from gpubench.results.plans import Stamp, read_parts, read_stamp
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_whole
 
@@ -38,8 +38,8 @@ def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
 
     `tell`: of those that can't be read, which stay where they are. Those of the target are told by whoever reads it.
     """
-    found = _found(folders, target, tell)
-    last = {name: max(plans, key=lambda one: one.place) for name, plans in found.items()}
+    versions = _find_versions(folders, target, tell)
+    last = {name: max(plans, key=lambda plan: plan.place) for name, plans in versions.items()}
     in_order = sorted(last.items(), key=lambda item: (*item[1].place, item[0]))
     number = 0
     for name, plan in in_order:
@@ -51,36 +51,36 @@ def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
         number += 1
         text = plan.content.decode("utf-8")
         head, mark, tail = text.partition("\n[plan]\n")
-        parts = ",".join(map(str, joined(parts_in(one.content) for one in found[name])))
-        told = f'{number}\nshards = "{parts}"' if parts else str(number)
-        made = head + mark + _NUMBER.sub(told, _SHARDS.sub("", tail, count=1), count=1)
-        if plan.path != other or made != text:
-            write_whole(other, made)
+        parts = ",".join(map(str, joined(read_parts(version.content) for version in versions[name])))
+        number_line = f'{number}\nshards = "{parts}"' if parts else str(number)
+        new_text = head + mark + _NUMBER.sub(number_line, _SHARDS.sub("", tail, count=1), count=1)
+        if plan.path != other or new_text != text:
+            write_whole(other, new_text)
 
 
-def _found(
+def _find_versions(
     folders: Sequence[Results], target: Results, tell: Callable[[str], None]
 ) -> dict[str, list[_FoundPlan]]:
     """The plans by the names of their files: of each those of all folders."""
-    found: dict[str, list[_FoundPlan]] = {}
+    versions: dict[str, list[_FoundPlan]] = {}
     kept: set[str] = set()
     for folder in folders:
         for path in folder.plans():
-            there = target.folder / "plans" / path.name
-            if not is_plain(path) or (there.exists() and not is_plain(there)):
-                what = path if not is_plain(path) else there
+            target_path = target.folder / "plans" / path.name
+            if not is_plain(path) or (target_path.exists() and not is_plain(target_path)):
+                what = path if not is_plain(path) else target_path
                 tell(f"{path} is left out: {what} is no file; rename it, and merge again")
                 continue
             try:
                 content = read_regular(path)
             except OSError as error:
-                if path == there:
+                if path == target_path:
                     kept.add(path.name)
                 else:
                     tell(
                         f"{path} is left out: it can't be read ({error.strerror}); make it readable, and merge again"
                     )
                 continue
-            plan = _FoundPlan(path=path, content=content, stamp=stamp_in(content))
-            found.setdefault(path.name, []).append(plan)
-    return {name: plans for name, plans in found.items() if name not in kept}
+            plan = _FoundPlan(path=path, content=content, stamp=read_stamp(content))
+            versions.setdefault(path.name, []).append(plan)
+    return {name: plans for name, plans in versions.items() if name not in kept}

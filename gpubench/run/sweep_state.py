@@ -15,7 +15,7 @@ from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, PlanState, out_of_memory
 from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import Standing
-from gpubench.results.allowance import Key, alike
+from gpubench.results.allowance import Key, keep_matching
 from gpubench.results.counting import counting, in_order, newest, newest_of_rounds
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, refuse
@@ -92,7 +92,7 @@ class SweepState:
 
     def alike(self) -> list[Record]:
         """All attempts, without those at this plan's trials that got other CPUs or loaders than they would now."""
-        return alike(self.records, self.gets())[0]
+        return keep_matching(self.records, self.gets())[0]
 
     def gets(self) -> Mapping[Key, Mapping[str, Any]]:
         """What this machine gives each trial of the plan that it has room for. Worked out once."""
@@ -121,7 +121,7 @@ class SweepState:
 
     def state(self) -> PlanState:
         """The plan as it stands by what is stored now."""
-        kept, unlike = alike(self.records, self.gets())
+        kept, unlike = keep_matching(self.records, self.gets())
         rounds = {number: self._of_plan(chosen) for number, chosen in newest_of_rounds(kept).items()}
         times = self._times(kept)
         return PlanState(

@@ -42,13 +42,13 @@ class Holder:
     @classmethod
     def here(cls) -> Self:
         """This process."""
-        own = os.getpid()
+        pid = os.getpid()
         return cls(
             host=socket.gethostname(),
             boot=boot(),
             pid_namespace=pid_namespace(),
-            pid=own,
-            began=began(own),
+            pid=pid,
+            began=began(pid),
             job=slurm_job.current_job(),
             user=os.getuid(),
         )

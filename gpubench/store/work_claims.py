@@ -271,10 +271,10 @@ def list_workers(folder: Path) -> list[Worker]:
     last: dict[tuple[str, int, str], JournalEntry] = {}
     for entry in list_claims(folder, lambda _: None):
         last[entry.unit_id, entry.round, entry.machine] = entry
-    here, workers = Holder.here(), []
+    me, workers = Holder.here(), []
     for entry in last.values():
         claim = entry.claim
-        if claim.outcome is None and claim.owner != here:
+        if claim.outcome is None and claim.owner != me:
             fate = claim.fate
             workers.append(
                 Worker(

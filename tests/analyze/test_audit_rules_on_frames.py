@@ -84,7 +84,7 @@ def make_folder(rows: Sequence[Row], axes: Sequence[Sequence[str]] = ()) -> Fold
 @pytest.fixture(autouse=True)
 def no_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is lacking of further rounds."""
-    monkeypatch.setattr(audit, "status_by", lambda *_: SimpleNamespace(rounds=[]))
+    monkeypatch.setattr(audit, "make_status", lambda *_: SimpleNamespace(rounds=[]))
 
 
 def judge(number: int, rows: Sequence[Row], axes: Sequence[Sequence[str]] = ()) -> RuleFinding:

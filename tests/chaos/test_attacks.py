@@ -85,7 +85,7 @@ def skipped_without_namespaces() -> Iterator[None]:
 
 
 def check(found: Found) -> None:
-    assert found.struck, "the sweep had ended before the moment came"
+    assert found.struck, "the sweep ended first"
     breaks = broken(found).items()
     news = {promise: why for promise, why in breaks if known(found.attack, promise, why) is None}
     assert news == {}, f"{found.attack}\n{found.first.err}\n{found.second.err}"

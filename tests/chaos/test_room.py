@@ -90,7 +90,8 @@ def test_a_process_has_the_role_of_its_place_in_the_tree() -> None:
     try:
         own = psutil.Process(parent.pid)
         assert roles.of_role(own, "parent") == [own]
-        assert roles.of_role(own, "server") == roles.of_role(own, "rank") == [], "its child is none of ours"
+        # Its child is none of ours.
+        assert roles.of_role(own, "server") == roles.of_role(own, "rank") == []
     finally:
         for process in [*own.children(recursive=True), own]:
             process.kill()

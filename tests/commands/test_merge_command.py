@@ -35,10 +35,10 @@ def test_where_several_go_must_be_said_and_an_input_is_no_place_unless_it_is_the
         swept(tmp_path / name, name, "16")
     ended = merge("a", "b")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "gpubench: say where the folders are merged into: --out FOLDER\n"
+    assert ended.stderr.endswith(": --out FOLDER\n")
     ended = merge("a", "b", "--out", "b")
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.startswith("gpubench: --out b is one of the folders, and not the first")
+    assert ended.stderr.startswith("gpubench: --out b is one ")
     assert merge("a", "b", "--out", "a").returncode == 0
     assert merge("a", "nowhere", "--out", "a").returncode == 4
 
@@ -53,9 +53,9 @@ def test_of_a_folder_in_which_a_sweep_measures_what_is_there_is_copied_and_it_is
     ended = merge("a", "b", "--out", "c")
     assert ended.returncode == 0
     assert ended.stdout.startswith("c: 2 attempts added")
-    assert ended.stderr == (
-        f"gpubench: process {os.getpid()} on {socket.gethostname()} measures into b: what it stores from now on needs "
-        "another merge\n"
+    assert ended.stderr.startswith(
+        f"gpubench: process {os.getpid()} on {socket.gethostname()} measures into b"
     )
+    assert ended.stderr.count("\n") == 1
     claims.give_back()
     assert merge("a", "b", "--out", "c").stderr == ""

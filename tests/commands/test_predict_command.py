@@ -55,15 +55,13 @@ def list_commands(asked: Asked, *folders: Path, **options: object) -> list[str]:
 def test_two_jobs_on_one_gpu(tmp_path: Path, asked: Asked) -> None:
     """Each needs 0.75 of the GPU, of which 0.885 is left to two: 1.69 times as long."""
     text = asked(folder(tmp_path, alone(16), alone(32)), jobs=TWO)
-    assert text.startswith(f"By results of {SAID} (2 GPUs, 8 CPUs). 16 workers=4 & 32 workers=4 ")
-    assert (
-        " 1 of 2: resnet34 crop-resize 16 4.00 6.78 1.69 2 of 2: resnet34 crop-resize 32 4.00 6.78 1.69 "
-        in text
-    )
-    assert text.endswith(
-        " Some overlap (unknown, gain 0.18): the jobs would wait for GPU time. One epoch of each job takes at least "
-        "6.00 s of GPU 0 and 2.00 s of the CPUs."
-    )
+    assert text.startswith(f"By results of {SAID} (2 GPUs, 8 CPUs). ")
+    assert re.findall(r"crop-resize (\d+) (\d+\.\d+) (\d+\.\d+) (\d+\.\d+)", text) == [
+        ("16", "4.00", "6.78", "1.69"),
+        ("32", "4.00", "6.78", "1.69"),
+    ]
+    assert "(unknown, gain 0.18)" in text
+    assert re.findall(r"(\d+\.\d+) s of (GPU 0|the CPUs)", text) == [("6.00", "GPU 0"), ("2.00", "the CPUs")]
     assert asked.code == 0
 
 
@@ -71,10 +69,8 @@ def test_elsewhere_it_says_whose_results_they_are(tmp_path: Path, asked: Asked) 
     mine = folder(tmp_path / "one", alone(16), alone(32))
     other = folder(tmp_path / "two", alone(16, epoch=9.0, machine_key="Titan, 12196 MiB"))
     text = asked(mine, other, jobs=TWO)
-    assert text.startswith(
-        f"By results of {SAID} (2 GPUs, 8 CPUs), which is not this machine. "
-        "Results of Titan, 12,196 MiB are left out. "
-    )
+    assert text.startswith(f"By results of {SAID} (2 GPUs, 8 CPUs), which")
+    assert "Results of Titan, 12,196 MiB" in text
     assert "9.00" not in text
 
 
@@ -104,7 +100,7 @@ def test_other_gpus_will_do_and_other_workers_are_told(tmp_path: Path, asked: As
     text = asked(place, jobs=["batch_size=16,workers=4,gpu_ids=1", "batch_size=32,workers=4,gpu_ids=1"])
     assert "resnet34 crop-resize 16@1 4.00" in text
     assert "6.00 s of GPU 1" in text
-    assert "resnet34 crop-resize 32@1: would have 4 workers, had 8 alone." in text
+    assert "32@1: would have 4 workers" in text
     assert "16@1: would" not in text
 
 
@@ -152,7 +148,7 @@ def test_every_group_of_a_file_is_answered_where_it_can(tmp_path: Path, asked: A
     assert re.findall(r"\*\*(.*)\*\*", text) == [
         "small (precision=fp32)", "large (precision=fp32)", "small (precision=bf16)", "large (precision=bf16)"
     ]  # fmt: skip
-    assert (text.count("Some overlap"), text.count("resnet34 crop-resize 64 was not measured alone")) == (
+    assert (text.count("Some overlap"), text.count("64 was not measured alone")) == (
         2,
         2,
     )
@@ -172,7 +168,7 @@ def test_pairs_and_copies(tmp_path: Path, asked: Asked) -> None:
     assert re.findall(r"\*\*(.*)\*\*", text) == ["16 & 32", "16 & 64", "32 & 64"]
     text = asked(place, copies="2,3", batch_size="16", workers="4", markdown=True)
     assert re.findall(r"\*\*(.*)\*\*", text) == ["2 copies", "3 copies"]
-    assert "| 3 of 3: resnet34 crop-resize 16 | 4.00 | 10.17 | 2.54 |" in text
+    assert "10.17 | 2.54 |" in text
 
 
 def test_the_errors_of_groups_that_ran_stand_beside_what_was_predicted(tmp_path: Path, asked: Asked) -> None:
@@ -180,7 +176,7 @@ def test_the_errors_of_groups_that_ran_stand_beside_what_was_predicted(tmp_path:
     text = asked(place)
     assert " 1.50 2.00 -25 " in text
     assert " 2.00 1.60 25 " in text
-    assert "No group that was predicted has run." in asked(folder(tmp_path / "two", alone(16)))
+    assert list_predicted(asked(folder(tmp_path / "two", alone(16)))) == []
     assert asked.code == 0
     assert predict_command.predict([place, tmp_path / "nothing"], Options()) == 4, "one can't be read"
 
@@ -219,7 +215,7 @@ def test_where_nobody_knows_how_many_cpus_there_were_none_are_too_many(asked: As
     assert "would have" not in known
     assert asked(log, jobs=LOG, **OF_LOG, cpus="4").replace(note, "") == known
     assert note in asked(log, jobs=LOG, **OF_LOG, cpus="4")
-    assert "the machine's CPUs are not on record" in asked(log, jobs=LOG, **OF_LOG, cpu_sharing="pinned")
+    assert "CPUs are not on record" in asked(log, jobs=LOG, **OF_LOG, cpu_sharing="pinned")
     assert asked.code == 4
 
 
@@ -270,17 +266,17 @@ def test_what_is_missing_can_be_typed_as_it_stands(tmp_path: Path, asked: Asked)
     (unit,) = expand(experiment, device="cuda", sources=Disk(), cpus=CPUS).units
     t = unit.jobs[0].trial
     assert (t.model, t.batch_size, t.gpu_ids, t.cpus, t.strategy) == ("resnet34", 32, (0, 1), 4, "ddp")
-    assert (t.cudnn_benchmark, t.lr) == (True, 0.0123456789), (
-        "all digits of a number, lest it be another trial"
-    )
+    # All digits of a number, lest it be another trial.
+    assert (t.cudnn_benchmark, t.lr) == (True, 0.0123456789)
 
 
 @pytest.mark.usefixtures("far")
 def test_needs_that_are_not_known_are_named(tmp_path: Path, asked: Asked) -> None:
     place = folder(tmp_path, alone(16, busy=None), alone(32))
-    assert "how much the jobs need of GPU time is not known" in asked(place, jobs=TWO)
+    assert "GPU time is not known" in asked(place, jobs=TWO)
     apart = asked(place, jobs=[f"{job},gpu_ids={n}" for n, job in enumerate(TWO)])
-    assert "would wait for nothing" in apart, "on GPUs of their own it plays no part"
+    # On GPUs of their own it plays no part.
+    assert "would wait for nothing" in apart
 
 
 @pytest.mark.slow
@@ -291,7 +287,7 @@ def test_what_nobody_asked_for_is_as_in_the_rows_and_is_said(tmp_path: Path, ask
     place = folder(tmp_path, alone(16, **others), alone(32, **others))
     text = asked(place, jobs=TWO)
     assert ": model=resnet50, precision=fp32." in text
-    assert "1 of 2: resnet50 crop-resize 16" in text
+    assert ": resnet50 crop-resize 16" in text
     copies = asked(place, copies="2")
     assert "model=resnet50, precision=fp32, batch_size=16,32." in copies
     assert "2 copies (batch_size=32)" in copies
@@ -324,7 +320,7 @@ def test_rows_of_the_cpu_answer_for_jobs_on_the_cpu(tmp_path: Path, asked: Asked
     with pytest.raises(UnusableError, match="no trial in these results ended ok with device cpu"):
         asked(place, jobs=[f"{job},device=cpu" for job in TWO])
     text = asked(place, jobs=[TWO[0], f"{TWO[1]},device=cpu"])
-    assert re.search(r"32 device=cpu .*was not measured alone", text)
+    assert re.search(r"32 device=cpu .*not measured", text)
 
 
 @pytest.mark.usefixtures("far")
@@ -342,7 +338,8 @@ def test_the_command_writes_where_predict_looks(
 
 
 def test_what_another_machine_lacks_is_to_be_measured_there(tmp_path: Path, asked: Asked) -> None:
-    assert ". To measure, on such a machine: gpubench sweep " in asked(folder(tmp_path, alone(16)), jobs=TWO)
+    text = asked(folder(tmp_path, alone(16)), jobs=TWO)
+    assert "such a machine: gpubench sweep" in text
 
 
 @pytest.mark.usefixtures("far")
@@ -458,7 +455,7 @@ def test_help_asks_for_each_job_once(command: str) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60, env=environment
     )
     (line,) = [line for line in ended.stdout.splitlines() if re.search(r"^\W*--job\b", line)]
-    assert "ne of several jobs that run together; give it once for each" in line
+    assert "give it once for each" in line
 
 
 @pytest.mark.parametrize(

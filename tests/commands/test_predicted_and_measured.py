@@ -19,7 +19,8 @@ def test_what_jobs_would_do_to_each_other_is_what_the_sweep_predicted(place: Pla
     assert first.returncode == 0, first.stderr
     assert "measured" not in first.stdout
     wrong = place.run("predict", *ask, "--bad-images", "some")
-    assert (wrong.returncode, wrong.stderr) == (2, "gpubench: --bad-images is fail or skip, not 'some'\n")
+    assert wrong.returncode == 2
+    assert wrong.stderr.endswith("skip, not 'some'\n")
     assert place.files() == before, "nothing is run, nothing written"
 
     measured = place.run("sweep", *TINY, "--batch-size", "8", "--workers", "1", "--copies", "2")

@@ -18,41 +18,38 @@ def test_shards_in_folders_of_their_own_are_the_sweep_once_merged(place: Place) 
         (line,) = ended.stdout.splitlines()
         assert json.loads(line)["batch_size"] == 16 * number
     ended = place.run("sweep", *GRID, "--shard", "2/2", "--out", "s2")
-    assert ended.returncode == 0, "the same part again, and it is done"
+    # The same part again, and it is done.
+    assert ended.returncode == 0
     assert ": 1 done, " in ended.stderr
 
     shown = place.run("table", "s1").stdout
     (missing,) = [line for line in shown.splitlines() if line.split()[:1] == ["32"]]
-    assert "another part of the plan measures it" in missing, "what the other parts have is missing here"
+    # What the other parts have is missing here.
+    assert "another part of the plan" in missing
     told = place.run("status", "s1")
     assert (told.returncode, told.stdout.splitlines()[:2]) == (
         0,
         ["s1: complete", "  trials and groups: 1 ok"],
     )
-    assert "it holds part 1/2 of a plan, and the other parts are not counted" in told.stdout
+    assert "it holds part 1/2 of" in told.stdout
     audited = place.run("audit", "s1")
     assert audited.returncode == 0
-    assert "planned trials without a result" not in audited.stdout, (
-        "what other parts measure is not planned here"
-    )
+    # What other parts measure is not planned here.
+    assert "planned trials without a result" not in audited.stdout
     assert place.run("merge", "s1", "s2", "--out", "whole").returncode == 0
     assert list(pd.read_csv(place.home / "whole" / "trials.csv")["status"]) == ["ok", "ok"]
     told = place.run("status", "whole")
     assert (told.returncode, "part" in told.stdout) == (0, False)
     ended = place.run("sweep", *GRID, "--out", "whole")
-    assert (ended.returncode, ended.stderr.splitlines()[-1]) == (
-        0,
-        "nothing left to do: 2 done, 0 skipped, 0 failed before",
-    )
+    assert ended.returncode == 0
+    assert ": 2 done, 0 skipped" in ended.stderr.splitlines()[-1]
 
 
 def test_a_shard_without_work_says_so_and_writes_nothing(place: Place) -> None:
     ended = place.run("sweep", *GRID, "--shard", "3/3", "--out", "s3")
     assert (ended.returncode, ended.stdout) == (0, "")
-    assert ended.stderr == (
-        "shard 3/3 has nothing to do: the plan falls into 2 parts, for what is compared on one machine, or may run out "
-        "of memory like a smaller batch, stays together\n"
-    )
+    assert ended.stderr.startswith("shard 3/3 has nothing ")
+    assert (" 2 parts" in ended.stderr, ended.stderr.count("\n")) == (True, 1)
     assert not (place.home / "s3").exists()
 
 

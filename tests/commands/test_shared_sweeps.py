@@ -61,7 +61,8 @@ def test_several_measure_each_trial_once_a_round(place: Place) -> None:
     }
     with (place.home / "all" / "trials.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 8, "the last one has written what all of them measured"
+    # The last one has written what all of them measured.
+    assert len(rows) == 8
     again = place.run("sweep", *SHARED)
     assert again.returncode == 0
     assert ": 4 done, " in again.stderr
@@ -78,12 +79,13 @@ def test_what_a_killed_one_was_at_is_measured_by_the_next(place: Place) -> None:
     second = place.run(*command)
     assert second.returncode == 0, second.stderr
     assert f"process {first.pid} on " in second.stderr
-    assert "has died while it measured; this sweep measures it in its place" in second.stderr
+    assert " has died while it measured" in second.stderr
     stored = records(place.home / "all")
+    # The killed attempt keeps its number and its log.
     assert sorted((one["trial"]["batch_size"], one["attempt"], one["status"]) for one in stored) == [
         (8, 2, "ok"),
         (16, 1, "ok"),
-    ], "the killed attempt keeps its number and its log"
+    ]
 
 
 def test_on_one_host_s_cpus_they_measure_in_turns(place: Place) -> None:

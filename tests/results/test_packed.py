@@ -63,7 +63,8 @@ def test_what_is_packed_is_unpacked_as_it_was(folder: Path) -> None:
     undone = unpack(folder, lines.append)
     assert (undone.files, files(folder), (folder / PACKED).exists()) == (4, before, False)
     pack(folder, lines.append)
-    assert (folder / PACKED).read_bytes() == first, "the same files make the same zip file"
+    # The same files make the same zip file.
+    assert (folder / PACKED).read_bytes() == first
     assert lines == []
 
 

@@ -30,7 +30,7 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.results.home import newest_results
-from gpubench.results.plans import Stamp, StoredPlan, last_use, stored_plans
+from gpubench.results.plans import Stamp, StoredPlan, find_last_use, stored_plans
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
@@ -82,7 +82,8 @@ def test_the_same_plan_keeps_its_stamp_while_it_is_its_experiments_newest(tmp_pa
     swept(tmp_path, "two", "16")
     assert [stamp.number for _, stamp in stamps(tmp_path)] == [1, 2]
     swept(tmp_path, "one", "16")
-    assert stamps(tmp_path)[0] == first[0], "the newest of its own experiment"
+    # The newest of its own experiment.
+    assert stamps(tmp_path)[0] == first[0]
     swept(tmp_path, "one", "16,32")
     swept(tmp_path, "one", "16")
     assert [(name, stamp.number) for name, stamp in stamps(tmp_path)] == [("two", 2), ("one", 3), ("one", 4)]
@@ -141,7 +142,8 @@ def test_older_plans_stand_as_their_trials_began_and_before_those_with_a_number(
     shuffled_times(tmp_path)
     assert [name for name, _ in stamps(tmp_path)] == ["cow", "bee", "ant"]
     began_at(tmp_path, "bee", "2026-11-20 10:00:00")
-    assert [name for name, _ in stamps(tmp_path)] == ["cow", "ant", "bee"], "by name, where times are one"
+    # By name, where times are one.
+    assert [name for name, _ in stamps(tmp_path)] == ["cow", "ant", "bee"]
     swept(tmp_path, "aardvark", "8")
     assert [name for name, _ in stamps(tmp_path)][-1] == "aardvark"
 
@@ -167,12 +169,13 @@ def test_a_folder_knows_the_parts_that_it_was_asked_for(tmp_path: Path, order: s
 
     first = told(2)
     mine = {job.trial_id for job in part(whole, Shard(2, 3)).jobs}
-    assert {job.trial_id for job in first.asked.jobs} == mine
+    assert {job.trial_id for job in first.share.jobs} == mine
     assert 0 < len(mine) < len(first.plan.jobs) == 4
     assert told(2).stamp == first.stamp, "nothing new was asked for"
     assert told(3).parts == (Shard(2, 3), Shard(3, 3))
     assert told(None).parts == ()
-    assert told(1).asked == told(1).plan, "the whole was asked for before"
+    # The whole was asked for before.
+    assert told(1).share == told(1).plan
 
 
 # ---- damaged ----
@@ -321,7 +324,8 @@ def test_the_newest_folder_is_the_one_in_which_something_was_last_begun(
         shuffled_times(tmp_path, seed)
         assert newest_results() == tmp_path / "b"
     swept(tmp_path / "c", "two", "32", stop_after=0)
-    assert newest_results() == tmp_path / "c", "a plan that was just stored counts, too"
+    # A plan that was just stored counts, too.
+    assert newest_results() == tmp_path / "c"
 
 
 @pytest.mark.slow
@@ -340,7 +344,7 @@ def test_a_damaged_plan_does_not_hide_the_newest_folder(tmp_path: Path, edit: Ca
     results = Results(tmp_path)
     (path,) = results.plans()
     path.write_text(edit(path.read_text()))
-    assert last_use(results) >= results.last_start() > "2"
+    assert find_last_use(results) >= results.last_start() > "2"
     (tmp_path / "records" / "half").mkdir()
     (tmp_path / "records" / "half" / "t-1.json").write_text('{"started')
-    assert last_use(results) >= results.last_start() > "2"
+    assert find_last_use(results) >= results.last_start() > "2"

@@ -74,5 +74,5 @@ def test_a_record_that_lies_there_as_it_was_written_is_read_by_parts(
 ) -> None:
     path = tmp_path / NAME
     path.write_text(WHOLE)
-    monkeypatch.setattr(stored_record, "_whole", lambda *_: pytest.fail("it was read whole"))
+    monkeypatch.setattr(stored_record, "_read_whole", lambda *_: pytest.fail("it was read whole"))
     assert read(path, KnownParts()) == [FULL]

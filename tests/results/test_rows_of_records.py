@@ -37,7 +37,8 @@ def test_few_epochs_have_neither_a_spread_nor_the_doubt_about_one(epochs, kept):
     assert row.epoch_time_iqr_s == (0.8 if kept else None)
     assert row.doubts == ("dp+spread" if kept else "dp")
     assert set(row.doubt_texts) == set(row.doubts.split("+"))
-    assert ("epoch_time_iqr_s" in row.missing) is not kept, "an empty cell has its reason"
+    # An empty cell has its reason.
+    assert ("epoch_time_iqr_s" in row.missing) is not kept
     assert stored.doubts == SPREAD, "records stay as they are"
 
 
@@ -50,9 +51,7 @@ def test_what_a_published_log_says_of_its_spread_stays():
 def test_a_job_that_was_faster_than_alone_has_the_doubt_whatever_version_stored_it(slowdown, doubted):
     row = row_of(record(result={"slowdown": slowdown}, group="g", doubts={"shared-gpu": "shared"}))
     assert row.doubts == ("faster-together+shared-gpu" if doubted else "shared-gpu")
-    assert (
-        "took 0.94 times as long as alone" in "".join(row.doubt_texts.get("faster-together", ()))
-    ) is doubted
+    assert ("took 0.94 times as" in "".join(row.doubt_texts.get("faster-together", ()))) is doubted
     told = record(result={"slowdown": slowdown}, group="g", doubts={"faster-together": "as stored"})
     assert row_of(told).doubt_texts == {"faster-together": ("as stored",)}
 

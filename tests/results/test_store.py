@@ -126,7 +126,8 @@ def test_an_attempt_that_left_only_a_log_keeps_its_number(results: Results) -> N
     log.parent.mkdir(parents=True)
     log.write_text("its last words")
     assert results.next_attempt("t0123456789a") == 2
-    assert results.next_attempt("t0123456789") == 1, "another trial whose id begins alike"
+    # Another trial whose id begins alike.
+    assert results.next_attempt("t0123456789") == 1
 
 
 def test_a_record_comes_back_as_it_was(results: Results) -> None:
@@ -303,7 +304,8 @@ def test_the_next_attempt_at_a_group_writes_over_no_log_of_its_jobs(results: Res
     log = results.log(ids[2], 4)
     log.parent.mkdir(parents=True)
     log.write_text("its last words")
-    assert results.next_attempt(*ids) == 5, "the sweep was killed while attempt 4 ran"
+    # The sweep was killed while attempt 4 ran.
+    assert results.next_attempt(*ids) == 5
     assert results.next_attempt("g0123456789b", "j1123456789b", "j2123456789b") == 1
 
 
@@ -358,7 +360,8 @@ def test_a_folder_that_is_removed_while_a_sweep_writes_into_it_is_told(results: 
     shutil.rmtree(results.folder)
     with pytest.raises(UnusableError, match="was removed"):
         results.save([record()], [[]], ("t_s",))
-    assert len(results.records()) == 1, "what has just been measured is kept all the same"
+    # What has just been measured is kept all the same.
+    assert len(results.records()) == 1
 
 
 def test_what_was_measured_while_the_folder_was_renamed_lies_in_it_and_nowhere_else(results: Results) -> None:
@@ -453,7 +456,8 @@ def test_text_that_a_spreadsheet_would_run_is_made_harmless(results: Results, te
     with (results.folder / "trials.csv").open(newline="", encoding="utf-8") as file:
         (row,) = csv.DictReader(file)
     assert row["reason"] == row["model"] == "'" + text.replace("\r", " ")
-    assert row["lr"] == "-0.5", "a negative number stays a number"
+    # A negative number stays a number.
+    assert row["lr"] == "-0.5"
 
 
 def test_signs_that_show_nothing_are_blanks() -> None:

@@ -146,7 +146,7 @@ def test_a_newer_version_is_named_whatever_else_is_new(path: Path) -> None:
     assert why(path) == "was written by a newer gpubench (schema_version 7); update gpubench to read it"
     group = path.with_name("g0123456789a-1.json")
     group.write_text(json.dumps(json.loads(GROUP) | {"schema_version": 7, "jobs": [newer]}))
-    assert why(group) == "was written by a newer gpubench (schema_version 7); update gpubench to read it"
+    assert why(group) == why(path)
 
 
 @pytest.mark.parametrize(

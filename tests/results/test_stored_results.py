@@ -488,7 +488,8 @@ def test_a_fresh_sweep_holds_together(
     assert [r.status for r in records] == ["ok"] * 2
     for record in records:
         assert broken(record) == []
-        assert record.span, "a fresh record says when the trial began and ended"
+        # A fresh record says when the trial began and ended.
+        assert record.span
         assert len(record.windows) == windows
         assert record.result.cpu_probe_ms
         assert record.span.finished - record.span.launched == pytest.approx(record.phases["wall"], abs=0.01)

@@ -1,0 +1,75 @@
+"""What a stranger may have put into a results folder, at the commands that read it: none waits, breaks off or obeys."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from swept import swept
+from warm_command import WarmCommand
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+CLAIM = {"host": "h", "boot": "b", "pid_namespace": "n", "pid": 7, "began": "1", "job": "", "user": 1}
+
+
+@pytest.fixture
+def run(warm_command: WarmCommand, tmp_path: Path) -> Run:
+    """Runs `gpubench` with these arguments beside the folder a."""
+    swept(tmp_path / "a", "one", "16,32")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return warm_command.run(arguments, cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60)
+
+    return run
+
+
+def put(path: Path, content: object) -> None:
+    """Puts bytes, JSON, a folder, a pipe or a link there."""
+    if path.is_file():
+        path.unlink()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if content == "folder":
+        path.mkdir()
+    elif content == "pipe":
+        os.mkfifo(path)
+    elif content == "link":
+        path.symlink_to("/etc/passwd")
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+
+
+DAMAGED_CLAIMS = (
+    b"", b"\xff\xfe\n", b"[" * 60_000, [], "text", CLAIM | {"pid": 10**30}, CLAIM | {"host": 7}, CLAIM | {"began": [1]},
+    CLAIM | {"user": 10**30}, "folder", "pipe", "link",
+)  # fmt: skip
+
+
+def test_damaged_claims_hinder_no_command(run: Run, tmp_path: Path) -> None:
+    for number, content in enumerate(DAMAGED_CLAIMS):
+        put(tmp_path / "a" / "records" / "00" / f"t000000000{number:02}-r1-m00000000.1", content)
+    ended = run("status", "a", "--json")
+    # Of an owner of whom nothing is known it may be that he is at work; what is no file has none.
+    assert (ended.returncode, len(json.loads(ended.stdout)["workers"])) == (5, len(DAMAGED_CLAIMS) - 3)
+    assert run("audit", "a", "--json").returncode == 0
+    assert run("merge", "a", "--out", "b").returncode == 0
+    assert not list((tmp_path / "b" / "records").glob("*/*-r1-*"))
+
+
+def test_a_damaged_folder_id_hinders_no_reader_and_is_named_where_one_is_needed(
+    run: Run, tmp_path: Path
+) -> None:
+    path = tmp_path / "a" / "records" / "folder-id"
+    swept(tmp_path / "c", "one", "64")
+    for number, content in enumerate((b"\xff" * 8, b"../../..", 10**30, "folder", "pipe", "link")):
+        put(path, content)
+        ended = run("status", "a")
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert run("merge", "a", "--out", f"b{number}").returncode == 0
+        into = run("merge", "a", "c", "--out", "a")
+        assert (into.returncode, into.stderr.count("\n")) == (4, 1)
+        assert "a/records/folder-id is damaged" in into.stderr
+        path.rmdir() if content == "folder" else path.unlink()
