@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TESTS: dict[str, tuple[str, ...]] = {
     # how sure figures are
-    "gpubench/stats/choice.py": ("stats/test_choice_and_power.py",),
+    "gpubench/stats/choice.py": ("stats/test_choice_and_power.py", "stats/test_borders_of_a_choice.py"),
     "gpubench/stats/decisions.py": ("stats/test_decide.py",),
     "gpubench/stats/distributions.py": ("stats/test_decide.py", "stats/test_estimates.py"),
     "gpubench/stats/estimates.py": ("stats/test_estimates.py", "stats/test_decide.py"),
@@ -34,13 +34,28 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/analyze/versus.py": ("analyze/test_versus.py",),
     "gpubench/record/together.py": ("record/test_together.py",),
     # which attempt counts, and who measures what
-    "gpubench/plan/shards.py": ("plan/test_shards.py",),
-    "gpubench/plan/state.py": ("plan/test_state.py", "plan/test_rounds.py"),
+    "gpubench/plan/shards.py": ("plan/test_borders_of_shards.py", "plan/test_shards.py"),
+    "gpubench/plan/state.py": (
+        "plan/test_state.py",
+        "plan/test_baselines_of_groups.py",
+        "plan/test_rounds.py",
+    ),
     "gpubench/results/counting.py": ("results/test_counting.py",),
     "gpubench/results/unite.py": ("results/test_merging.py",),
     "gpubench/results/unite_plans.py": ("results/test_merging.py",),
-    "gpubench/store/holder.py": ("store/test_work_claims.py",),
-    "gpubench/store/work_claims.py": ("store/test_work_claims.py",),
+    "gpubench/store/holder.py": ("store/test_claims_at_their_borders.py", "store/test_work_claims.py"),
+    "gpubench/store/work_claims.py": ("store/test_claims_at_their_borders.py", "store/test_work_claims.py"),
     "gpubench/sweep/work_queue.py": ("sweep/test_work_queue.py",),
+    # figures that these rest on
+    "gpubench/analyze/derive.py": ("analyze/test_runs_and_summary.py",),
+    "gpubench/analyze/frames.py": ("analyze/test_runs_and_summary.py",),
+    "gpubench/analyze/audit.py": ("analyze/test_audit_rules_on_frames.py",),
+    "gpubench/analyze/predict.py": ("analyze/test_predict_from_rows.py",),
+    "gpubench/analyze/report.py": ("analyze/test_report_of_a_table.py",),
+    "gpubench/basics/rounding.py": ("basics/test_rounding.py",),
+    "gpubench/plan/estimate.py": ("plan/test_estimate.py",),
+    "gpubench/record/epochs.py": ("record/test_epochs.py",),
+    "gpubench/schema/window.py": ("train/test_window.py",),
+    "gpubench/sweep/progress.py": ("sweep/test_progress.py",),
 }
 """Module -> files below `tests/`."""

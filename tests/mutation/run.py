@@ -1,6 +1,6 @@
 """A sample of small changes to the modules that compose, and whether the tests nearest to each notice them.
 
-`python tests/mutation/run.py [PATTERN]`: by hand, one test run at a time. The tree is copied and the copy is changed,
+`python tests/mutation/run.py [PATTERNS]`: by hand, one test run at a time. The tree is copied and the copy is changed,
 so that every process which a test starts imports the changed module, too. The libraries are imported once: each run
 is forked.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import fnmatch
 import importlib
 import os
@@ -72,13 +73,15 @@ def run_tests(
             sys.stdout.flush()
             os._exit(code)
     deadline = time.monotonic() + timeout_s
-    while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0:
-        if time.monotonic() > deadline:
-            os.killpg(pid, signal.SIGKILL)
+    try:
+        while (ended := os.waitpid(pid, os.WNOHANG))[0] == 0 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return os.waitstatus_to_exitcode(ended[1]) if ended[0] else None
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)  # and what its tests have left
+        with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
-            return None
-        time.sleep(0.05)
-    return os.waitstatus_to_exitcode(ended[1])
 
 
 def judge_module(tree: Path, module: str, seed: int, count: int, only: set[str]) -> Counter[Ending]:
@@ -111,7 +114,7 @@ def judge_module(tree: Path, module: str, seed: int, count: int, only: set[str])
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("pattern", nargs="?", default="*", help="of modules: 'gpubench/stats/*'")
+    parser.add_argument("patterns", nargs="*", default=["*"], help="of modules: 'gpubench/stats/*'")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=15, help="changes a module")
     parser.add_argument(
@@ -120,7 +123,8 @@ def main() -> None:
     options = parser.parse_args()
     lines = options.again.read_text("utf-8").splitlines() if options.again else ()
     only = {line.removeprefix("lived").strip() for line in lines if line.startswith("lived")}
-    modules = [module for module in TESTS if fnmatch.fnmatch(module, options.pattern)]
+    matches = (fnmatch.filter(TESTS, pattern) for pattern in options.patterns)
+    modules = list(dict.fromkeys(module for matched in matches for module in matched))
     if only:
         modules = [module for module in modules if any(text.startswith(f"{module}:") for text in only)]
     for name in LIBRARIES:

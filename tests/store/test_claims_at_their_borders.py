@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import time
@@ -127,6 +128,18 @@ def test_a_claim_is_read_up_to_its_largest_size(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b" ")
     with pytest.raises(UnusableError):
         read_claim(path)
+
+
+def test_a_claim_that_can_not_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    claims = WorkClaims(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        with pytest.raises(UnusableError, match=f"^{ITEM.path(tmp_path, 1)} can't be written"):
+            claims.take(ITEM)
+    assert (claims.name, claims.take(ITEM)) == ("", "mine")
 
 
 # ---- giving back ----
