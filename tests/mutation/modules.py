@@ -5,7 +5,7 @@ from __future__ import annotations
 TESTS: dict[str, tuple[str, ...]] = {
     # how sure figures are
     "gpubench/stats/choice.py": ("stats/test_choice_and_power.py", "stats/test_borders_of_a_choice.py"),
-    "gpubench/stats/decisions.py": ("stats/test_decide.py",),
+    "gpubench/stats/decisions.py": ("stats/test_decide.py", "stats/test_equal_off_the_middle.py"),
     "gpubench/stats/distributions.py": ("stats/test_decide.py", "stats/test_estimates.py"),
     "gpubench/stats/estimates.py": ("stats/test_estimates.py", "stats/test_decide.py"),
     "gpubench/stats/memory_line.py": ("stats/test_line_through_memory.py",),
