@@ -20,7 +20,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/analyze/devices.py": ("analyze/test_devices.py",),
     "gpubench/analyze/intervals.py": ("analyze/test_batch_size.py", "analyze/test_runs_and_summary.py"),
     "gpubench/analyze/looks.py": ("analyze/test_looks.py",),
-    "gpubench/analyze/matching.py": ("analyze/test_matching.py", "analyze/test_compare.py"),
+    "gpubench/analyze/matching.py": ("analyze/test_matching.py",),
     "gpubench/analyze/network_size.py": ("analyze/test_sizes_of_networks.py",),
     "gpubench/analyze/series.py": (
         "analyze/test_devices.py",
