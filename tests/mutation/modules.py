@@ -45,7 +45,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/results/unite_plans.py": ("results/test_merging.py",),
     "gpubench/store/holder.py": ("store/test_claims_at_their_borders.py", "store/test_work_claims.py"),
     "gpubench/store/work_claims.py": ("store/test_claims_at_their_borders.py", "store/test_work_claims.py"),
-    "gpubench/sweep/work_queue.py": ("sweep/test_work_queue.py",),
+    "gpubench/run/schedule.py": ("run/test_schedule.py",),
+    "gpubench/run/work_queue.py": ("run/test_work_queue.py",),
     # figures that these rest on
     "gpubench/analyze/derive.py": ("analyze/test_runs_and_summary.py",),
     "gpubench/analyze/frames.py": ("analyze/test_runs_and_summary.py",),
@@ -56,6 +57,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/plan/estimate.py": ("plan/test_estimate.py",),
     "gpubench/record/epochs.py": ("record/test_epochs.py",),
     "gpubench/schema/window.py": ("train/test_window.py",),
-    "gpubench/sweep/progress.py": ("sweep/test_progress.py",),
+    "gpubench/run/live_progress.py": ("run/test_live_progress.py",),
 }
 """Module -> files below `tests/`."""
