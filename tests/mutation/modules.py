@@ -1,0 +1,62 @@
+"""What composes (claims, decisions, comparing, matching, counting, claiming), and the tests nearest to each module."""
+
+from __future__ import annotations
+
+TESTS: dict[str, tuple[str, ...]] = {
+    # how sure figures are
+    "gpubench/stats/choice.py": ("stats/test_choice_and_power.py", "stats/test_borders_of_a_choice.py"),
+    "gpubench/stats/decisions.py": ("stats/test_decide.py", "stats/test_equal_off_the_middle.py"),
+    "gpubench/stats/distributions.py": ("stats/test_decide.py", "stats/test_estimates.py"),
+    "gpubench/stats/estimates.py": ("stats/test_estimates.py", "stats/test_decide.py"),
+    "gpubench/stats/memory_line.py": ("stats/test_line_through_memory.py",),
+    "gpubench/stats/noise.py": ("stats/test_choice_and_power.py",),
+    "gpubench/stats/outliers.py": ("analyze/test_runs_and_summary.py",),
+    "gpubench/stats/power.py": ("stats/test_choice_and_power.py",),
+    "gpubench/stats/steps.py": ("stats/test_step_means.py",),
+    "gpubench/core/claims.py": ("stats/test_decide.py", "analyze/test_table_rows.py"),
+    # what is claimed, and what is held against what
+    "gpubench/analyze/batch_size.py": ("analyze/test_batch_size.py",),
+    "gpubench/analyze/compare.py": ("analyze/test_compare.py",),
+    "gpubench/analyze/devices.py": ("analyze/test_devices.py",),
+    "gpubench/analyze/intervals.py": ("analyze/test_batch_size.py", "analyze/test_runs_and_summary.py"),
+    "gpubench/analyze/looks.py": ("analyze/test_looks.py",),
+    "gpubench/analyze/matching.py": ("analyze/test_matching.py",),
+    "gpubench/analyze/network_size.py": ("analyze/test_sizes_of_networks.py",),
+    "gpubench/analyze/series.py": (
+        "analyze/test_devices.py",
+        "analyze/test_sizes_of_networks.py",
+        "analyze/test_runs_and_summary.py",
+    ),
+    "gpubench/analyze/sharing.py": ("analyze/test_jobs_that_share.py",),
+    "gpubench/analyze/table_rows.py": ("analyze/test_table_rows.py",),
+    "gpubench/analyze/target.py": ("analyze/test_targets_reached.py",),
+    "gpubench/analyze/top1.py": ("analyze/test_top1_of_seeds.py",),
+    "gpubench/analyze/versus.py": ("analyze/test_versus.py",),
+    "gpubench/record/together.py": ("record/test_together.py",),
+    # which attempt counts, and who measures what
+    "gpubench/plan/shards.py": ("plan/test_borders_of_shards.py", "plan/test_shards.py"),
+    "gpubench/plan/state.py": (
+        "plan/test_state.py",
+        "plan/test_baselines_of_groups.py",
+        "plan/test_rounds.py",
+    ),
+    "gpubench/results/counting.py": ("results/test_counting.py",),
+    "gpubench/results/unite.py": ("results/test_merging.py",),
+    "gpubench/results/unite_plans.py": ("results/test_merging.py",),
+    "gpubench/store/holder.py": ("store/test_claims_at_their_borders.py", "store/test_work_claims.py"),
+    "gpubench/store/work_claims.py": ("store/test_claims_at_their_borders.py", "store/test_work_claims.py"),
+    "gpubench/run/schedule.py": ("run/test_schedule.py",),
+    "gpubench/run/work_queue.py": ("run/test_work_queue.py",),
+    # figures that these rest on
+    "gpubench/analyze/derive.py": ("analyze/test_runs_and_summary.py",),
+    "gpubench/analyze/frames.py": ("analyze/test_runs_and_summary.py",),
+    "gpubench/analyze/audit.py": ("analyze/test_audit_rules_on_frames.py",),
+    "gpubench/analyze/predict.py": ("analyze/test_predict_from_rows.py",),
+    "gpubench/analyze/report.py": ("analyze/test_report_of_a_table.py",),
+    "gpubench/basics/rounding.py": ("basics/test_rounding.py",),
+    "gpubench/plan/estimate.py": ("plan/test_estimate.py",),
+    "gpubench/record/epochs.py": ("record/test_epochs.py",),
+    "gpubench/schema/window.py": ("train/test_window.py",),
+    "gpubench/run/live_progress.py": ("run/test_live_progress.py",),
+}
+"""Module -> files below `tests/`."""

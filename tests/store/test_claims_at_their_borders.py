@@ -1,0 +1,364 @@
+"""Claims where listings are old, numbers run out or hearts beat, and what can be known of who holds one."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from gpubench.basics import slurm_job
+from gpubench.basics.errors import UnusableError
+from gpubench.store import holder as holders
+from gpubench.store.holder import MOST_PROCESSES, MOST_USERS, Holder, began, began_s, read_holder
+from gpubench.store.work_claims import (
+    DEAD_S,
+    HEARTBEAT_S,
+    LARGEST,
+    MOST_CLAIMS,
+    SILENT_S,
+    WorkClaims,
+    Worker,
+    WorkItem,
+    list_claims,
+    list_workers,
+    read_claim,
+)
+
+ITEM = WorkItem("t0123456789a", 1, "NVIDIA H200, 143771 MiB")
+NEXT = replace(ITEM, round=2)
+GONE = replace(Holder.here(), pid=2**22 + 1, began="1")
+ELSEWHERE = replace(Holder.here(), boot="another boot", host="n2", job="")
+
+
+class Clock:
+    def __init__(self, now: float = 0.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def number_of(claims: WorkClaims) -> int | None:
+    return int(claims.name.rpartition(".")[2]) if claims.name else None
+
+
+def make_claim(folder: Path, number: int, owner: Holder, outcome: str = "", item: WorkItem = ITEM) -> Path:
+    """A claim as its owner has left it."""
+    path = item.path(folder, number)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(asdict(owner)) + "\n" + (f"{outcome}\n" if outcome else ""))
+    return path
+
+
+@pytest.fixture
+def stale_listing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first listing is one of before any claim was made, as an old cache of a network's client shows it."""
+    listings: list[Callable[[Path], list[str]]] = [lambda _: []]
+    list_now = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda path: (listings.pop() if listings else list_now)(path))
+
+
+# ---- old listings ----
+
+
+@pytest.mark.usefixtures("stale_listing")
+def test_a_claim_that_was_made_below_another_is_given_back(tmp_path: Path) -> None:
+    make_claim(tmp_path, 5, ELSEWHERE)
+    claims = WorkClaims(tmp_path)
+    assert (claims.take(ITEM), claims.name) == ("theirs", "")
+    assert read_claim(ITEM.path(tmp_path, 1)).outcome == "nothing"
+    assert not ITEM.path(tmp_path, 6).exists()
+
+
+@pytest.mark.usefixtures("stale_listing")
+def test_only_what_the_highest_claim_has_stored_is_done(tmp_path: Path) -> None:
+    make_claim(tmp_path, 1, ELSEWHERE, "stored")
+    make_claim(tmp_path, 2, ELSEWHERE)
+    assert WorkClaims(tmp_path).take(ITEM) == "theirs"
+
+
+@pytest.mark.usefixtures("stale_listing")
+def test_of_several_dead_owners_the_last_is_told(tmp_path: Path) -> None:
+    make_claim(tmp_path, 1, replace(GONE, host="first"))
+    make_claim(tmp_path, 2, replace(GONE, host="second"))
+    lines: list[str] = []
+    claims = WorkClaims(tmp_path, say=lines.append)
+    assert (claims.take(ITEM), number_of(claims)) == ("mine", 3)
+    assert ["second" in line for line in lines] == [True]
+
+
+# ---- numbers ----
+
+
+def test_the_last_number_can_be_claimed(tmp_path: Path) -> None:
+    make_claim(tmp_path, MOST_CLAIMS - 1, GONE)
+    claims = WorkClaims(tmp_path)
+    assert (claims.take(ITEM), number_of(claims)) == ("mine", MOST_CLAIMS)
+    make_claim(tmp_path, MOST_CLAIMS, GONE, item=NEXT)
+    with pytest.raises(UnusableError):
+        claims.take(NEXT)
+
+
+def test_claims_of_rounds_machines_and_other_names_are_counted_apart(tmp_path: Path) -> None:
+    for number, item in ((7, NEXT), (8, replace(ITEM, machine="another")), (9, replace(ITEM, unit_id="t01"))):
+        make_claim(tmp_path, number, GONE, item=item)
+    for ending in ("0", "07", "10000", "5x", "٣"):
+        (tmp_path / "records" / "01" / f"{ITEM.name}.{ending}").touch()
+    claims = WorkClaims(tmp_path)
+    assert (claims.take(ITEM), number_of(claims)) == ("mine", 1)
+    assert claims.name == f"{ITEM.name}.1"
+
+
+def test_a_folder_that_can_not_be_listed_is_named(tmp_path: Path) -> None:
+    (tmp_path / "records").touch()
+    with pytest.raises(UnusableError, match=f"^{tmp_path} can't be read"):
+        WorkClaims(tmp_path).take(ITEM)
+
+
+def test_a_claim_is_read_up_to_its_largest_size(tmp_path: Path) -> None:
+    path = make_claim(tmp_path, 1, GONE)
+    path.write_bytes(path.read_bytes() + b"stored".rjust(LARGEST - path.stat().st_size, b" "))
+    assert read_claim(path).owner == GONE
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(UnusableError):
+        read_claim(path)
+
+
+def test_a_claim_that_can_not_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    claims = WorkClaims(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        with pytest.raises(UnusableError, match=f"^{ITEM.path(tmp_path, 1)} can't be written"):
+            claims.take(ITEM)
+    assert (claims.name, claims.take(ITEM)) == ("", "mine")
+
+
+# ---- giving back ----
+
+
+def test_an_outcome_belongs_to_the_claim_that_was_held(tmp_path: Path) -> None:
+    claims = WorkClaims(tmp_path)
+    claims.take(ITEM)
+    claims.note_stored()
+    claims.take(NEXT)
+    assert read_claim(ITEM.path(tmp_path, 1)).outcome == "stored"
+    claims.give_back()
+    claims.give_back()
+    assert read_claim(NEXT.path(tmp_path, 1)).outcome == "nothing"
+    assert NEXT.path(tmp_path, 1).read_bytes().count(b"\n") == 2
+    assert claims.name == ""
+
+
+def test_a_claim_that_is_gone_is_given_back_and_shown_alive_without_an_error(tmp_path: Path) -> None:
+    clock = Clock()
+    claims = WorkClaims(tmp_path, clock=clock)
+    claims.take(ITEM)
+    ITEM.path(tmp_path, 1).unlink()
+    clock.now = HEARTBEAT_S + 1
+    claims.beat()
+    claims.give_back()
+    assert not ITEM.path(tmp_path, 1).exists()
+
+
+# ---- heartbeats ----
+
+
+def test_a_heart_beats_half_a_minute_after_the_claim_and_after_each_beat(tmp_path: Path) -> None:
+    clock = Clock(1000.0)
+    claims = WorkClaims(tmp_path, clock=clock)
+    claims.beat()
+    claims.take(ITEM)
+    path = ITEM.path(tmp_path, 1)
+    beats = []
+    for seconds in (HEARTBEAT_S, HEARTBEAT_S + 1, 2 * HEARTBEAT_S + 1, 2 * HEARTBEAT_S + 2):
+        os.utime(path, (1, 1))
+        clock.now = 1000.0 + seconds
+        claims.beat()
+        beats.append(path.stat().st_mtime > 1)
+    assert beats == [False, True, False, True]
+
+
+def test_silence_begins_where_a_heart_was_last_seen_to_beat(tmp_path: Path) -> None:
+    path = make_claim(tmp_path, 1, ELSEWHERE)
+    clock = Clock(500.0)
+    watcher = WorkClaims(tmp_path, clock=clock)
+    assert watcher.take(ITEM) == "theirs"
+    clock.now += SILENT_S + 1
+    assert watcher.take(ITEM) == "silent"
+    os.utime(path, (7, 7))
+    for seconds, answer in (
+        (0, "theirs"),
+        (SILENT_S, "theirs"),
+        (1, "silent"),
+        (DEAD_S - SILENT_S - 2, "silent"),
+    ):
+        clock.now += seconds
+        assert watcher.take(ITEM) == answer
+    clock.now += 1
+    assert watcher.take(ITEM) == "mine"
+    assert DEAD_S > SILENT_S > 2 * HEARTBEAT_S
+
+
+# ---- who is at work ----
+
+
+def test_who_holds_an_item(tmp_path: Path) -> None:
+    clock = Clock()
+    claims = WorkClaims(tmp_path, clock=clock)
+    assert not claims.is_held(ITEM)
+    claims.take(ITEM)
+    assert not claims.is_held(ITEM)
+    assert WorkClaims(tmp_path).is_held(ITEM)
+    make_claim(tmp_path, 1, ELSEWHERE, item=NEXT)
+    assert claims.is_held(NEXT)
+    clock.now = DEAD_S - 1
+    assert claims.is_held(NEXT)
+    clock.now = DEAD_S
+    assert not claims.is_held(NEXT)
+    make_claim(tmp_path, 2, GONE, item=NEXT)
+    assert not claims.is_held(NEXT)
+    for outcome in ("stored", "nothing"):
+        make_claim(tmp_path, 3, ELSEWHERE, outcome, item=NEXT)
+        assert not claims.is_held(NEXT)
+
+
+@pytest.mark.parametrize(
+    ("fate", "quiet_s", "is_alive"),
+    [
+        ("alive", 0, True),
+        ("alive", 10 * DEAD_S, True),
+        ("unknown", DEAD_S - 1, True),
+        ("unknown", DEAD_S, False),
+        ("dead", 0, False),
+    ],
+)
+def test_who_is_taken_for_alive(fate: holders.Fate, quiet_s: float, is_alive: bool) -> None:
+    worker = Worker(who="", unit_id="", fate=fate, quiet_s=quiet_s, began_s=None)
+    assert worker.is_alive is is_alive
+
+
+def test_workers_are_the_others_whose_last_claim_is_open(tmp_path: Path) -> None:
+    parent = replace(Holder.here(), pid=os.getppid(), began=began(os.getppid()))
+    make_claim(tmp_path, 1, parent)
+    make_claim(tmp_path, 1, ELSEWHERE, item=NEXT)
+    make_claim(tmp_path, 2, ELSEWHERE, "stored", item=NEXT)
+    far = make_claim(tmp_path, 1, ELSEWHERE, item=replace(ITEM, round=3))
+    make_claim(tmp_path, 1, Holder.here(), item=replace(ITEM, round=4))
+    make_claim(tmp_path, 1, GONE, item=replace(ITEM, machine="another", round=5))
+    os.utime(far, ns=(0, time.time_ns() - 100 * 10**9))
+    workers = {worker.fate: worker for worker in list_workers(tmp_path)}
+    assert len(list_workers(tmp_path)) == 3
+    assert {fate: worker.who for fate, worker in workers.items()} == {
+        "alive": str(parent),
+        "unknown": f"process {ELSEWHERE.pid} on n2",
+        "dead": str(GONE),
+    }
+    assert workers["unknown"].quiet_s == pytest.approx(100, abs=60)
+    assert workers["alive"].began_s is not None
+    assert workers["dead"].began_s is workers["unknown"].began_s is None
+    assert {worker.unit_id for worker in workers.values()} == {ITEM.unit_id}
+
+
+def test_a_beat_of_the_future_is_no_silence_below_nothing(tmp_path: Path) -> None:
+    path = make_claim(tmp_path, 1, ELSEWHERE)
+    os.utime(path, (time.time() + 1000, time.time() + 1000))
+    (worker,) = list_workers(tmp_path)
+    assert worker.quiet_s == 0.0
+
+
+def test_a_journal_s_entry_has_the_name_of_its_file(tmp_path: Path) -> None:
+    path = make_claim(tmp_path, 12, GONE, "nothing", item=NEXT)
+    (entry,) = list_claims(tmp_path, lambda _: None)
+    assert (entry.name, entry.unit_id, entry.round, entry.number) == (path.name, NEXT.unit_id, 2, 12)
+
+
+# ---- the process behind a claim ----
+
+
+def test_of_this_boot_and_namespace_all_is_known() -> None:
+    mine = Holder.here()
+    assert mine.fate == "alive"
+    assert (mine.pid, mine.user, mine.began) == (os.getpid(), os.getuid(), began(os.getpid()))
+    assert replace(mine, began="1").fate == "dead"
+    assert GONE.fate == "dead"
+    assert replace(GONE, pid_namespace="another").fate == "unknown"
+    assert ELSEWHERE.fate == "unknown"
+
+
+def test_where_no_boot_is_known_nothing_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(holders, "boot", lambda: "")
+    assert replace(GONE, boot="", job="").fate == "unknown"
+
+
+def test_a_process_that_is_hidden_may_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int, number: int) -> None:
+        assert (pid, number) == (GONE.pid, 0)
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert GONE.fate == "unknown"
+    monkeypatch.setattr(Path, "exists", lambda _: True)
+    assert GONE.fate == "dead"
+
+
+@pytest.mark.parametrize(
+    ("job", "user", "has_ended", "fate"),
+    [
+        ("7", os.getuid(), True, "dead"),
+        ("7", os.getuid(), False, "unknown"),
+        ("7", os.getuid() + 1, True, "unknown"),
+        ("7", None, True, "unknown"),
+        ("", os.getuid(), True, "unknown"),
+    ],
+)
+def test_of_other_nodes_slurm_tells(
+    job: str, user: int | None, has_ended: bool, fate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slurm_job, "has_ended", lambda _: has_ended)
+    assert replace(ELSEWHERE, job=job, user=user).fate == fate
+
+
+def test_a_zombie_has_ended_and_a_process_knows_when_it_began() -> None:
+    before = time.time()
+    if (pid := os.fork()) == 0:
+        os._exit(0)
+    deadline = time.monotonic() + 60
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    assert began(pid) is None
+    os.waitpid(pid, 0)
+    assert began(pid) is None
+    seconds = began_s(replace(Holder.here(), pid=pid, began=ticks))
+    assert seconds == pytest.approx(before, abs=5)
+    assert began_s(replace(Holder.here(), began=None)) is began_s(replace(Holder.here(), began="x")) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "is_possible"),
+    [
+        ({"pid": 1}, True),
+        ({"pid": MOST_PROCESSES - 1}, True),
+        ({"pid": MOST_PROCESSES}, False),
+        ({"pid": 0}, False),
+        ({"user": 0}, True),
+        ({"user": None}, True),
+        ({"user": MOST_USERS - 1}, True),
+        ({"user": MOST_USERS}, False),
+        ({"user": -1}, False),
+    ],
+)
+def test_ids_that_a_kernel_gives(change: dict[str, int | None], is_possible: bool) -> None:
+    holder = replace(Holder.here(), **change)  # type: ignore[arg-type]
+    assert read_holder(json.dumps(asdict(holder))) == (holder if is_possible else None)
+    assert (MOST_PROCESSES, MOST_USERS) == (2**31, 2**32)
