@@ -187,7 +187,7 @@ def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_pat
     other = work(tmp_path, 2, batch_size="16,32,64")
     why = "measured on 1 CPU, here 2 may be used"
     assert states(other) == [("run", why), ("run", why), ("run", "")]
-    (line,) = again_lines(other.survey())
+    (line,) = again_lines(other.list_round(1))
     assert (line[:2], line.endswith(why)) == ("2 ", True)
     sweep(tmp_path, 2, seconds=1.0, batch_size="16,32,64")
     assert [state for state, _ in states(work(tmp_path, 2, batch_size="16,32,64"))] == ["done"] * 3
@@ -201,7 +201,7 @@ def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_pat
 def test_the_plan_says_why_it_measures_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sweep(tmp_path, 1, batch_size="16")
     made = work(tmp_path, 2, batch_size="16")
-    print_plan(made, made.survey())
+    print_plan(made, made.list_round(1))
     assert "measured on 1 CPU, " in capsys.readouterr().out
 
 
@@ -372,7 +372,7 @@ def test_a_thousand_trials_that_are_done_are_looked_through_in_no_time(
     monkeypatch.setattr(type(made.runner), "resolve", counted)
     began = time.perf_counter()
     for _ in range(3):
-        assert {item.state for item in made.survey()} == {"done"}
+        assert {item.state for item in made.list_round(1)} == {"done"}
     # Each is resolved once, however often it is looked at.
     assert looked == 1000
     assert time.perf_counter() - began < 2
