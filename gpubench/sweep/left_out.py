@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpubench.datasets import left_out
+from gpubench.datasets import bad_images
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan.sources import Disk
 from gpubench.results.store import Results
@@ -22,7 +22,7 @@ def left_out_lines(sources: Disk, results: Results | None) -> list[str]:
     for name, bad in sources.bad_images.items():
         facts = sources.data(name)
         used = facts.train_images + facts.val_images
-        found += left_out.describe_bad_images(
+        found += bad_images.describe_bad_images(
             bad, used, Path(str(facts.root)), left_out_file(results, facts) if results else None
         )
     return found
@@ -32,4 +32,4 @@ def store_left_out(sources: Disk, results: Results) -> None:
     """Keeps the names of the images that are left out with the results."""
     for name, bad in sources.bad_images.items():
         if bad:
-            write_whole(left_out_file(results, sources.data(name)), left_out.as_text(bad))
+            write_whole(left_out_file(results, sources.data(name)), bad_images.write_list(bad))
