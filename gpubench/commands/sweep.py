@@ -23,8 +23,8 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
 from gpubench.plan.sweep_options import Mode, Options, RunOptions
 from gpubench.render import live
-from gpubench.render.live import OutlivingView
-from gpubench.render.progress_bar import bar
+from gpubench.render.live import SafeView
+from gpubench.render.progress_bar import show_progress
 from gpubench.results.allowance import again_lines
 from gpubench.results.home import results_folder
 from gpubench.results.plans import whole_epochs_before
@@ -60,7 +60,8 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     results = Results(results_folder(run_options.out, experiment))
     sources = Disk(
-        experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=mode == "quiet")
+        experiment.bad_images,
+        lambda root: show_progress(f"trying all images of {root}", quiet=mode == "quiet"),
     )
     whole = make_plan(experiment, node.machine, sources, run_options.order)
     begun_by = {} if experiment.says_how_long else whole_epochs_before(results, experiment.name)
@@ -91,7 +92,7 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
     if results.folder.exists() and not results.folder.is_dir():
         results.create()  # says what is wrong
     console = Console(stderr=True, highlight=False)
-    view = OutlivingView(live.view(console, quiet=mode == "quiet", tables=mode == "table"))
+    view = SafeView(live.view(console, quiet=mode == "quiet", tables=mode == "table"))
     work.bench.claims.say = view.say
     if own is not None:
         view.say(shards.words(whole, plan, own))
@@ -262,7 +263,7 @@ def search(
     """Looks for the largest batch of each configuration, one try after the other. `tell`: is given what was found."""
 
     def each(tries: Sweep) -> Summary:
-        view = OutlivingView(live.view(console, quiet=mode == "quiet", tables=False))
+        view = SafeView(live.view(console, quiet=mode == "quiet", tables=False))
         return run(tries, tries.pending(), view, stop, mode, allow_busy=allow_busy)
 
     whole = Summary()

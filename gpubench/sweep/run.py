@@ -11,7 +11,7 @@ from gpubench.plan.outlook import Left
 from gpubench.plan.plan import Unit
 from gpubench.plan.state import Planned, unit_ending
 from gpubench.render.live import View
-from gpubench.render.running import round_line
+from gpubench.render.running import describe_round_end
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row
 from gpubench.sweep.losses import none_left
@@ -97,12 +97,12 @@ def _end_round(running: RunningSweep, number: int, planned: Sequence[Planned], *
         return
     if has_run:
         standing = work.stand()
-        running.view.stands(lambda: standing, at_once=True)
+        running.view.show_table(lambda: standing, at_once=True)
         if work.answered() is not None:
             left = Left(seconds=0)
         else:
             left = work.outlook(number, planned, over=True).left(0.0, running.time.elapsed_s)
-        running.view.ended_round(round_line(number, rounds, standing.report, left))
+        running.view.ended_round(describe_round_end(number, rounds, standing.report, left))
 
 
 def _go_on(running: RunningSweep) -> None:

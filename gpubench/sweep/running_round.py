@@ -133,7 +133,7 @@ class RunningRound:
         if not self._has_begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
             self._has_begun = True
             running.view.began_round(self.number, running.work.plan.experiment.rounds)
-            running.view.stands(running.work.stand, at_once=True)
+            running.view.show_table(running.work.stand, at_once=True)
         return True
 
     # ---- a unit that is run ----
@@ -171,7 +171,7 @@ class RunningRound:
             view.finished_group(number, total, self._label(place), rows)
         else:
             view.finished(number, total, self._label(place), rows[0])
-        view.stands(work.stand)
+        view.show_table(work.stand)
         running.summary.interrupted |= status == "interrupted"
         return status
 

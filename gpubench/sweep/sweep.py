@@ -11,7 +11,7 @@ from gpubench.plan.plan import Unit
 from gpubench.plan.state import Planned
 from gpubench.plan.wall_time import WallTime
 from gpubench.record.together import ALONE, GroupPrediction
-from gpubench.render.live import Standing, View
+from gpubench.render.live import LiveReport, View
 from gpubench.schema.record import Record
 from gpubench.store.work_claims import list_workers
 from gpubench.sweep.losses import none_left
@@ -82,7 +82,7 @@ class Sweep(Survey):
 
         return tables.report_plan(self.bench.results.folder, self.plan, self.alike(), self.skips)
 
-    def stand(self) -> Standing:
+    def stand(self) -> LiveReport:
         """The first of them, for whoever looks on."""
         from gpubench.sweep import tables
 
