@@ -11,7 +11,7 @@ from gpubench import completion
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.cli.gone import GONE
 from gpubench.cli.options import ResultsFolders, choose_form, text
-from gpubench.export.formats import FORMATS, PLAINLY, SHEETS, Asked
+from gpubench.export.formats import DEFAULT_OPTIONS, FORMATS, SHEETS, FormatOptions
 from gpubench.export.trackers import TRACKERS
 
 
@@ -69,7 +69,7 @@ def export(
             completion.one_of(SHEETS),
             show_default=False,
         ),
-    ] = PLAINLY.sheet,
+    ] = DEFAULT_OPTIONS.sheet,
     excel: Annotated[
         bool, typer.Option("--excel", help="CSV for Excel where it has commas and decimal dots.")
     ] = False,
@@ -80,16 +80,20 @@ def export(
     """Write results in the format of another program, or hand them over to an experiment tracker."""
     from gpubench.commands import export as command
 
-    dialect = choose_form(["excel"] * excel + ["excel-eu"] * excel_eu) or PLAINLY.dialect
+    dialect = choose_form(["excel"] * excel + ["excel-eu"] * excel_eu) or DEFAULT_OPTIONS.dialect
     if sheet not in SHEETS:
         raise unknown("sheet", sheet, SHEETS)
-    options = Asked(sheet=sheet, dialect=dialect)
+    options = FormatOptions(sheet=sheet, dialect=dialect)
     if gone := GONE.get(f"--to {to}"):
         raise UsageError(f"No such tracker: {to}; {gone}")
     if to is not None:
-        if form is not None or options != PLAINLY:
+        if form is not None or options != DEFAULT_OPTIONS:
             given = (
-                "--format" if form is not None else "--sheet" if sheet != PLAINLY.sheet else f"--{dialect}"
+                "--format"
+                if form is not None
+                else "--sheet"
+                if sheet != DEFAULT_OPTIONS.sheet
+                else f"--{dialect}"
             )
             raise UsageError(f"--to hands runs over, and {given} writes a file; give one of them")
         raise typer.Exit(command.hand_over(results or (), to=to, place=out))

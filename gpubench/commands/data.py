@@ -14,7 +14,7 @@ from gpubench.datasets import make as making
 from gpubench.datasets import resize as resizing
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan.experiment import policy
-from gpubench.render.progress_bar import bar
+from gpubench.render.progress_bar import show_progress
 from gpubench.results.whole_file import write_whole
 from gpubench.schema import catalog
 
@@ -37,7 +37,10 @@ def make(folder: Path | None, *, images: int, val_images: int | None, classes: i
     """`gpubench data make`. `val_images`: None: as many as go with so many for training."""
     val_images = making.val_of(images) if val_images is None else val_images
     where = folder or making.default_root(making.procedural_marker(images, val_images, classes, seed))
-    with unwound_by_signals(*STOPPED), bar("making images", work=f"making images in {where}") as progress:
+    with (
+        unwound_by_signals(*STOPPED),
+        show_progress("making images", work=f"making images in {where}") as progress,
+    ):
         facts = making.make(
             folder, images=images, val_images=val_images, classes=classes, seed=seed, progress=progress
         )
@@ -52,12 +55,12 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
     if policy(bad, "--bad-images") == "skip":
         with (
             unwound_by_signals(*STOPPED),
-            bar("trying all images", work=f"trying all images of {source}") as progress,
+            show_progress("trying all images", work=f"trying all images of {source}") as progress,
         ):
             unusable = bad_images.find_bad_images(source.absolute(), progress)
     without = [image.path for image in unusable]
     work = f"resizing {source} to {size} pixels a side in {target}"
-    with unwound_by_signals(*STOPPED), bar("resizing", work=work) as progress:
+    with unwound_by_signals(*STOPPED), show_progress("resizing", work=work) as progress:
         facts = resizing.resize(source, target, size=size, progress=progress, without=without)
     names = target / NAMES if unusable else None
     if names is not None:

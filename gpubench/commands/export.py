@@ -11,18 +11,18 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.safe_name import safe_name
 from gpubench.basics.words import clean, many
 from gpubench.commands.folders import exit_code_of, read_named, warn
-from gpubench.export.formats import Asked, format_of
-from gpubench.export.trackers import tracker_of
+from gpubench.export.formats import FormatOptions, find_format
+from gpubench.export.trackers import find_tracker
 from gpubench.results.whole_file import write_whole
 
 STDOUT = Path("-")
 
 
 @collector_paused()
-def export(paths: Sequence[Path], *, form: str | None, out: Path | None, options: Asked) -> int:
+def export(paths: Sequence[Path], *, form: str | None, out: Path | None, options: FormatOptions) -> int:
     """`gpubench export`. `form`: a name of FORMATS; None: as `out` ends. `out`: a file, or `-` for stdout; None: stdout
     for text, else a file in the working directory that is called as the first folder is."""
-    chosen = format_of(form, out if out != STDOUT else None, options)
+    chosen = find_format(form, out if out != STDOUT else None, options)
     folders = read_named(paths)
     content = chosen.write(folders, options)
     code = exit_code_of(paths, folders)
@@ -60,12 +60,12 @@ def hand_over(paths: Sequence[Path], *, to: str, place: str | None) -> int:
 
     `to`: a name of TRACKERS. `place`: a folder or an address; None: where the tracker puts runs by itself.
     """
-    tracker = tracker_of(to)
+    tracker = find_tracker(to)
     tracker.check()
     from gpubench.export.runs import list_runs  # reads samples by need, so not before anything is refused
 
     folders = read_named(paths)
-    done = tracker.take(list_runs(folders, warn), place)
+    done = tracker.export_runs(list_runs(folders, warn), place)
     known = f", {many(done.known, 'run')} there already" if done.known else ""
     print(f"{many(done.new, 'run')} written{known}; to look at them: {done.where}")
     return exit_code_of(paths, folders)

@@ -24,8 +24,8 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
 from gpubench.plan.sweep_options import Options, RunOptions
 from gpubench.render import live
-from gpubench.render.live import OutlivingView
-from gpubench.render.progress_bar import bar
+from gpubench.render.live import SafeView
+from gpubench.render.progress_bar import show_progress
 from gpubench.results.allowance import again_lines
 from gpubench.results.home import results_folder
 from gpubench.results.plans import whole_epochs_before
@@ -66,7 +66,7 @@ class Request:
         """What shows the sweep while it runs. `tables`: whether also what is known so far."""
         console = Console(stderr=True, highlight=False)
         mode = self.options.mode
-        return OutlivingView(live.view(console, quiet=mode == "quiet", tables=tables and mode == "table"))
+        return SafeView(live.view(console, quiet=mode == "quiet", tables=tables and mode == "table"))
 
 
 def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
@@ -99,7 +99,9 @@ def make_request(path: Path | None, options: Options, run_options: RunOptions) -
     experiment = read_experiment(path, options, has_gpu=bool(node.machine.gpus))
     results = Results(results_folder(run_options.out, experiment))
     is_quiet = run_options.mode == "quiet"
-    sources = Disk(experiment.bad_images, lambda root: bar(f"trying all images of {root}", quiet=is_quiet))
+    sources = Disk(
+        experiment.bad_images, lambda root: show_progress(f"trying all images of {root}", quiet=is_quiet)
+    )
     epochs_before = {} if experiment.says_how_long else whole_epochs_before(results, experiment.name)
     whole = plan_as_begun(experiment, epochs_before, node, sources, results, run_options.order)
     plan = whole if shard is None else shards.part(whole, shard)

@@ -15,7 +15,7 @@ from xlsxwriter.worksheet import Worksheet
 
 from gpubench.analyze.grid import INTERVALS, SOURCES
 from gpubench.core.report import Cell, Report, ReportColumn, ReportRow
-from gpubench.render import terminal, words
+from gpubench.render import words
 from gpubench.render.grid import Grid, GridRow, format_value, make_grid
 from gpubench.schema.kinds import as_text
 
@@ -40,14 +40,14 @@ LONGEST_TEXT = 32_767
 """UTF-16 units of a cell in Excel."""
 
 
-def cut(text: str, longest: int) -> str:
+def truncate(text: str, longest: int) -> str:
     """The start of a text, of so many units of UTF-16."""
     return text.encode("utf-16-le")[: 2 * longest].decode("utf-16-le", "ignore")
 
 
 def to_text(value: Any) -> str:
     """What a cell holds of a value in words."""
-    text = cut(as_text(value), LONGEST_TEXT)
+    text = truncate(as_text(value), LONGEST_TEXT)
     # XlsxWriter would take it for runs of text in its own mark-up, and write it as it stands.
     return f" {text}" if text.startswith("<r>") else text
 
@@ -163,14 +163,14 @@ class FindingSheet:
         self.write_text(0, answer, bold=True, font_size=15)
         self.row = 1
         self.write_sentence(" ".join(sentences), is_above=True)
-        self.write_sentence(words.ask(report), is_above=True, italic=True)
+        self.write_sentence(words.write_question(report), is_above=True, italic=True)
         self.write_sentence(words.describe_certainty(first) if first else "", is_above=True)
         self.write_sentence(" · ".join(words.describe_facts(report)), is_above=True, font_color=GREY)
         self.row += 1
         self.write_headings()
         for group, texts in zip(report.groups, self.grid.groups, strict=True):
             if texts.head:
-                self.write_text(0, texts.head + f" {terminal.WARNED}" * texts.is_warned, bold=True)
+                self.write_text(0, texts.head + f" {words.WARNED}" * texts.is_warned, bold=True)
                 self.row += 1
             for row, row_texts in zip(group.rows, texts.rows, strict=True):
                 self.write_jobs(row, row_texts)
@@ -178,9 +178,9 @@ class FindingSheet:
         self.write_sentence(words.write_legend(report, "from, to"), font_color=GREY)
         for line in words.write_lines(report):
             if line.kind != "answer" and line.text not in sentences:
-                self.write_sentence(f"{terminal.WARNED} " * (line.kind == "warning") + line.text)
+                self.write_sentence(line.marked_text)
         for problem in report.problems:
-            self.write_sentence(f"{terminal.WARNED} {problem}")
+            self.write_sentence(words.mark_warning(problem))
 
     def insert(self, chart: Chart) -> None:
         """Puts a chart beside the table."""
@@ -218,7 +218,7 @@ class FindingSheet:
     def write_jobs(self, row: ReportRow, texts: GridRow) -> None:
         """The lines of a row, with its marks behind the first."""
         look: Look = {"bg_color": ANSWER_FILL, "bold": True} if row.is_answer else {}
-        marks = terminal.ANSWER * row.is_answer + terminal.WARNED * texts.is_warned
+        marks = words.ANSWER * row.is_answer + words.WARNED * texts.is_warned
         lines = split_jobs(self.report, row)
         for number, cells in enumerate(lines):
             shown = [
@@ -242,7 +242,7 @@ class FindingSheet:
                 figure, form = convert_figure(column.source, value, '" ?"' if is_unknown else "")
                 self.sheet.write_number(self.row, place, figure, self.style(num_format=form, **cell_look))
             elif ending and not any(texts[later.place] for later in self.columns[place:]):
-                self.write_text(place, f"{terminal.NO_FIGURES} {ending}", font_color=GREY, indent=1)
+                self.write_text(place, f"{words.NO_FIGURES} {ending}", font_color=GREY, indent=1)
                 return
             else:
                 self.write_text(place, text, **cell_look)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class FormatOptions:
     """What was asked of a format besides its name."""
 
     sheet: str = "table"
@@ -31,7 +31,7 @@ class Asked:
     """Which of DIALECTS a CSV is written in."""
 
 
-PLAINLY = Asked()
+DEFAULT_OPTIONS = FormatOptions()
 """Nothing besides."""
 
 SHEETS: Mapping[str, str] = {
@@ -50,7 +50,7 @@ class Format:
     help: str
     """What it is, in a few words."""
     function: str = ""
-    """Makes the bytes of one file, of folders and of what was asked. Empty: `form` does."""
+    """Makes the bytes of one file, of folders and of options. Empty: `form` does."""
     form: Form | None = None
     """The form of reports whose text it is."""
     is_text: bool = True
@@ -62,7 +62,7 @@ class Format:
     package: str = ""
     """What it imports that the core install does not bring."""
 
-    def write(self, folders: Sequence[Folder], asked: Asked) -> bytes:
+    def write(self, folders: Sequence[Folder], options: FormatOptions) -> bytes:
         """The bytes of the file. Raises UnusableError where a package is missing."""
         if self.form is not None:
             from gpubench.analyze.questions import report_folders  # imports pandas
@@ -73,16 +73,18 @@ class Format:
                 f"this format needs {self.package}, which is not installed: pip install {self.package}"
             )
         module, name = self.function.split(":")
-        function: Callable[[Sequence[Folder], Asked], bytes] = getattr(importlib.import_module(module), name)
-        return function(folders, asked)
+        function: Callable[[Sequence[Folder], FormatOptions], bytes] = getattr(
+            importlib.import_module(module), name
+        )
+        return function(folders, options)
 
 
-def write_csv(folders: Sequence[Folder], asked: Asked) -> bytes:
+def write_csv(folders: Sequence[Folder], options: FormatOptions) -> bytes:
     """One sheet, in the dialect that was asked for."""
     from gpubench.export.sheets import SHEETS as MAKERS
     from gpubench.results.csv_text import DIALECTS
 
-    return MAKERS[asked.sheet](folders).write_csv(DIALECTS[asked.dialect]).encode(errors="replace")
+    return MAKERS[options.sheet](folders).write_csv(DIALECTS[options.dialect]).encode(errors="replace")
 
 
 FORMATS: Mapping[str, Format] = {
@@ -122,29 +124,29 @@ FORMATS: Mapping[str, Format] = {
 """Name -> format, in the order of `--help`."""
 
 
-def format_of(name: str | None, out: Path | None, asked: Asked = PLAINLY) -> Format:
+def find_format(name: str | None, out: Path | None, options: FormatOptions = DEFAULT_OPTIONS) -> Format:
     """The format that was asked for by its name, else by how the file ends, else by what only one of them knows.
 
-    Raises UsageError, for an `asked` that the format does not know, too.
+    Raises UsageError, for an option that the format does not know, too.
     """
-    found = _named(name, out, asked)
-    if asked.sheet != PLAINLY.sheet and not found.sheets:
+    match = _match_format(name, out, options)
+    if options.sheet != DEFAULT_OPTIONS.sheet and not match.sheets:
         raise UsageError(
             f"--sheet goes with --format {' or '.join(n for n, f in FORMATS.items() if f.sheets)} alone"
         )
-    if asked.dialect != PLAINLY.dialect and not found.dialects:
-        raise UsageError(f"--{asked.dialect} goes with --format csv alone")
-    return found
+    if options.dialect != DEFAULT_OPTIONS.dialect and not match.dialects:
+        raise UsageError(f"--{options.dialect} goes with --format csv alone")
+    return match
 
 
-def _named(name: str | None, out: Path | None, asked: Asked) -> Format:
+def _match_format(name: str | None, out: Path | None, options: FormatOptions) -> Format:
     if name is not None:
         if name not in FORMATS:
             raise unknown("format", name, FORMATS)
         return FORMATS[name]
     suffix = out.suffix.lower() if out is not None else ""
-    for one in FORMATS.values():
-        if one.suffix == suffix or (not suffix and one.sheets and asked != PLAINLY):
-            return one
+    for candidate in FORMATS.values():
+        if candidate.suffix == suffix or (not suffix and candidate.sheets and options != DEFAULT_OPTIONS):
+            return candidate
     why = f"{shown(suffix)} is the ending of none; " if suffix else ""
     raise UsageError(f"--format: {why}say which one: {', '.join(FORMATS)}")

@@ -19,7 +19,7 @@ from mlflow.tracking import MlflowClient
 
 from gpubench.basics.errors import UnusableError
 from gpubench.export.runs import TrackedRun
-from gpubench.export.trackers import HandedOver
+from gpubench.export.trackers import TrackerExport
 from gpubench.results.packed import open_stored
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ FOLDER = "mlflow"
 """Where runs go if neither --out nor MLFLOW_TRACKING_URI says: a database and artifacts in it."""
 
 
-def take(runs: Iterable[TrackedRun], place: str | None) -> HandedOver:
+def export_runs(runs: Iterable[TrackedRun], place: str | None) -> TrackerExport:
     """Hands runs over to a tracking server or database (an address with `://`), or to a folder with a database of its
     own. A run that is there already is left as it is. Raises UnusableError.
     """
@@ -52,21 +52,21 @@ def take(runs: Iterable[TrackedRun], place: str | None) -> HandedOver:
             address, artifacts = f"sqlite:///{folder}/mlflow.db", (folder / "artifacts").as_uri()
         client = MlflowClient(tracking_uri=address)
         new = known = 0
-        for experiment, own in itertools.groupby(runs, key=lambda run: run.experiment):
-            number = _experiment(client, experiment, artifacts)
-            there = _there(client, number)
-            for run in own:
-                if run.key in there:
+        for experiment, members in itertools.groupby(runs, key=lambda run: run.experiment):
+            number = _find_experiment(client, experiment, artifacts)
+            known_keys = _list_known_keys(client, number)
+            for run in members:
+                if run.key in known_keys:
                     known += 1
                 else:
-                    _write(client, number, run)
+                    _write_run(client, number, run)
                     new += 1
     except (MlflowException, OSError) as error:
         raise UnusableError(f"MLflow at {address}: {error}") from error
-    return HandedOver(where=_where(address), new=new, known=known)
+    return TrackerExport(where=_describe_address(address), new=new, known=known)
 
 
-def _where(address: str) -> str:
+def _describe_address(address: str) -> str:
     """A server is looked at in a browser, without whoever's password; a database by MLflow's own command."""
     parts = urlsplit(address)
     if parts.scheme in ("http", "https"):
@@ -74,15 +74,15 @@ def _where(address: str) -> str:
     return f"mlflow ui --backend-store-uri {shlex.quote(address)}"
 
 
-def _experiment(client: MlflowClient, name: str, artifacts: str | None) -> str:
+def _find_experiment(client: MlflowClient, name: str, artifacts: str | None) -> str:
     """The id of MLflow's experiment of this name, which is made where there is none."""
-    found = client.get_experiment_by_name(name)
-    if found is not None:
-        return str(found.experiment_id)
+    known = client.get_experiment_by_name(name)
+    if known is not None:
+        return str(known.experiment_id)
     return str(client.create_experiment(name, artifact_location=artifacts))
 
 
-def _there(client: MlflowClient, experiment: str) -> set[str]:
+def _list_known_keys(client: MlflowClient, experiment: str) -> set[str]:
     """The keys of the runs that were handed over already, whole: one that was broken off has not ended."""
     keys: set[str] = set()
     token = None
@@ -96,32 +96,34 @@ def _there(client: MlflowClient, experiment: str) -> set[str]:
             return keys
 
 
-def _write(client: MlflowClient, experiment: str, run: TrackedRun) -> None:
+def _write_run(client: MlflowClient, experiment: str, run: TrackedRun) -> None:
     began, ended = (round(1000 * seconds) for seconds in (run.began, run.ended))
     number = client.create_run(experiment, start_time=began, run_name=run.name).info.run_id
     metrics = itertools.chain(
         (Metric(name, value, ended, 0) for name, value in run.figures.items()),
         (
-            Metric(_key(name), point.value, round(1000 * point.at), point.step)
+            Metric(_clean_name(name), point.value, round(1000 * point.at), point.step)
             for name, points in run.series.items()
             for point in points
         ),
     )
     params = (Param(name, str(value)[: LONGEST["params"]]) for name, value in run.parameters.items())
-    tags = [RunTag(_key(f"gpubench.{name}"), value[: LONGEST["tags"]]) for name, value in run.tags.items()]
-    for measured in _batches(metrics, MOST["metrics"]):
-        client.log_batch(number, metrics=measured)
-    for fields in _batches(params, MOST["params"]):
-        client.log_batch(number, params=fields)
-    for told in _batches([*tags, RunTag(KEY, run.key)], MOST["tags"]):
-        client.log_batch(number, tags=told)
+    tags = [
+        RunTag(_clean_name(f"gpubench.{name}"), value[: LONGEST["tags"]]) for name, value in run.tags.items()
+    ]
+    for metric_batch in _split_batches(metrics, MOST["metrics"]):
+        client.log_batch(number, metrics=metric_batch)
+    for param_batch in _split_batches(params, MOST["params"]):
+        client.log_batch(number, params=param_batch)
+    for tag_batch in _split_batches([*tags, RunTag(KEY, run.key)], MOST["tags"]):
+        client.log_batch(number, tags=tag_batch)
     if run.log is not None:
         with open_stored(run.log) as file:  # of a packed folder it is no file of its own
             client.log_text(number, file.read().decode("utf-8", errors="replace"), run.log.name)
     client.set_terminated(number, ENDED.get(run.status, "FAILED"), ended)
 
 
-def _key(name: str) -> str:
+def _clean_name(name: str) -> str:
     """A name with the signs alone that MLflow allows; a longer one ends in a digest of itself, so that no two meet."""
     plain = re.sub(r"[^\w./ -]", "_", name)
     if len(plain) <= LONGEST_NAME:
@@ -130,7 +132,7 @@ def _key(name: str) -> str:
     return f"{plain[: LONGEST_NAME - 9]}_{digest}"
 
 
-def _batches(of: Iterable[T], most: int) -> Iterator[list[T]]:
-    every = iter(of)
-    while some := list(itertools.islice(every, most)):
-        yield some
+def _split_batches(items: Iterable[T], most: int) -> Iterator[list[T]]:
+    rest = iter(items)
+    while batch := list(itertools.islice(rest, most)):
+        yield batch

@@ -136,7 +136,7 @@ def make_bars(
 ) -> NativeChart | None:
     """`bars`: key of a row's figure -> the name and the role of its bars. Those with the role `figures` have the row's
     interval, where it has one."""
-    rows, left_out = vega.limit(rows)
+    rows, left_out = vega.limit_rows(rows)
     series = [
         ChartSeries(
             name=name,
@@ -260,23 +260,23 @@ class ChartDrawer:
                 self.write_series(chart.kind, series, name) | style_series(chart.kind, series, color)
             )
         drawing.set_title({"name": chart.title, "name_font": {"size": 11, "bold": False}, "overlay": False})
-        heights: dict[str, Any] = {
+        vertical: dict[str, Any] = {
             "min": 0,
             "max": chart.top,
             "num_format": "#,##0" if chart.top >= 5 else "0.0",
             "major_gridlines": {"visible": True, "line": {"color": "#E6E8EB"}},
         }
-        others: dict[str, Any] = {
+        horizontal: dict[str, Any] = {
             "name": chart.x_title,
             "name_font": {"bold": False},
             "major_gridlines": {"visible": False},
         }
         points = [point for series in chart.series for point in series.points]
         if chart.kind == "scatter":
-            others |= {"min": 0, "max": max(point.x for point in points), "num_format": "#,##0"}
+            horizontal |= {"min": 0, "max": max(point.x for point in points), "num_format": "#,##0"}
         # Of bars the figures run along the horizontal axis.
-        drawing.set_x_axis(heights if chart.kind == "bar" else others)
-        drawing.set_y_axis(others if chart.kind == "bar" else heights)
+        drawing.set_x_axis(vertical if chart.kind == "bar" else horizontal)
+        drawing.set_y_axis(horizontal if chart.kind == "bar" else vertical)
         labelled = [place for place, series in enumerate(chart.series) if series.role in MARKS]
         has_legend = len(chart.series) - len(labelled) > 1
         drawing.set_legend(

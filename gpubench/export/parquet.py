@@ -8,13 +8,13 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from gpubench.analyze.folder import Folder
-from gpubench.export.formats import Asked
+from gpubench.export.formats import FormatOptions
 from gpubench.export.sheets import SHEETS, find_orders
 
 
-def write(folders: Sequence[Folder], asked: Asked) -> bytes:
+def write(folders: Sequence[Folder], options: FormatOptions) -> bytes:
     """One sheet. `unit` and `meaning` stand in the metadata of each field."""
-    sheet = SHEETS[asked.sheet](folders)
+    sheet = SHEETS[options.sheet](folders)
     table = pa.Table.from_pandas(sheet.to_frame(find_orders(folders)), preserve_index=False)
     metadata = {column.name: {"unit": column.unit, "meaning": column.meaning} for column in sheet.columns}
     schema = pa.schema(

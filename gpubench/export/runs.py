@@ -80,7 +80,7 @@ def _make_run(
     folder: Folder, results: Results, record: Record, varied: Iterable[str], tell: Callable[[str], None]
 ) -> TrackedRun:
     row = row_of(record)
-    began = _seconds(record.started_at)
+    began = _to_seconds(record.started_at)
     took = record.span.finished - record.span.launched if record.span else 0.0
     label = name_row({name: row.value(name) for name in varied}) or str(row.model)
     parts = [label, *([f"({row.group}, job {row.job})"] if row.job else [])]
@@ -114,7 +114,7 @@ def _make_run(
             for name, value in fields.items()
             if value is not None
         },
-        figures={name: value for name in FIGURES if (value := _number(row.value(name))) is not None},
+        figures={name: value for name in FIGURES if (value := _to_number(row.value(name))) is not None},
         series={**_list_epochs(record, began), **_list_samples(results, record, began, tell)},
         tags={name: cell(value) for name, value in tags.items() if value not in (None, "")} | texts,
         log=log if is_stored(log) else None,
@@ -127,7 +127,7 @@ def _make_key(record: Record) -> str:
     return f"{record.trial_id}-{record.attempt}-{hashlib.sha256(repr(place).encode()).hexdigest()[:8]}"
 
 
-def _seconds(local: str) -> float:
+def _to_seconds(local: str) -> float:
     """Seconds since 1970 of a time as records have it; 0 where it is none."""
     try:
         return datetime.datetime.strptime(local, "%Y-%m-%d %H:%M:%S").timestamp()
@@ -135,7 +135,7 @@ def _seconds(local: str) -> float:
         return 0.0
 
 
-def _number(value: object) -> float | None:
+def _to_number(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value)
@@ -149,7 +149,7 @@ def _list_epochs(record: Record, began: float) -> dict[str, list[Point]]:
         number = int(epoch["epoch"])
         after = ends[number] - record.span.launched if record.span and number in ends else 0.0
         for name in OF_EPOCHS:
-            if (value := _number(epoch.get(name))) is not None:
+            if (value := _to_number(epoch.get(name))) is not None:
                 series.setdefault(f"epoch/{name}", []).append(
                     Point(at=began + after, step=number, value=value)
                 )

@@ -45,8 +45,8 @@ ENVIRONMENT_COUNTS = (
 WARNING_COLUMNS = (
     *(BY_NAME[name] for name in ("trial_id", "round", "experiment")),
     Column("row", "", "what tells the trial from the others"),
-    Column("code", "", "the doubt's short code"),
-    Column("sentence", "", "what is in doubt, and what to do"),
+    Column("code", "", "the warning's short code"),
+    Column("sentence", "", "what it warns of, and what to do"),
 )
 CATEGORIES = tuple(name for name in FIELD_COLUMNS if kind(BY_NAME[name]) in ("text", "list"))
 """The fields of a trial that are no numbers."""
@@ -95,7 +95,7 @@ def list_table_rows(folders: Sequence[Folder], view: TableView = WHOLE) -> Sheet
     """The lines of table.csv: those rows and columns of them that are shown."""
     names = view.choose_columns(list_table_columns(folders))
     columns = tuple(COLUMNS_BY_NAME[name] for name in names)
-    return _join("table", columns, folders, lambda folder: _select_rows(folder, names, view))
+    return _join_folders("table", columns, folders, lambda folder: _select_rows(folder, names, view))
 
 
 def _select_rows(folder: Folder, names: Sequence[str], view: TableView) -> list[Sequence[Any]]:
@@ -111,13 +111,16 @@ def list_trials(folders: Sequence[Folder]) -> Sheet:
         runs = select_trials(folder)
         return [list_plain(runs[column.name]) for column in COLUMNS]
 
-    return _join("trials", COLUMNS, folders, list_columns)
+    return _join_folders("trials", COLUMNS, folders, list_columns)
 
 
 def list_epochs(folders: Sequence[Folder]) -> Sheet:
     """The lines of epochs.csv."""
-    return _join(
-        "epochs", EPOCH_COLUMNS, folders, lambda folder: _turn(EPOCH_COLUMNS, epoch_rows(folder.records))
+    return _join_folders(
+        "epochs",
+        EPOCH_COLUMNS,
+        folders,
+        lambda folder: _to_columns(EPOCH_COLUMNS, epoch_rows(folder.records)),
     )
 
 
@@ -141,7 +144,9 @@ def list_environments(folders: Sequence[Folder]) -> Sheet:
             starts = sorted(record.started_at for record in records)
             yield [*facts, len(records), starts[0] or None, starts[-1] or None]
 
-    return _join("environment", columns, folders, lambda folder: _turn(columns, list_lines(folder)))
+    return _join_folders(
+        "environment", columns, folders, lambda folder: _to_columns(columns, list_lines(folder))
+    )
 
 
 def list_warnings(folders: Sequence[Folder]) -> Sheet:
@@ -162,8 +167,8 @@ def list_warnings(folders: Sequence[Folder]) -> Sheet:
         for problem in folder.problems:
             yield [*[None] * (len(WARNING_COLUMNS) - 1), problem]
 
-    return _join(
-        "doubts", WARNING_COLUMNS, folders, lambda folder: _turn(WARNING_COLUMNS, list_lines(folder))
+    return _join_folders(
+        "doubts", WARNING_COLUMNS, folders, lambda folder: _to_columns(WARNING_COLUMNS, list_lines(folder))
     )
 
 
@@ -176,7 +181,7 @@ SHEETS: Mapping[str, Callable[[Sequence[Folder]], Sheet]] = {
 }
 
 
-def _join(
+def _join_folders(
     name: str,
     columns: tuple[Column, ...],
     folders: Sequence[Folder],
@@ -184,7 +189,10 @@ def _join(
 ) -> Sheet:
     """The lines of all folders, with a first column that names the folder where there are several."""
     parts = [list_columns(folder) for folder in folders]
-    values = [[value for column in same for value in column] for same in zip(*parts, strict=True)]
+    values = [
+        [value for column in parts_of_column for value in column]
+        for parts_of_column in zip(*parts, strict=True)
+    ]
     if len(folders) > 1:
         columns = (RESULTS, *columns)
         titles = [
@@ -194,7 +202,7 @@ def _join(
     return Sheet(name=name, columns=columns, values=tuple(values))
 
 
-def _turn(columns: Sequence[Column], lines: Iterator[Line]) -> list[Sequence[Any]]:
+def _to_columns(columns: Sequence[Column], lines: Iterator[Line]) -> list[Sequence[Any]]:
     """Lines as columns."""
     return list(zip(*lines, strict=True)) or [()] * len(columns)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class HandedOver:
+class TrackerExport:
     """What came of it."""
 
     where: str
@@ -44,22 +44,22 @@ class Tracker:
             if importlib.util.find_spec(package) is None:
                 raise UnusableError(f"this needs {package}, which is not installed: pip install {package}")
 
-    def take(self, runs: Iterable[TrackedRun], place: str | None) -> HandedOver:
+    def export_runs(self, runs: Iterable[TrackedRun], place: str | None) -> TrackerExport:
         """Hands the runs over. Raises UnusableError where the place can't be written."""
         module, name = self.function.split(":")
-        function: Callable[[Iterable[TrackedRun], str | None], HandedOver] = getattr(
+        function: Callable[[Iterable[TrackedRun], str | None], TrackerExport] = getattr(
             importlib.import_module(module), name
         )
         return function(runs, place)
 
 
 TRACKERS: Mapping[str, Tracker] = {
-    "mlflow": Tracker(function="gpubench.export.mlflow_runs:take", packages=("mlflow",)),
+    "mlflow": Tracker(function="gpubench.export.mlflow_runs:export_runs", packages=("mlflow",)),
 }
 """Name -> tracker, in the order of `--help`."""
 
 
-def tracker_of(name: str) -> Tracker:
+def find_tracker(name: str) -> Tracker:
     """Raises UsageError for one that is not known."""
     if name not in TRACKERS:
         raise unknown("tracker", name, TRACKERS)

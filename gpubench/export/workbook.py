@@ -23,8 +23,8 @@ from gpubench import __version__
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.questions import report_folders
 from gpubench.basics.words import clean
-from gpubench.export.finding_sheet import FindingSheet, Style, cut, set_page, to_text
-from gpubench.export.formats import Asked
+from gpubench.export.finding_sheet import FindingSheet, Style, set_page, to_text, truncate
+from gpubench.export.formats import FormatOptions
 from gpubench.export.native_chart import ChartDrawer, make_chart
 from gpubench.export.sheets import SHEETS, Sheet
 from gpubench.schema.columns import Column
@@ -45,7 +45,7 @@ WIDEST = 60
 DATE = "yyyy-mm-dd hh:mm:ss"
 
 
-def write(folders: Sequence[Folder], asked: Asked) -> bytes:  # noqa: ARG001 - a workbook holds every sheet
+def write(folders: Sequence[Folder], options: FormatOptions) -> bytes:  # noqa: ARG001 - a workbook holds every sheet
     """The bytes of the workbook. The same folders make the same ones, whenever it is written."""
     reports = report_folders(folders)
     raw = [make(folders) for make in SHEETS.values()]
@@ -80,11 +80,11 @@ def name_sheet(wanted: str, taken: set[str]) -> str:
     """`wanted` without signs that are forbidden, cut where it is too long, with a number where it is taken. Adds the
     name, in small letters, to those that are taken."""
     plain = FORBIDDEN.sub("-", as_text(wanted))
-    name, number = cut(plain, LONGEST_NAME).strip(" '") or "sheet", 1
+    name, number = truncate(plain, LONGEST_NAME).strip(" '") or "sheet", 1
     while name.lower() in taken:
         number += 1
         end = f" {number}"
-        name = cut(plain, LONGEST_NAME - len(end)).strip(" '") + end
+        name = truncate(plain, LONGEST_NAME - len(end)).strip(" '") + end
     taken.add(name.lower())
     return name
 

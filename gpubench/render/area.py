@@ -17,12 +17,12 @@ LINE, BELOW = "\x1b[2K", "\x1b[J"
 """Erase the line that the cursor is on; all from the cursor on."""
 
 
-class Area:
+class LiveArea:
     """The cursor, hidden, rests on its last line. It starts no thread and asks the terminal nothing."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._given: list[Text] = []
+        self._lines: list[Text] = []
         """The lines as they came, and as they were written."""
         self._shown: list[Text] = []
         self._size = (0, 0)
@@ -31,26 +31,28 @@ class Area:
     def show(self, lines: Sequence[Text]) -> None:
         """These stand there now, for as long as none of them is changed. What is wider than the terminal is cut."""
         size = self._console.size
-        if size != self._size or len(lines) != len(self._given):
+        if size != self._size or len(lines) != len(self._lines):
             shown = [self._cut(line) for line in lines]
-            self._write(f"{HIDE}{self._top()}{BELOW}{self._block(shown)}")
+            self._write(f"{HIDE}{self._move_to_top()}{BELOW}{self._join_lines(shown)}")
         else:
-            both = zip(lines, self._given, self._shown, strict=True)
+            both = zip(lines, self._lines, self._shown, strict=True)
             shown = [old if line is given else self._cut(line) for line, given, old in both]
-            self._write(self._changes(shown))
-        self._given, self._shown, self._size = list(lines), shown, size
+            self._write(self._write_changes(shown))
+        self._lines, self._shown, self._size = list(lines), shown, size
 
-    def above(self, line: Text) -> None:
+    def print_above(self, line: Text) -> None:
         """One more line that stays, above the area; where it is wider than the terminal, that wraps it."""
         if not self._shown:
-            self._write(f"{self._ansi(line)}\n")
+            self._write(f"{self._to_ansi(line)}\n")
         else:
-            self._write(f"{self._top()}{BELOW}{self._ansi(line)}\r\n{self._block(self._shown)}")
+            self._write(
+                f"{self._move_to_top()}{BELOW}{self._to_ansi(line)}\r\n{self._join_lines(self._shown)}"
+            )
 
     def close(self) -> None:
         """It goes, and the terminal is given back."""
         if self._shown:
-            gone, self._given, self._shown = self._top(), [], []
+            gone, self._lines, self._shown = self._move_to_top(), [], []
             self._write(f"{gone}{BELOW}{SHOW}")
 
     def _cut(self, line: Text) -> Text:
@@ -58,27 +60,27 @@ class Area:
         cut.truncate(self._console.width, overflow="ellipsis")
         return cut
 
-    def _changes(self, new: Sequence[Text]) -> str:
+    def _write_changes(self, new: Sequence[Text]) -> str:
         last = len(new) - 1
         parts = [
-            f"{_up(last - number)}\r{LINE}{self._ansi(line)}\r{_down(last - number)}"
+            f"{_move_up(last - number)}\r{LINE}{self._to_ansi(line)}\r{_move_down(last - number)}"
             for number, (line, before) in enumerate(zip(new, self._shown, strict=True))
             if line is not before and line != before
         ]
         return "".join(parts)
 
-    def _block(self, lines: Sequence[Text]) -> str:
-        return "\r\n".join(map(self._ansi, lines)) + "\r"
+    def _join_lines(self, lines: Sequence[Text]) -> str:
+        return "\r\n".join(map(self._to_ansi, lines)) + "\r"
 
-    def _top(self) -> str:
+    def _move_to_top(self) -> str:
         """To where the area begins. A terminal that has become narrower has wrapped its lines."""
         if not self._shown:
             return ""
         width = max(1, self._console.width)
         rows = sum(max(1, -(-line.cell_len // width)) for line in self._shown[:-1])
-        return f"\r{_up(rows)}"
+        return f"\r{_move_up(rows)}"
 
-    def _ansi(self, line: Text) -> str:
+    def _to_ansi(self, line: Text) -> str:
         with self._console.capture() as captured:
             self._console.print(line, end="", soft_wrap=True, highlight=False)
         return captured.get()
@@ -89,9 +91,9 @@ class Area:
             self._console.file.flush()
 
 
-def _up(rows: int) -> str:
+def _move_up(rows: int) -> str:
     return f"\x1b[{rows}A" if rows > 0 else ""
 
 
-def _down(rows: int) -> str:
+def _move_down(rows: int) -> str:
     return f"\x1b[{rows}B" if rows > 0 else ""

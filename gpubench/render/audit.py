@@ -189,7 +189,7 @@ def format_figure(value: Any) -> str:
         case Mapping():
             return name_row(value) or "the only row"
         case tuple():
-            names = [format_figure(each) for each in value[:MOST_NAMES]]
+            names = [format_figure(item) for item in value[:MOST_NAMES]]
             rest = len(value) - MOST_NAMES
             return join_words([*names, *([f"{rest} more"] if rest > 0 else [])]) if names else UNKNOWN
         case int():

@@ -14,7 +14,7 @@ from gpubench.render import words
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow, Tone
 from gpubench.render.json import convert
 from gpubench.render.markdown import escape, write_tables
-from gpubench.render.terminal import HANG, TO_ASCII, WARNED, WIDEST, WIDTH, fold, set_grid
+from gpubench.render.terminal import HANG, TO_ASCII, WIDEST, WIDTH, fold, render_grid, render_sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,28 +29,26 @@ def show(comparison: Comparison, console: Console, *, sort: str | None = None) -
     if not console.is_terminal:
         console.file.write(encodable(write_text(comparison, sort=sort), console.encoding))
         return
-    for line in _set_lines(comparison, sort, min(console.width, WIDEST), is_rich=True):
+    for line in _render_lines(comparison, sort, min(console.width, WIDEST), is_rich=True):
         line.plain = encodable(line.plain, console.encoding)
         console.print(line, soft_wrap=True, highlight=False)
 
 
 def write_text(comparison: Comparison, *, sort: str | None = None) -> str:
     """A comparison as plain ASCII text (but for names that somebody else gave), ending in a newline."""
-    lines = _set_lines(comparison, sort, WIDTH, is_rich=False)
+    lines = _render_lines(comparison, sort, WIDTH, is_rich=False)
     return "".join(f"{line.plain.translate(TO_ASCII).rstrip()}\n" for line in lines)
 
 
-def _set_lines(comparison: Comparison, sort: str | None, width: int, *, is_rich: bool) -> list[Text]:
+def _render_lines(comparison: Comparison, sort: str | None, width: int, *, is_rich: bool) -> list[Text]:
     from rich.text import Text
 
     lines = [Text(part, "dim") for line in words.describe_sides(comparison) for part in fold(line, width)]
     lines.append(Text())
     for line in words.write_comparison(comparison):
-        mark = f"{WARNED} " if line.kind == "warning" else ""
-        style = {"answer": "bold", "warning": "yellow", "note": "dim"}.get(line.kind, "")
-        lines += [Text(part, style) for part in fold(mark + line.text, width)]
+        lines += render_sentence(line, line.marked_text, width)
     if comparison.changes:
-        lines += [Text(), *set_grid(lay_out_changes(comparison, sort), width, is_rich)]
+        lines += [Text(), *render_grid(lay_out_changes(comparison, sort), width, is_rich)]
     for head, *names in words.list_unmatched(comparison):
         lines += [Text(), Text(f"{head}:")]
         lines += [Text(HANG + part) for name in names for part in fold(name, width - len(HANG))]

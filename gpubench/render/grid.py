@@ -46,6 +46,13 @@ class GridRow:
     is_pending: bool = False
     """Whether it is still to be measured."""
 
+    def list_texts(self) -> list[str]:
+        """The texts of its cells, its ending in the first that is empty."""
+        texts = [cell.text for cell in self.cells]
+        if self.ending and "" in texts:
+            texts[texts.index("")] = self.ending
+        return texts
+
 
 @dataclass(frozen=True, slots=True)
 class GridGroup:

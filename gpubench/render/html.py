@@ -9,7 +9,7 @@ from html import escape
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.draw import draw_file, has_converter
-from gpubench.render.grid import Grid, GridRow, make_grid
+from gpubench.render.grid import Grid, make_grid
 from gpubench.render.pictures.pictures import list_pictures
 
 
@@ -23,16 +23,16 @@ def _write_report(report: Report) -> str:
     name, *facts = words.describe_facts(report)
     lines = words.write_lines(report)
     answers = [line.text for line in lines if line.kind == "answer"]
-    others = [("! " if line.kind == "warning" else "") + line.text for line in lines if line.kind != "answer"]
+    items = [line.marked_text for line in lines if line.kind != "answer"]
     parts = [
         f"<h4>{escape(name)}</h4>",
         _write_paragraph(" · ".join(facts)),
-        _write_paragraph(words.ask(report)),
+        _write_paragraph(words.write_question(report)),
         *(f"<p><b>{escape(answer)}</b></p>" for answer in answers),
         write_table(make_grid(report)),
         _write_paragraph(words.write_legend(report)),
         _draw_main(report) if has_converter() else "",
-        f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in others)}</ul>" if others else "",
+        f"<ul>{''.join(f'<li>{escape(text)}</li>' for text in items)}</ul>" if items else "",
     ]
     return "".join(parts)
 
@@ -59,16 +59,10 @@ def write_table(grid: Grid) -> str:
         if group.head:
             title = escape(group.head + " !" * group.is_warned)
             body.append(f'<tr><th colspan="{len(sides)}" style="text-align: left">{title}</th></tr>')
-        body += [_write_row("td", _list_texts(row), sides, is_bold=row.is_answer) for row in group.rows]
+        for row in group.rows:
+            name, *texts = row.list_texts()
+            body.append(_write_row("td", [name + " !" * row.is_warned, *texts], sides, is_bold=row.is_answer))
     return f"<table><thead>{head}</thead><tbody>{''.join(body)}</tbody></table>"
-
-
-def _list_texts(row: GridRow) -> list[str]:
-    """Cells of a row: an ending in the first that is empty, a mark of warnings in the first of all."""
-    texts = [cell.text for cell in row.cells]
-    if row.ending and "" in texts:
-        texts[texts.index("")] = row.ending
-    return [texts[0] + " !" * row.is_warned, *texts[1:]]
 
 
 def _write_row(tag: str, texts: Sequence[str], sides: Sequence[str], *, is_bold: bool = False) -> str:

@@ -27,7 +27,7 @@ def to_data(report: Report) -> dict[str, Any]:
     """A report in values that JSON can say: what is not known is null."""
     data = {
         "name": report.name,
-        "question": words.ask(report),
+        "question": words.write_question(report),
         "facts": convert(report.facts),
         "findings": [finding_to_data(report, finding) for finding in report.findings],
         "warnings": [

@@ -42,14 +42,14 @@ def write(reports: Sequence[Report]) -> str:
 
 def _write_report(report: Report) -> str:
     grid = make_grid(report)
-    caption = words.ask(report) or words.describe_facts(report)[0]
+    caption = words.write_question(report) or words.describe_facts(report)[0]
     rows = _list_rows(grid)
     parts = [rows[first : first + MOST_ROWS] for first in range(0, len(rows), MOST_ROWS)] or [[]]
     facts = " · ".join(words.describe_facts(report))
-    lines = [*_open_float(caption), rf"\par{{\small {escape(facts)}\par}}", *_set_table(grid, parts[0])]
+    lines = [*_open_float(caption), rf"\par{{\small {escape(facts)}\par}}", *_write_table(grid, parts[0])]
     for part in parts[1:]:
-        lines += [r"\end{table}", "", *_open_float(f"{caption} (continued)"), *_set_table(grid, part)]
-    return "\n".join([*lines, *_set_notes(report), r"\end{table}"]) + "\n"
+        lines += [r"\end{table}", "", *_open_float(f"{caption} (continued)"), *_write_table(grid, part)]
+    return "\n".join([*lines, *_write_notes(report), r"\end{table}"]) + "\n"
 
 
 def _open_float(caption: str) -> list[str]:
@@ -65,11 +65,11 @@ def _list_rows(grid: Grid) -> list[str]:
             if group.head and place == 0:
                 head = escape(group.head + " !" * group.is_warned)
                 above.append(rf"\multicolumn{{{len(grid.headings)}}}{{@{{}}l}}{{{head}}} \\")
-            rows.append("\n".join([*above, _set_row(row)]))
+            rows.append("\n".join([*above, _write_row(row)]))
     return rows
 
 
-def _set_row(row: GridRow) -> str:
+def _write_row(row: GridRow) -> str:
     texts = [cell.text for cell in row.cells]
     cells = [rf"\textbf{{{escape(text)}}}" if row.is_answer and text else escape(text) for text in texts]
     cells[0] += " !" * row.is_warned
@@ -81,7 +81,7 @@ def _set_row(row: GridRow) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _set_table(grid: Grid, rows: Sequence[str]) -> list[str]:
+def _write_table(grid: Grid, rows: Sequence[str]) -> list[str]:
     columns = "".join("r" if is_number else "l" for is_number in grid.is_number)
     above = []
     if any(grid.series):
@@ -95,10 +95,10 @@ def _set_table(grid: Grid, rows: Sequence[str]) -> list[str]:
     ]  # fmt: skip
 
 
-def _set_notes(report: Report) -> list[str]:
+def _write_notes(report: Report) -> list[str]:
     texts = [words.write_legend(report)]
-    texts += [("! " if line.kind == "warning" else "") + line.text for line in words.write_lines(report)]
-    texts += [f"! {problem}" for problem in report.problems]
+    texts += [line.marked_text for line in words.write_lines(report)]
+    texts += map(words.mark_warning, report.problems)
     notes = [rf"{escape(text)}\par" for text in texts if text]
     if not notes:
         return []

@@ -10,26 +10,26 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from gpubench.basics.encodable import encodable
 from gpubench.basics.words import clean, many
 from gpubench.core.report import Cell, Report, ReportRow
 from gpubench.plan.outlook import place
 from gpubench.plan.rounds import ONE, Rounds
-from gpubench.render.area import Area
+from gpubench.render.area import LiveArea
 from gpubench.render.grid import Grid, GridCell, GridRow, make_grid
 from gpubench.render.running import (
     LiveProgress,
+    describe_group_end,
+    describe_trial_end,
     draw_rounds,
     find_cause,
     find_log,
-    finished_line,
-    group_line,
-    top1_so_far,
+    format_top1,
     write_progress,
 )
-from gpubench.render.terminal import Layout, lay_out, set_block, set_row
+from gpubench.render.terminal import Layout, lay_out, render_block, render_row
 from gpubench.render.words import write_leader
 from gpubench.schema.row import Row
 
@@ -46,7 +46,7 @@ _WORD = re.compile(r"\s*\S+(?: %[^\w\s]*(?=\s|$))?\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class LiveReport:
     """The table of a sweep that goes on, from what is measured so far."""
 
     report: Report
@@ -54,12 +54,14 @@ class Standing:
     """Trial id -> label of its row."""
 
 
-class View(Protocol):
-    """What the runner reports to."""
+class View:
+    """What a sweep reports to. This one shows nothing of it; each other shows what it has methods for."""
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *error: object) -> None: ...
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
         """Unit `number` (from 1) of `total` begins. `trial_id`: of its first job."""
@@ -79,7 +81,7 @@ class View(Protocol):
     def ended_round(self, line: str) -> None:
         """A round is over; `line` says how sure the figures are now."""
 
-    def stands(self, make: Callable[[], Standing], *, at_once: bool = False) -> None:
+    def show_table(self, make: Callable[[], LiveReport], *, at_once: bool = False) -> None:
         """The table that `make` gives stands from now on. A view that shows none, or not so soon again, makes none.
 
         `at_once`: it is shown now, however long the last one took.
@@ -100,50 +102,17 @@ def view(console: Console, *, quiet: bool = False, tables: bool = True) -> View:
     return suits(console, tables=tables)
 
 
-class QuietView:
+class QuietView(View):
     """Shows nothing."""
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
-        pass
-
-    def update(self, progress: LiveProgress) -> None:
-        pass
-
-    def finished(self, number: int, total: int, label: str, row: Row) -> None:
-        pass
-
-    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        pass
-
-    def began_round(self, number: int, rounds: Rounds) -> None:
-        pass
-
-    def ended_round(self, line: str) -> None:
-        pass
-
-    def stands(self, make: Callable[[], Standing], *, at_once: bool = False) -> None:
-        pass
-
-    def say(self, text: str) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
-
-
-class PlainView(QuietView):
+class PlainView(View):
     """One plain line for each start and end of a trial or a round, and for each accuracy on the way: for log files."""
 
     def __init__(self, console: Console, *, tables: bool = True) -> None:
         self.console = console
         self._tables = tables
-        self._told = (0, 0)
+        self._last_accuracy = (0, 0)
         """Trials done and epochs evaluated when an accuracy was last told."""
 
     def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
@@ -152,18 +121,18 @@ class PlainView(QuietView):
 
     def update(self, progress: LiveProgress) -> None:
         now = (progress.done, progress.evaluated)
-        if progress.top1_pct is None or now == self._told:
+        if progress.top1_pct is None or now == self._last_accuracy:
             return
-        self._told = now
+        self._last_accuracy = now
         trial = f"[{progress.done + 1}/{progress.total}] {progress.trial_label}"
         epoch = f"epoch {progress.evaluated}" + (f"/{progress.epochs}" if progress.epochs else "")
-        self.say(f"{trial}  {epoch}  {top1_so_far(progress.top1_pct, progress.top1_target)}")
+        self.say(f"{trial}  {epoch}  {format_top1(progress.top1_pct, progress.top1_target)}")
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
-        self._tell(finished_line(number, total, label, row), row)
+        self._say_end(describe_trial_end(number, total, label, row), row)
 
     def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        self._tell(group_line(number, total, label, rows), find_cause(rows))
+        self._say_end(describe_group_end(number, total, label, rows), find_cause(rows))
 
     def began_round(self, number: int, rounds: Rounds) -> None:
         if number > 1:
@@ -173,7 +142,7 @@ class PlainView(QuietView):
         if self._tables:
             self.say(line)
 
-    def _tell(self, line: str, row: Row) -> None:
+    def _say_end(self, line: str, row: Row) -> None:
         log = find_log(row)
         self.say(f"{line}  (see {log})" if log else line)
 
@@ -182,63 +151,57 @@ class PlainView(QuietView):
         self.console.file.flush()
 
 
-class OutlivingView:
+class SafeView(View):
     """Passes everything on until that can't be written any more: who looked on has gone, and the measuring goes on."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def _try(self, show: Callable[[View], object]) -> None:
+    def _call(self, show: Callable[[View], object]) -> None:
         try:
             show(self._view)
         except OSError:  # a closed pipe, a terminal that hung up, a full disk behind a redirected stderr
             self._view = QuietView()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
-        self._try(lambda view: view.started(number, total, label, trial_id))
+        self._call(lambda view: view.started(number, total, label, trial_id))
 
     def update(self, progress: LiveProgress) -> None:
-        self._try(lambda view: view.update(progress))
+        self._call(lambda view: view.update(progress))
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
-        self._try(lambda view: view.finished(number, total, label, row))
+        self._call(lambda view: view.finished(number, total, label, row))
 
     def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        self._try(lambda view: view.finished_group(number, total, label, rows))
+        self._call(lambda view: view.finished_group(number, total, label, rows))
 
     def began_round(self, number: int, rounds: Rounds) -> None:
-        self._try(lambda view: view.began_round(number, rounds))
+        self._call(lambda view: view.began_round(number, rounds))
 
     def ended_round(self, line: str) -> None:
-        self._try(lambda view: view.ended_round(line))
+        self._call(lambda view: view.ended_round(line))
 
-    def stands(self, make: Callable[[], Standing], *, at_once: bool = False) -> None:
-        self._try(lambda view: view.stands(make, at_once=at_once))
+    def show_table(self, make: Callable[[], LiveReport], *, at_once: bool = False) -> None:
+        self._call(lambda view: view.show_table(make, at_once=at_once))
 
     def say(self, text: str) -> None:
-        self._try(lambda view: view.say(text))
+        self._call(lambda view: view.say(text))
 
     def close(self) -> None:
-        self._try(lambda view: view.close())
+        self._call(lambda view: view.close())
 
 
-class LiveView(QuietView):
+class LiveView(View):
     """Permanent lines, and below them a live area: the table so far, a bar of the rounds, three lines of the trial."""
 
     def __init__(self, console: Console, *, tables: bool = True) -> None:
         self.console = console
-        self.area = Area(console)
+        self.area = LiveArea(console)
         self._tables = tables
         self._last: LiveProgress | None = None
         self._round: tuple[int, Rounds] = (1, ONE)
-        self._standing: Standing | None = None
-        self._table: tuple[tuple[object, ...], StandingTable | None] = ((), None)
+        self._report: LiveReport | None = None
+        self._table: tuple[tuple[object, ...], LiveTable | None] = ((), None)
         """The table as it is laid out, and for what."""
         self._due = 0.0
 
@@ -268,7 +231,7 @@ class LiveView(QuietView):
             bar = draw_rounds(number, rounds, progress.done, progress.total, width)
             bar.plain = encodable(bar.plain, self.console.encoding)
             below = [bar, *below]
-        self.area.show([*self._stand(progress, width, height - 1 - len(below)), *below][-height:])
+        self.area.show([*self._render_table(progress, width, height - 1 - len(below)), *below][-height:])
 
     def began_round(self, number: int, rounds: Rounds) -> None:
         self._round = (number, rounds)
@@ -277,23 +240,23 @@ class LiveView(QuietView):
         if self._tables:
             self.say(line)
 
-    def stands(self, make: Callable[[], Standing], *, at_once: bool = False) -> None:
+    def show_table(self, make: Callable[[], LiveReport], *, at_once: bool = False) -> None:
         began = time.monotonic()
         if not self._tables or (began < self._due and not at_once):
             return
-        self._standing = make()
+        self._report = make()
         now = time.monotonic()
         self._due = now + MAKING_PART * (now - began)
 
-    def _stand(self, progress: LiveProgress, width: int, height: int) -> list[Text]:
+    def _render_table(self, progress: LiveProgress, width: int, height: int) -> list[Text]:
         """Lines of the table, laid out once for each table, size and running trial; and an empty one."""
         from rich.text import Text
 
-        if self._standing is None:
+        if self._report is None:
             return []
-        key = (id(self._standing), progress.trial_id, width, height)
+        key = (id(self._report), progress.trial_id, width, height)
         if self._table[0] != key:
-            self._table = (key, lay_out_standing(self._standing, progress.trial_id, width, height - 1))
+            self._table = (key, lay_out_live_table(self._report, progress.trial_id, width, height - 1))
         table = self._table[1]
         if table is None:
             return []
@@ -303,29 +266,29 @@ class LiveView(QuietView):
         return [*lines, Text()]
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
-        self._tell(finished_line(number, total, label, row), row)
+        self._say_end(describe_trial_end(number, total, label, row), row)
 
     def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        self._tell(group_line(number, total, label, rows), find_cause(rows))
+        self._say_end(describe_group_end(number, total, label, rows), find_cause(rows))
 
-    def _tell(self, line: str, row: Row) -> None:
+    def _say_end(self, line: str, row: Row) -> None:
         if row.status == "ok" and self._table[1] is not None:
             return  # the table says it, and hundreds of lines would say no more
         style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row.status, "red")
-        self._put(line, style)
+        self._write_line(line, style)
         if log := find_log(row):
-            self._put(f"  log: {log}", style, whole=True)
+            self._write_line(f"  log: {log}", style, whole=True)
 
     def say(self, text: str) -> None:
-        self._put(clean(text))
+        self._write_line(clean(text))
 
-    def _put(self, line: str, style: str = "", *, whole: bool = False) -> None:
+    def _write_line(self, line: str, style: str = "", *, whole: bool = False) -> None:
         """Wraps at spaces. `whole`: nowhere, not even a path with spaces: the terminal does, and it can be copied."""
         from rich.text import Text
 
         text = Text(encodable(line, self.console.encoding), style)
         for part in [text] if whole else wrap(text, self.console.width):
-            self.area.above(part)
+            self.area.print_above(part)
 
     def close(self) -> None:
         self.area.close()
@@ -335,7 +298,7 @@ class LiveView(QuietView):
 
 
 @dataclass(slots=True)
-class StandingTable:
+class LiveTable:
     """The table of a sweep as lines, laid out once: while a trial is measured, only the line with its bar is anew."""
 
     layout: Layout
@@ -356,20 +319,20 @@ class StandingTable:
                 replace(cell, bar=part, tone="running") if self.layout.bars[n] else cell
                 for n, cell in enumerate(self.row.cells)
             )
-            self.lines[self.running] = set_row(self.layout, replace(self.row, cells=cells), self.block)[-1]
+            self.lines[self.running] = render_row(self.layout, replace(self.row, cells=cells), self.block)[-1]
         return self.lines
 
 
-def lay_out_standing(standing: Standing, trial_id: str, width: int, height: int) -> StandingTable | None:
+def lay_out_live_table(live_report: LiveReport, trial_id: str, width: int, height: int) -> LiveTable | None:
     """The table in at most so many cells and lines, with the rows around the running trial's; None where few fit.
 
     Columns for which there is no room are left out. `trial_id`: of the running trial.
     """
     from rich.text import Text
 
-    report = part_pending(standing.report)
+    report = part_pending(live_report.report)
     grid = make_grid(report)
-    label = standing.rows.get(trial_id)
+    label = live_report.rows.get(trial_id)
     running = next((n for n, row in enumerate(report.rows) if label in row.labels), None)
     rows = [
         replace(
@@ -390,7 +353,7 @@ def lay_out_standing(standing: Standing, trial_id: str, width: int, height: int)
         shown = crop_grid(grid, rows, range(begin, begin + count))
         layout = lay_out(shown, width, True)
         block = layout.split()[0]
-        placed = set_block(layout, block)
+        placed = render_block(layout, block)
         hidden = len(rows) - count
         ends = [many(hidden, "row") + " not shown"] * bool(hidden) + [leader] * bool(leader)
         if len(placed) + len(ends) > height:
@@ -398,8 +361,8 @@ def lay_out_standing(standing: Standing, trial_id: str, width: int, height: int)
         lines = [line for _, line in placed]
         lines += [Text(line, "dim") for line in ends]
         row = rows[running] if running is not None else None
-        places = [place for place, (each, _) in enumerate(placed) if each is row and row is not None]
-        return StandingTable(layout, block, lines, places[-1] if places else None, row)
+        places = [place for place, (line_row, _) in enumerate(placed) if line_row is row and row is not None]
+        return LiveTable(layout, block, lines, places[-1] if places else None, row)
     return None
 
 
@@ -411,7 +374,7 @@ def is_pending(row: ReportRow) -> bool:
 def part_pending(report: Report) -> Report:
     """The report with a line for each row that is still to be measured."""
     groups = tuple(
-        replace(group, rows=tuple(each for row in group.rows for each in _part_row(report, row)))
+        replace(group, rows=tuple(part for row in group.rows for part in _part_row(report, row)))
         for group in report.groups
     )
     return replace(report, groups=groups)

@@ -19,17 +19,15 @@ def write(reports: Sequence[Report]) -> str:
 
 def _write_report(report: Report) -> str:
     name, *facts = map(escape, words.describe_facts(report))
-    lines = words.write_lines(report)
     items = []
-    for line in lines:
-        mark = "! " if line.kind == "warning" else ""
-        text = escape(mark + line.text)
+    for line in words.write_lines(report):
+        text = escape(line.marked_text)
         items.append(f"- **{text}**" if line.kind == "answer" else f"- {text}")
-    items += [f"- {escape(f'! {problem}')}" for problem in report.problems]
+    items += [f"- {escape(words.mark_warning(problem))}" for problem in report.problems]
     blocks = [
         f"## {name}",
         " · ".join(facts),
-        f"**{escape(words.ask(report))}**" if words.ask(report) else "",
+        f"**{escape(words.write_question(report))}**" if words.write_question(report) else "",
         *write_tables(make_grid(report)),
         escape(words.write_legend(report)),
         "\n".join(items),
@@ -53,10 +51,8 @@ def write_tables(grid: Grid) -> list[str]:
 
 
 def _list_cells(row: GridRow) -> list[str]:
-    """Cells of a row: the answer's in bold, an ending in the first that is empty, marks in the first of all."""
-    cells = [escape(cell.text) for cell in row.cells]
-    if row.ending and "" in cells:
-        cells[cells.index("")] = escape(row.ending)
+    """Cells of a row, with the answer's in bold."""
+    cells = [escape(text) for text in row.list_texts()]
     if row.is_answer:
         cells = [f"**{cell}**" if cell else "" for cell in cells]
     return [cells[0] + " !" * row.is_warned, *cells[1:]]

@@ -10,7 +10,7 @@ from gpubench.basics.words import machine_name
 from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, Predictions
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.markdown import escape, write_tables
-from gpubench.render.terminal import TO_ASCII, WIDTH, fold, set_grid
+from gpubench.render.terminal import TO_ASCII, WIDTH, fold, render_grid
 from gpubench.render.words import STATUSES, UNKNOWN, count_things, format_number, join_words
 
 HEADINGS = ("job", "alone s", "predicted s", "slowdown", "measured", "error %")
@@ -53,7 +53,7 @@ def write_text(
                 *write_commands(group, command),
             ]
         else:
-            lines += [*(line.plain for line in set_grid(lay_out_jobs(group), width, is_rich)), ""]
+            lines += [*(line.plain for line in render_grid(lay_out_jobs(group), width, is_rich)), ""]
             lines += [part for sentence in describe_group(group) for part in fold(sentence, width)]
     return "".join(f"{(line if is_rich else line.translate(TO_ASCII)).rstrip()}\n" for line in lines)
 
@@ -98,8 +98,8 @@ def describe_origin(predictions: Predictions) -> str:
     name = clean(machine_name(predictions.machine)) + (f" ({hardware})" if hardware else "")
     sentences = [f"By results of {name}{'' if predictions.is_here else ', which is not this machine'}."]
     if predictions.other_machines:
-        others = join_words(clean(machine_name(each)) for each in predictions.other_machines)
-        sentences.append(f"Results of {others} are left out.")
+        machines = join_words(clean(machine_name(machine)) for machine in predictions.other_machines)
+        sentences.append(f"Results of {machines} are left out.")
     if predictions.filled:
         fields = ", ".join(f"{name}={clean(value)}" for name, value in predictions.filled.items())
         sentences.append(f"What was not asked for is as in these rows: {fields}.")

@@ -18,7 +18,7 @@ EVERY_S = 10.0
 
 
 @contextmanager
-def bar(
+def show_progress(
     label: str, *, quiet: bool = False, work: str = "", clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[int, int], None]]:
     """Shows (done, total) as long as the block lasts, on stderr: a bar on a terminal, plain lines elsewhere.
@@ -28,14 +28,14 @@ def bar(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _lines(label, work, clock) if not quiet else lambda *_: None
+        yield _report_lines(label, work, clock) if not quiet else lambda *_: None
         return
     with Progress(*columns, console=console, disable=quiet) as progress:
         task = progress.add_task(label, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _lines(label: str, work: str, clock: Callable[[], float]) -> Callable[[int, int], None]:
+def _report_lines(label: str, work: str, clock: Callable[[], float]) -> Callable[[int, int], None]:
     """Tells of (done, total) in a line every EVERY_S; before them in one at the first call, where `work` says of what.
 
     Where nothing is left to do there is no call, so nothing is said.

@@ -78,57 +78,61 @@ def write_progress(progress: LiveProgress, width: int, encoding: str = "utf-8") 
     from rich.text import Text
 
     head = f"[{progress.done + 1}/{progress.total}] {clean(progress.trial_label)}"
-    lines = [Text(_fit(head, width), "bold"), _bar(progress, width), Text(_vitals(progress, width), "dim")]
+    lines = [
+        Text(_truncate(head, width), "bold"),
+        _draw_bar(progress, width),
+        Text(_format_usage(progress, width), "dim"),
+    ]
     for line in lines:
         line.plain = encodable(line.plain, encoding)
     return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
 
 
-def _bar(progress: LiveProgress, width: int) -> Text:
+def _draw_bar(progress: LiveProgress, width: int) -> Text:
     from rich.text import Text
 
-    before, after = _epochs(progress), _steps(progress)
+    before, after = _format_epoch(progress), _format_step(progress)
     room = min(40, width - len(before) - len(after))
     if not progress.steps or progress.step is None or room < 8:
-        return Text(_fit(f"{before.rstrip()}{after}", width))
+        return Text(_truncate(f"{before.rstrip()}{after}", width))
     full = min(room, room * progress.step // progress.steps)
     return Text.assemble(before, ("━" * full, "green"), ("─" * (room - full), "dim"), after)
 
 
-def _epochs(progress: LiveProgress) -> str:
+def _format_epoch(progress: LiveProgress) -> str:
     if progress.epoch is None:
         return "  "
     total = f"/{progress.epochs}" if progress.epochs else ""
     return f"  epoch {progress.epoch}{total}  "
 
 
-def _steps(progress: LiveProgress) -> str:
+def _format_step(progress: LiveProgress) -> str:
     parts = [f"step {progress.step}/{progress.steps}"] if progress.steps and progress.step is not None else []
     if progress.top1_pct is not None:
-        parts.append(top1_so_far(progress.top1_pct, progress.top1_target))
+        parts.append(format_top1(progress.top1_pct, progress.top1_target))
     parts += [clean(progress.note)] if progress.note else []
     return "".join(f"  {part}" for part in parts)
 
 
-def _vitals(progress: LiveProgress, width: int) -> str:
+def _format_usage(progress: LiveProgress, width: int) -> str:
     parts = [
         f"GPU {progress.gpu_mem_mib:,.0f} MiB" if progress.gpu_mem_mib is not None else "",
         f"GPU {progress.gpu_util_pct:.0f} %" if progress.gpu_util_pct is not None else "",
         f"CPU {progress.cpu_util_pct:.0f} %" if progress.cpu_util_pct is not None else "",
-        _left(progress),
-        f"{clock(progress.elapsed_s)} elapsed",
+        _format_time_left(progress),
+        f"{format_clock(progress.elapsed_s)} elapsed",
     ]
-    return _fit("  " + "  ".join(part for part in parts if part), width)
+    return _truncate("  " + "  ".join(part for part in parts if part), width)
 
 
-def _left(progress: LiveProgress) -> str:
+def _format_time_left(progress: LiveProgress) -> str:
     if progress.left_s is None:
         return ""
     if progress.is_late and not progress.left_s:
         return "longer than planned"
     about = "at least " if progress.at_least else "at most " if progress.at_most else "~"
-    left = f"{about}{clock(progress.left_s)} left{f' {progress.until}' if progress.until else ''}"
-    return f"longer than planned, {left}" if progress.is_late else left
+    time_left = f"{about}{format_clock(progress.left_s)} left{f' {progress.until}' if progress.until else ''}"
+    return f"longer than planned, {time_left}" if progress.is_late else time_left
 
 
 def draw_rounds(number: int, rounds: Rounds, done: int, total: int, width: int) -> Text:
@@ -141,26 +145,30 @@ def draw_rounds(number: int, rounds: Rounds, done: int, total: int, width: int) 
     before, after = f"{place(number, rounds)}  ", f"  {done} of {total} done"
     room = min(BAR, width - len(before) - len(after))
     if room < SHORTEST_BAR or not total:
-        return Text(_fit(f"{before.rstrip()}{after}", width))
+        return Text(_truncate(f"{before.rstrip()}{after}", width))
     count = rounds.most if room // rounds.most > SHORTEST_PART else 1
-    each = (room + 1) // count - 1
-    full = [each if place < number else 0 for place in range(1, count + 1)]
-    full[number - 1 if count > 1 else 0] = each * done // total
-    parts = [part for cells in full for part in (("━" * cells, "green"), ("─" * (each - cells), "dim"), " ")]
+    cells = (room + 1) // count - 1
+    full = [cells if place < number else 0 for place in range(1, count + 1)]
+    full[number - 1 if count > 1 else 0] = cells * done // total
+    parts = [
+        part
+        for done_cells in full
+        for part in (("━" * done_cells, "green"), ("─" * (cells - done_cells), "dim"), " ")
+    ]
     return Text.assemble(before, *parts[:-1], after)
 
 
-def top1_so_far(top1_pct: float, target: float | None) -> str:
+def format_top1(top1_pct: float, target: float | None) -> str:
     """`top-1 61.2 of 70 %`. `target`: the accuracy asked for, if one is."""
     aim = f" of {target:g}" if target is not None else ""
     return f"top-1 {half_up(top1_pct, 1)}{aim} %"
 
 
-def _fit(text: str, width: int) -> str:
+def _truncate(text: str, width: int) -> str:
     return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """`0:07`, `4:30`, `1:04:30`."""
     whole = max(0, round(seconds))
     hours, rest = divmod(whole, 3600)
@@ -171,7 +179,7 @@ def clock(seconds: float) -> str:
 # ---- what has ended ----
 
 
-def finished_line(number: int, total: int, label: str, row: Row) -> str:
+def describe_trial_end(number: int, total: int, label: str, row: Row) -> str:
     """`[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB`, or how it ended and why."""
     status = str(row.status)
     parts = [f"[{number}/{total}] {label}", WORDS.get(status, status)]
@@ -180,13 +188,13 @@ def finished_line(number: int, total: int, label: str, row: Row) -> str:
             parts.append(f"epoch {half_up(row.epoch_time_s, 2)} s")
         parts += [f"{half_up(row.gpu_mem_mib):,} MiB"] if row.gpu_mem_mib is not None else []
         if row.until_top1 is not None and row.top1_pct is not None:
-            parts.append(top1_so_far(row.top1_pct, row.until_top1))
+            parts.append(format_top1(row.top1_pct, row.until_top1))
     elif status != "oom" and row.reason:
         parts.append(row.reason.strip().splitlines()[0])
     return clean("  ".join(parts))
 
 
-def group_line(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
+def describe_group_end(number: int, total: int, label: str, rows: Sequence[Row]) -> str:
     """`[4/6] 3 copies  ok  2.61 s, 2.60 s, 2.62 s (2.01, 2.00 and 2.02 times alone): some overlap (gain 0.25)`.
 
     Of a group that ended otherwise: how, which job was the first cause, and why.
@@ -226,7 +234,7 @@ def _write_times(rows: Sequence[Row]) -> str:
     return text
 
 
-def round_line(number: int, rounds: Rounds, report: Report, left: Left) -> str:
+def describe_round_end(number: int, rounds: Rounds, report: Report, time_left: Left) -> str:
     """`round 2 of 5: 128 leads; widest interval ±4 % (batch 16); about 3 min left`, once a round is over."""
     leader = name_leader(report)
     certainty = write_certainty(report)
@@ -234,5 +242,5 @@ def round_line(number: int, rounds: Rounds, report: Report, left: Left) -> str:
         certainty = "each row is of one process" if report.facts.processes[1] else "no row has a time"
     if not leader and not certainty:
         certainty = next((line.text.rstrip(".") for line in write_lines(report)), "")
-    parts = [f"{leader} leads" if leader else "", certainty, str(left) if left.seconds else ""]
+    parts = [f"{leader} leads" if leader else "", certainty, str(time_left) if time_left.seconds else ""]
     return ": ".join(filter(None, [place(number, rounds), "; ".join(filter(None, parts))]))

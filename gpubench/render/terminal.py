@@ -33,7 +33,6 @@ NARROWEST_BAR = 6
 NARROW_NAME, NARROWEST_NAME = 24, 14
 """Cells of the first column, where names in it are folded; fewer where all columns then have room side by side."""
 EIGHTHS = " ▏▎▍▌▋▊▉█"
-ANSWER, WARNED, NO_FIGURES = "◀", "!", "×"
 TONES = {"plain": "", "better": "green", "worse": "red", "running": "green"}
 CUT = words.Sentence("note", words.CUT, 0)
 TO_ASCII = str.maketrans(
@@ -50,9 +49,9 @@ def show(reports: Sequence[Report], console: Console, *, is_why: bool = False) -
         console.file.write(encodable(write(reports, is_why=is_why), console.encoding))
         return
     for number, lines in enumerate(
-        _set(report, min(console.width, WIDEST), True, is_why) for report in reports
+        _render_report(report, min(console.width, WIDEST), True, is_why) for report in reports
     ):
-        for line in [*([_text("")] * (number > 0)), *lines]:
+        for line in [*([_make_text("")] * (number > 0)), *lines]:
             line.plain = encodable(line.plain, console.encoding)
             console.print(line, soft_wrap=True, highlight=False)
     if not reports:
@@ -62,38 +61,36 @@ def show(reports: Sequence[Report], console: Console, *, is_why: bool = False) -
 def write(reports: Sequence[Report], *, is_why: bool = False) -> str:
     """Reports as plain ASCII text (but for names that somebody else gave), ending in a newline."""
     blocks = [
-        "".join(f"{line.plain.rstrip()}\n" for line in _set(report, WIDTH, False, is_why))
+        "".join(f"{line.plain.rstrip()}\n" for line in _render_report(report, WIDTH, False, is_why))
         for report in reports
     ]
     return "\n".join(blocks) or f"{words.NO_REPORT}\n"
 
 
-def _text(content: str, style: str = "") -> Text:
+def _make_text(content: str, style: str = "") -> Text:
     from rich.text import Text
 
     return Text(content, style)
 
 
-def _set(report: Report, width: int, is_rich: bool, is_why: bool) -> list[Text]:
+def _render_report(report: Report, width: int, is_rich: bool, is_why: bool) -> list[Text]:
     """All lines of a report."""
 
     def plain(text: str) -> str:
         return text if is_rich else text.translate(TO_ASCII)
 
-    lines = [_text(line, style) for line, style in _set_heading(report, width, plain)]
-    lines += [_text(""), *set_grid(make_grid(report), width, is_rich)]
+    lines = [_make_text(line, style) for line, style in _render_heading(report, width, plain)]
+    lines += [_make_text(""), *render_grid(make_grid(report), width, is_rich)]
     if legend := words.write_legend(report):
-        lines += [_text(line, "dim") for line in fold(plain(legend), width)]
-    lines.append(_text(""))
+        lines += [_make_text(line, "dim") for line in fold(plain(legend), width)]
+    lines.append(_make_text(""))
     chosen = choose_lines(report, is_all=is_why)
     for line in chosen:
-        mark = f"{WARNED} " if line.kind == "warning" else ""
-        style = {"answer": "bold", "warning": "yellow", "note": "dim"}.get(line.kind, "")
-        lines += [_text(part, style) for part in fold(mark + plain(line.text), width)]
+        lines += render_sentence(line, plain(line.marked_text), width)
     if is_why:
-        lines += map(_text, _set_claims(report, width, plain))
+        lines += map(_make_text, _render_claims(report, width, plain))
     elif is_rich and chosen[-1:] != [CUT]:
-        lines.append(_text(words.HINT, "dim"))
+        lines.append(_make_text(words.HINT, "dim"))
     return lines
 
 
@@ -103,7 +100,7 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
     So a pipe gets the same words. The answer is always there.
     """
     lines = words.write_lines(report)
-    heights = [len(fold(f"{WARNED} {line.text.translate(TO_ASCII)}", WIDTH)) for line in lines]
+    heights = [len(fold(words.mark_warning(line.text.translate(TO_ASCII)), WIDTH)) for line in lines]
     room = LINES_BELOW - 1  # the hint is a line, too
     if is_all or sum(heights) <= room:
         return lines
@@ -115,9 +112,9 @@ def choose_lines(report: Report, *, is_all: bool = False) -> list[words.Sentence
     return [*(lines[n] for n in sorted(chosen)), CUT]
 
 
-def _set_heading(report: Report, width: int, plain: Callable[[str], str]) -> list[tuple[str, str]]:
+def _render_heading(report: Report, width: int, plain: Callable[[str], str]) -> list[tuple[str, str]]:
     """At most three lines: the question whole, of the facts what there is room for."""
-    text = plain(words.ask(report))
+    text = plain(words.write_question(report))
     question = fold(text, width, hang="")[: HEADING_LINES - 1] if text else []
     parts = [plain(part).replace(" ", "\u00a0") for part in words.describe_facts(report)]
     dot = "\u00a0" + plain("· ")
@@ -129,6 +126,12 @@ def _set_heading(report: Report, width: int, plain: Callable[[str], str]) -> lis
         parts.pop()
     facts = fold(dot.join(parts), width, hang="")
     return [*((line, "dim") for line in facts), *((line, "bold") for line in question)]
+
+
+def render_sentence(sentence: words.Sentence, text: str, width: int) -> list[Text]:
+    """Lines of a sentence, styled by its kind. `text`: it as it is written here."""
+    style = {"answer": "bold", "warning": "yellow", "note": "dim"}.get(sentence.kind, "")
+    return [_make_text(part, style) for part in fold(text, width)]
 
 
 def fold(text: str, width: int, hang: str = HANG) -> list[str]:
@@ -171,13 +174,13 @@ class Layout:
         return blocks
 
 
-def set_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
+def render_grid(grid: Grid, width: int, is_rich: bool) -> list[Text]:
     """Lines of the table; columns for which there is no room follow below, behind the first column once more."""
     layout = lay_out(grid if is_rich else _translate(grid), width, is_rich)
     lines: list[Text] = []
     for block in layout.split():
-        lines += [_text("")] if lines else []
-        lines += [line for _, line in set_block(layout, block)]
+        lines += [_make_text("")] if lines else []
+        lines += [line for _, line in render_block(layout, block)]
     return lines
 
 
@@ -227,41 +230,41 @@ def _translate(grid: Grid) -> Grid:
     )
 
 
-def set_block(layout: Layout, block: Sequence[int]) -> list[tuple[GridRow | None, Text]]:
+def render_block(layout: Layout, block: Sequence[int]) -> list[tuple[GridRow | None, Text]]:
     """Lines of some columns, each with the row that it is of; None: headings and heads of groups."""
     grid = layout.grid
     lines = []
     if any(grid.series):
         parts = [(series, [n for n in columns if n in block]) for series, columns in _group_series(grid)]
         upper = [set_cell_size(series, layout.measure(columns)) for series, columns in parts if columns]
-        lines.append(_text(GAP.join(upper), "bold"))
+        lines.append(_make_text(GAP.join(upper), "bold"))
     headings = [
         set_cell_size(_align(grid.headings[n], layout.widths[n], grid.is_number[n]), layout.measure([n]))
         for n in block
     ]
-    lines.append(_text(GAP.join(headings), "bold"))
-    lines.append(_text(("─" if layout.is_rich else "-") * layout.measure(block), "dim"))
+    lines.append(_make_text(GAP.join(headings), "bold"))
+    lines.append(_make_text(("─" if layout.is_rich else "-") * layout.measure(block), "dim"))
     placed: list[tuple[GridRow | None, Text]] = [(None, line) for line in lines]
     for group in grid.groups:
         if group.head:
             head = _cut(group.head, layout.width)
-            placed.append((None, _text(f"{head} {WARNED}" if group.is_warned else head, "bold")))
-        placed += [(row, line) for row in group.rows for line in set_row(layout, row, block)]
+            placed.append((None, _make_text(f"{head} {words.WARNED}" if group.is_warned else head, "bold")))
+        placed += [(row, line) for row in group.rows for line in render_row(layout, row, block)]
     return placed
 
 
-def set_row(layout: Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
+def render_row(layout: Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
     """Lines of one row, several where its name is long; its figures stand in the last."""
     style = "bold" if row.is_answer else "dim" if row.is_pending else ""
     label, room = row.cells[0].text, layout.widths[0]
     is_long = any(len(word) > room for word in label.split())
     *above, name = textwrap.wrap(label, room, break_on_hyphens=is_long) or [""]
-    lines = [_text(part, style) for part in above]
-    line = _text("", style)
+    lines = [_make_text(part, style) for part in above]
+    line = _make_text("", style)
     for place, n in enumerate(block):
         cell, bar = row.cells[n], layout.bars[n]
         if row.ending and not any(row.cells[m].text for m in block[place:]):
-            ending = f"{NO_FIGURES if layout.is_rich else 'x'} {row.ending}"
+            ending = f"{words.NO_FIGURES if layout.is_rich else 'x'} {row.ending}"
             line.append(_cut(ending, max(10, layout.width - cell_len(line.plain))), "dim")
             break
         text = cell.text if n else name
@@ -272,7 +275,7 @@ def set_row(layout: Layout, row: GridRow, block: Sequence[int]) -> list[Text]:
             line.append(set_cell_size(draw_bar(cell.bar or 0.0, bar), bar), bar_style)
         line.append(GAP)
     else:
-        marks = [ANSWER if layout.is_rich else "<"] * row.is_answer + [WARNED] * row.is_warned
+        marks = [words.ANSWER if layout.is_rich else "<"] * row.is_answer + [words.WARNED] * row.is_warned
         line.append(" ".join(marks))
     line.rstrip()
     return [*lines, line]
@@ -297,7 +300,7 @@ def draw_bar(share: float, width: int) -> str:
 # --why.
 
 
-def _set_claims(report: Report, width: int, plain: Callable[[str], str]) -> list[str]:
+def _render_claims(report: Report, width: int, plain: Callable[[str], str]) -> list[str]:
     """Every claim under its question as a plain table, and what would settle what is open."""
     lines = []
     for finding in report.findings:

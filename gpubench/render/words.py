@@ -48,6 +48,8 @@ from gpubench.schema.columns import BY_NAME, DERIVED, REPEATS, Column
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS
 
 MINUS = "−"
+ANSWER, WARNED, NO_FIGURES = "◀", "!", "×"
+"""Stand beside the row of the answer, beside rows with warnings and before them, and before how a row ended."""
 UNKNOWN = "–"
 """Stands where a figure could not be had."""
 LEAST_RATIO, MOST_RATIO = 0.01, 10_000.0
@@ -168,6 +170,16 @@ class Sentence:
     """Where room is short, those of a higher rank go first: the answer, then what weakens all answers, then findings'
     first lines, then warnings of rows, then what findings say further."""
 
+    @property
+    def marked_text(self) -> str:
+        """Its text, behind a sign where it is a warning."""
+        return mark_warning(self.text) if self.kind == "warning" else self.text
+
+
+def mark_warning(text: str) -> str:
+    """A warning with its sign: `! In 5 of 18 rows …`."""
+    return f"{WARNED} {text}"
+
 
 # Numbers.
 
@@ -282,15 +294,21 @@ def name_value(field: str, value: Any) -> str:
 
 def name_row(fields: Mapping[str, Any], without: Collection[str] = ()) -> str:
     """A row by its fields: `mobilenet_v2 batch 128 on 2 GPUs (ddp), pre-resized`. Empty without any."""
-    left = {
+    remaining = {
         name: value
         for name, value in fields.items()
         if name not in without and value is not None and not (name in ("width", "copies") and value == 1)
     }
-    what = [name_value(name, left.pop(name)) for name in ("group", "model", "batch_size") if name in left]
-    where = [name_value(name, left.pop(name)) for name in ("gpus", "ranks", "nodes") if name in left]
+    what = [
+        name_value(name, remaining.pop(name))
+        for name in ("group", "model", "batch_size")
+        if name in remaining
+    ]
+    where = [
+        name_value(name, remaining.pop(name)) for name in ("gpus", "ranks", "nodes") if name in remaining
+    ]
     devices = " on ".join(where)
-    strategy = name_value("strategy", left.pop("strategy")) if "strategy" in left else ""
+    strategy = name_value("strategy", remaining.pop("strategy")) if "strategy" in remaining else ""
     if strategy and devices:
         devices += f" ({strategy})" if strategy != "single" else ""
     text = " ".join(what)
@@ -298,7 +316,7 @@ def name_row(fields: Mapping[str, Any], without: Collection[str] = ()) -> str:
         text = f"{text} on {devices}" if text else devices
     elif strategy:
         text = f"{text} with {strategy}" if text else strategy
-    return ", ".join([text] * bool(text) + [name_value(name, value) for name, value in left.items()])
+    return ", ".join([text] * bool(text) + [name_value(name, value) for name, value in remaining.items()])
 
 
 def name_change(candidate: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
@@ -361,8 +379,8 @@ def describe_ending(report: Report, row: ReportRow) -> str:
     if reason:
         text += f": {clean(reason, 200).rstrip('.')}"
     if row.skipped:
-        others = join_words(format_axis(value) for value in row.skipped)
-        text += f"; {others} {'skipped' if row.status in ('oom', 'skipped') else 'neither'}"
+        sizes = join_words(format_axis(value) for value in row.skipped)
+        text += f"; {sizes} {'skipped' if row.status in ('oom', 'skipped') else 'neither'}"
     return text
 
 
@@ -399,7 +417,7 @@ def describe_facts(report: Report, *, is_short: bool = False) -> list[str]:
     return [part for part in parts if part]
 
 
-def ask(report: Report) -> str:
+def write_question(report: Report) -> str:
     """The question above a table: the experiment's own, else that of the first finding."""
     if report.question:
         return clean(report.question, 300)
@@ -409,12 +427,33 @@ def ask(report: Report) -> str:
 # Findings.
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A line of a finding in parts, so that a heading may have the first alone."""
+
+    head: str
+    clause: str = ""
+    sentences: Sequence[str] = ()
+    joint: str = "; "
+    """Stands between head and clause."""
+
+    def write(self) -> str:
+        """The whole line."""
+        first = f"{self.head}{self.joint}{self.clause}." if self.clause else f"{self.head}."
+        return " ".join([first, *self.sentences])
+
+
 def write_finding(report: Report, finding: Finding) -> list[str]:
     """A finding's lines; the first one answers its question."""
-    lines: list[str] = _WRITERS[type(finding)](report, finding)
+    lines = [answer.write() for answer in _answer(report, finding)]
     if finding.remedy and not _is_uncertain(finding) and finding.word != "sure":
-        lines[-1] += _advise(finding.remedy, "tells more")
+        lines[-1] += _write_advice(finding.remedy, "tells more")
     return lines
+
+
+def _answer(report: Report, finding: Finding) -> list[Answer]:
+    answers: list[Answer] = _ANSWERS[type(finding)](report, finding)
+    return answers
 
 
 def _is_uncertain(finding: Finding) -> bool:
@@ -426,13 +465,17 @@ def _is_uncertain(finding: Finding) -> bool:
 def is_uncertain(report: Report) -> bool:
     """Whether what is recommended is named without confidence."""
     chosen = next(
-        (each for each in report.findings if each.choice or (isinstance(each, TargetFinding) and each.order)),
+        (
+            finding
+            for finding in report.findings
+            if finding.choice or (isinstance(finding, TargetFinding) and finding.order)
+        ),
         None,
     )
     return chosen is not None and (chosen.word == "unknown" or _is_uncertain(chosen))
 
 
-def _advise(remedy: Remedy | None, verb: str = "tells") -> str:
+def _write_advice(remedy: Remedy | None, verb: str = "tells") -> str:
     if remedy is None:
         return ""
     minutes = remedy.minutes
@@ -446,20 +489,10 @@ def _name_option(remedy: Remedy) -> str:
 
 def title_finding(report: Report, finding: Finding) -> tuple[str, list[str]]:
     """What stands above a picture: the answer, and the sentences that go with it."""
-    if isinstance(finding, BatchSizeFinding):
-        answer, clause, sentences = _answer_batch_size(report, finding)
-    elif isinstance(finding, NetworkSizeFinding):
-        answer, clause, sentences = _answer_network_size(report, finding)
-    elif isinstance(finding, TargetFinding):
-        answer, clause, sentences = _answer_target(report, finding)
-    elif isinstance(finding, DevicesFinding) and finding.speed_ups:
-        (name, (first, *others)), *further = _list_speed_ups(report, finding)
-        answer, clause = f"{name}: {first}", ", ".join(others)
-        sentences = [f"{name}: {', '.join(ratios)}." for name, ratios in further]
-    else:
-        lines: list[str] = _WRITERS[type(finding)](report, finding)  # without what would tell more
-        answer, clause, sentences = lines[0].rstrip("."), "", []
-    return answer, [f"{clause[:1].upper()}{clause[1:]}."] * bool(clause) + sentences
+    first, *further = _answer(report, finding)
+    clause = f"{first.clause[:1].upper()}{first.clause[1:]}."
+    lines = [answer.write() for answer in further if isinstance(finding, DevicesFinding)]
+    return first.head, [*[clause] * bool(first.clause), *first.sentences, *lines]
 
 
 def title_energy(report: Report, rows: Sequence[int], front: Sequence[int]) -> tuple[str, list[str]]:
@@ -523,9 +556,9 @@ def describe_target(report: Report, row: int) -> list[str]:
     """A run to a target in two lines: `batch 128`, `36.1 s, 13 epochs, 11.7 kJ`."""
     figures = report.figures[row]
     parts = (
-        _figure(figures, "time_to_top1_s", lambda value: f"{format_significant(value)} s"),
-        _figure(figures, "epochs_to_top1", lambda value: count_things(round(value), "epoch")),
-        _figure(figures, "energy_to_top1_j", lambda value: f"{format_significant(value / 1000)} kJ"),
+        _format_figure(figures, "time_to_top1_s", lambda value: f"{format_significant(value)} s"),
+        _format_figure(figures, "epochs_to_top1", lambda value: count_things(round(value), "epoch")),
+        _format_figure(figures, "energy_to_top1_j", lambda value: f"{format_significant(value / 1000)} kJ"),
     )
     return [_name_run(report, row), ", ".join(filter(None, parts))]
 
@@ -585,19 +618,13 @@ def number_equal(names: Sequence[str]) -> list[str]:
     return numbered
 
 
-def _write_batch_size(report: Report, finding: BatchSizeFinding) -> list[str]:
-    answer, clause, sentences = _answer_batch_size(report, finding)
-    first = f"{answer}; {clause}." if clause else f"{answer}."
-    return [" ".join([first, *sentences]), *_write_least_cost(report, finding.least_cost)]
-
-
-def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> tuple[str, str, list[str]]:
+def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer]:
     """What to take and what it brings, what it can cost to be wrong, and further sentences."""
     choice = finding.choice
     if choice is None:
         failed = finding.out_of_memory
-        where = f": batch {_size(report, failed)} ran out of memory" if failed is not None else ""
-        return f"No answer{where}", "", []
+        where = f": batch {_name_size(report, failed)} ran out of memory" if failed is not None else ""
+        return [Answer(f"No answer{where}"), *_answer_least_cost(report, finding.least_cost)]
     figures = report.figures[choice.row]
     name = name_row(
         {**finding.label, "batch_size": report.labels[choice.row].get("batch_size")}, without=("group",)
@@ -605,59 +632,58 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> tuple[str, 
     cost = ", ".join(
         part
         for part in (
-            _figure(figures, "epoch_time_s", lambda value: f"{format_significant(value)} s an epoch")
+            _format_figure(figures, "epoch_time_s", lambda value: f"{format_significant(value)} s an epoch")
             if report.facts.time_kind != "steady rate"
             else "",
-            _figure(figures, "images_per_s", lambda value: f"{format_significant(value)} images/s"),
-            _figure(figures, "gpu_mem_mib", lambda value: f"{format_gib(value)} GiB"),
+            _format_figure(figures, "images_per_s", lambda value: f"{format_significant(value)} images/s"),
+            _format_figure(figures, "gpu_mem_mib", lambda value: f"{format_gib(value)} GiB"),
         )
         if part
     )
-    slower = f"{_sizes(report, finding.slower)} {_are(finding.slower)} slower" if finding.slower else ""
+    slower = f"{_name_sizes(report, finding.slower)} {_are(finding.slower)} slower" if finding.slower else ""
+    head, clause = f"Take {name}: {cost}", ""
+    sentences: list[str] = []
     if finding.word == "unknown" or _is_uncertain(finding):
-        answer = f"Not sure: {name}: {cost}"
+        head = f"Not sure: {name}: {cost}"
         gains = sorted(((gain, row) for row, gain in choice.gains.items() if gain > 0), reverse=True)
         # Who may be much faster is what matters; the first says that it is a bound.
         bounds = [
-            f"{_size(report, row)} {'may be ' if not place else ''}{format_gain(gain)}"
+            f"{_name_size(report, row)} {'may be ' if not place else ''}{format_gain(gain)}"
             + (" faster" if not place else "")
             for place, (gain, row) in enumerate(gains[:3])
         ]
         clauses = [f"{', '.join(bounds)} (95 %)"] if bounds else []
         if not bounds and finding.as_fast:
-            clauses = [f"{_sizes(report, finding.as_fast)} may be as fast"]
+            clauses = [f"{_name_sizes(report, finding.as_fast)} may be as fast"]
         clauses += [slower] if slower else []
-        clause = ""
-        sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [_advise(finding.remedy).strip()]
+        sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [_write_advice(finding.remedy).strip()]
     elif choice.bound is not None:
         bound = format_percent(choice.bound)
         faster = "faster" if bound == format_percent(0) else f"more than {bound} faster"
-        answer, clause = f"Take {name}: {cost}", f"no other size is {faster} (95 %)"
-        sentences = []
-    else:
-        answer, clause, sentences = f"Take {name}: {cost}", "", []
+        clause = f"no other size is {faster} (95 %)"
     if finding.fastest is not None and finding.speed_gain is not None and not _is_uncertain(finding):
-        sentence = f"{_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
+        sentence = f"{_name_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
         if finding.memory_ratio is not None:
             sentence += f" for {format_ratio(finding.memory_ratio)} times the memory"
         sentences.append(f"{sentence}.")
-    others = tuple(row for row in finding.as_fast if row != finding.fastest)
-    if choice.bound is None and finding.word != "unknown" and others:
-        sentences.append(f"{_sizes(report, others)} may be as fast.")
+    alternatives = tuple(row for row in finding.as_fast if row != finding.fastest)
+    if choice.bound is None and finding.word != "unknown" and alternatives:
+        sentences.append(f"{_name_sizes(report, alternatives)} may be as fast.")
     if finding.out_of_memory is not None:
-        sentences.append(f"{_size(report, finding.out_of_memory)} ran out of memory.")
+        sentences.append(f"{_name_size(report, finding.out_of_memory)} ran out of memory.")
     if finding.interrupted:
-        sentences.append(f"{_sizes(report, finding.interrupted)}: interrupted.")
-    return answer, clause, [sentence for sentence in sentences if sentence]
+        sentences.append(f"{_name_sizes(report, finding.interrupted)}: interrupted.")
+    first = Answer(head, clause, [sentence for sentence in sentences if sentence])
+    return [first, *_answer_least_cost(report, finding.least_cost)]
 
 
-def _write_least_cost(report: Report, costs: Sequence[LeastCost]) -> list[str]:
+def _answer_least_cost(report: Report, costs: Sequence[LeastCost]) -> list[Answer]:
     by_word = [(word, [cost for cost in costs if cost.word == word]) for word in ("sure", "likely")]
     parts = []
     for word, alike in by_word:
         names = []
         for cost in alike:
-            low, high, row = (_size(report, label) for label in (cost.low, cost.high, cost.row))
+            low, high, row = (_name_size(report, label) for label in (cost.low, cost.high, cost.row))
             series = name_row(cost.label)
             span = (
                 low if low == high else f"{low} to {high}" if word == "sure" else f"{row} ({low} to {high})"
@@ -665,15 +691,10 @@ def _write_least_cost(report: Report, costs: Sequence[LeastCost]) -> list[str]:
             names.append(f"{span} for {series}" if series else span)
         if names:
             parts.append(f"{', '.join(names)} ({word})")
-    return [f"Memory × time is least at batch {'; '.join(parts)}."] if parts else []
+    return [Answer(f"Memory × time is least at batch {'; '.join(parts)}")] if parts else []
 
 
-def _write_devices(report: Report, finding: DevicesFinding) -> list[str]:
-    lines = [f"{name}: {', '.join(ratios)}." for name, ratios in _list_speed_ups(report, finding)]
-    return lines or ["No answer: no rows to compare."]
-
-
-def _list_speed_ups(report: Report, finding: DevicesFinding) -> list[tuple[str, list[str]]]:
+def _answer_devices(report: Report, finding: DevicesFinding) -> list[Answer]:
     """Of each number of devices and kind of scaling: which against which, and ratios by how sure they are."""
     thing = name_device(report)
     groups: dict[tuple[Any, ...], list[SpeedUp]] = {}
@@ -683,7 +704,7 @@ def _list_speed_ups(report: Report, finding: DevicesFinding) -> list[tuple[str, 
         )
         key = (speed_up.devices, speed_up.baseline_devices, strategy, speed_up.same_batch_a_device)
         groups.setdefault(key, []).append(speed_up)
-    lines = []
+    answers = []
     for (devices, fewer, strategy, same_batch), members in groups.items():
         name = count_things(devices, thing) + (f" ({clean(str(strategy))})" if strategy else "")
         efficiency = {member.claim.candidate: member.efficiency for member in members}
@@ -694,9 +715,9 @@ def _list_speed_ups(report: Report, finding: DevicesFinding) -> list[tuple[str, 
             )
 
         batch = ", same batch a device" if same_batch else ""
-        ratios = _list_ratios(report, [member.claim for member in members], describe)
-        lines.append((f"{name} against {fewer}{batch}", ratios))
-    return lines
+        first, *rest = _list_ratios(report, [member.claim for member in members], describe)
+        answers.append(Answer(f"{name} against {fewer}{batch}: {first}", ", ".join(rest), joint=", "))
+    return answers or [Answer("No answer: no rows to compare")]
 
 
 def name_device(report: Report) -> str:
@@ -704,13 +725,13 @@ def name_device(report: Report) -> str:
     return "process" if any("ranks" in label for label in report.labels.values()) else "GPU"
 
 
-def _write_versus(report: Report, finding: VersusFinding) -> list[str]:
+def _answer_versus(report: Report, finding: VersusFinding) -> list[Answer]:
     candidate, baseline = (
         name_value(finding.field, finding.value),
         name_value(finding.field, finding.baseline),
     )
     if not finding.claims:
-        return [f"No answer: no rows of {candidate} and {baseline} to compare."]
+        return [Answer(f"No answer: no rows of {candidate} and {baseline} to compare")]
     if all(claim.decided.word == "unknown" for claim in finding.claims):
         ratios = format_span(map(measure_claim, finding.claims), format_ratio)
         text = f"Unknown whether {candidate} is faster than {baseline}: {ratios} times as fast"
@@ -720,7 +741,7 @@ def _write_versus(report: Report, finding: VersusFinding) -> list[str]:
         word = max((claim.decided.word for claim in finding.cpu_claims), key=WORDS.index)
         amount, change = measure_cpu_time(finding)
         text += f"; it takes {amount} {change} CPU time ({word})"
-    return [f"{text}."]
+    return [Answer(text)]
 
 
 def measure_cpu_time(finding: VersusFinding) -> tuple[str, Literal["less", "more"]]:
@@ -731,18 +752,13 @@ def measure_cpu_time(finding: VersusFinding) -> tuple[str, Literal["less", "more
     return format_span(amounts, format_percent, " %"), "less" if is_less else "more"
 
 
-def _write_network_size(report: Report, finding: NetworkSizeFinding) -> list[str]:
-    answer, clause, sentences = _answer_network_size(report, finding)
-    return [" ".join([f"{answer}: {clause}." if clause else f"{answer}.", *sentences])]
-
-
-def _answer_network_size(report: Report, finding: NetworkSizeFinding) -> tuple[str, str, list[str]]:
+def _answer_network_size(report: Report, finding: NetworkSizeFinding) -> list[Answer]:
     """From what size on more devices are faster, by how much, and further sentences."""
     name = count_things(finding.devices, name_device(report)) + (
         f" ({clean(finding.strategy)})" if finding.strategy else ""
     )
     if not finding.claims:
-        return "No answer", "no rows to compare", []
+        return [Answer("No answer", "no rows to compare", joint=": ")]
     faster = [claim for claim in finding.claims if is_decided(claim, "more")]
     slower = [claim for claim in finding.claims if is_decided(claim, "less")]
     open_claims = [claim for claim in finding.claims if claim not in faster and claim not in slower]
@@ -753,17 +769,17 @@ def _answer_network_size(report: Report, finding: NetworkSizeFinding) -> tuple[s
     if finding.first_faster is not None:
         network = name_network(report, finding.first_faster)
         size = "" if finding.gmacs is None else f" ({format_significant(finding.gmacs, 2)} GMACs an image)"
-        answer, clause = f"{name} are faster from {network} on{size}", f"{times(faster)} ({finding.word})"
+        head, clause = f"{name} are faster from {network} on{size}", f"{times(faster)} ({finding.word})"
         sentences = [f"Smaller ones are slower ({times(slower)})."] if slower else []
     elif slower and not open_claims:
-        answer, clause = f"{name} are slower at every network size", f"{times(slower)} ({finding.word})"
+        head, clause = f"{name} are slower at every network size", f"{times(slower)} ({finding.word})"
         sentences = []
     else:
-        answer, clause = f"Unknown from what network size on {name} are faster", times(finding.claims)
-        sentences = [f"Slower: {_networks(report, slower)} ({times(slower)})."] if slower else []
+        head, clause = f"Unknown from what network size on {name} are faster", times(finding.claims)
+        sentences = [f"Slower: {_name_networks(report, slower)} ({times(slower)})."] if slower else []
     if open_claims:
-        sentences.append(f"{_networks(report, open_claims)}: unknown.")
-    return answer, clause, sentences
+        sentences.append(f"{_name_networks(report, open_claims)}: unknown.")
+    return [Answer(head, clause, sentences, joint=": ")]
 
 
 def name_network(report: Report, row: int) -> str:
@@ -773,49 +789,40 @@ def name_network(report: Report, row: int) -> str:
     return clean(f"{label.get('model', '')}{'' if width in (None, 1) else f' x{width:g}'}", 80)
 
 
-def _networks(report: Report, claims: Sequence[Claim]) -> str:
+def _name_networks(report: Report, claims: Sequence[Claim]) -> str:
     return join_words(name_network(report, claim.candidate) for claim in claims)
 
 
-_GAINS: Mapping[bool | None, str] = {True: "Sharing is worth it", False: "Sharing gains little or nothing"}
-
-
-def _write_sharing(report: Report, finding: SharingFinding) -> list[str]:
-    groups: dict[str, list[SharingGroup]] = {}
+def _answer_sharing(report: Report, finding: SharingFinding) -> list[Answer]:
+    groups: dict[tuple[int, int, str], list[SharingGroup]] = {}
     for group in finding.groups:
         groups.setdefault(_judge_sharing(group), []).append(group)
-    kinds = ("Sharing is", "Sharing gains", "No full", "Unknown", "No answer")
-    order = sorted(
-        groups,
-        key=lambda head: (
-            next(n for n, kind in enumerate(kinds) if head.startswith(kind)),
-            "(sure)" not in head,
-        ),
-    )
-    lines = []
-    for head in order:
-        is_first = True
-        parts = []
-        for group in groups[head]:
-            parts.append(f"{name_group(report, group)}{_describe_work(report, group, is_first)}")
-            is_first = False
-        lines.append(f"{head}: {', '.join(parts)}.")
-    return lines or ["No answer: no jobs ran together."]
+    answers = []
+    for (*_, head), members in sorted(groups.items(), key=lambda item: item[0][:2]):
+        parts = [
+            f"{name_group(report, group)}{_describe_work(report, group, is_first=not place)}"
+            for place, group in enumerate(members)
+        ]
+        answers.append(Answer(f"{head}: {', '.join(parts)}"))
+    return answers or [Answer("No answer: no jobs ran together")]
 
 
-def _judge_sharing(group: SharingGroup) -> str:
+def _judge_sharing(group: SharingGroup) -> tuple[int, int, str]:
+    """What sharing gives in words, with its place and that of its certainty among others."""
     if group.work is None:
-        return "No answer"
-    if group.word == "unknown":
-        return "Unknown"
+        return 4, 0, "No answer"
+    certainty = WORDS.index(group.word)
+    if group.word == "unknown" or (group.gains is None and "full" in group.overlaps):
+        return 3, 0, "Unknown"
     if group.gains is None:
-        return f"No full overlap ({group.word})" if "full" not in group.overlaps else "Unknown"
-    if not group.gains and group.overlaps == ("none",):
-        return f"Sharing gains nothing ({group.word})"
-    return f"{_GAINS[group.gains]} ({group.word})"
+        return 2, certainty, f"No full overlap ({group.word})"
+    if group.gains:
+        return 0, certainty, f"Sharing is worth it ({group.word})"
+    amount = "nothing" if group.overlaps == ("none",) else "little or nothing"
+    return 1, certainty, f"Sharing gains {amount} ({group.word})"
 
 
-def _describe_work(report: Report, group: SharingGroup, is_first: bool) -> str:
+def _describe_work(report: Report, group: SharingGroup, *, is_first: bool) -> str:
     if group.work is None:
         endings = {row.status for row in report.rows if set(row.labels) & set(group.rows)} - {"ok"}
         return f": {join_words(map(name_ending, sorted(endings)))}" if endings else ": no times alone"
@@ -835,43 +842,41 @@ def write_bound(group: SharingGroup) -> str:
     return f" ({format_interval(low, high, format_ratio)})"
 
 
-def _write_target(report: Report, finding: TargetFinding) -> list[str]:
-    answer, clause, sentences = _answer_target(report, finding)
-    first = f"{answer}; {clause}." if clause else f"{answer}."
-    return [" ".join([first, *sentences]), *_write_energy(report, finding)]
-
-
-def _answer_target(report: Report, finding: TargetFinding) -> tuple[str, str, list[str]]:
+def _answer_target(report: Report, finding: TargetFinding) -> list[Answer]:
     """Who reaches the target first, what the others take, and further sentences."""
     target = f"{finding.target_pct:g} % top-1"
     if not finding.order:
-        return f"No answer: no row reached {target}", "", []
+        return [Answer(f"No answer: no row reached {target}")]
     first, *later = finding.order
     figures = report.figures[first]
     name = _name_run(report, first)
-    time = _figure(figures, "time_to_top1_s", lambda value: f"{format_significant(value)} s")
-    epochs = _figure(figures, "epochs_to_top1", lambda value: count_things(round(value), "epoch"))
+    time = _format_figure(figures, "time_to_top1_s", lambda value: f"{format_significant(value)} s")
+    epochs = _format_figure(figures, "epochs_to_top1", lambda value: count_things(round(value), "epoch"))
     head = {"sure": name[:1].upper() + name[1:], "likely": f"Likely {name}", "unknown": f"Not sure: {name}"}
     parts = ", ".join(part for part in (time, epochs) if part)
-    others = [
-        f"{_short(report, row)} takes "
-        + _figure(report.figures[row], "time_to_top1_s", lambda value: f"{format_significant(value)} s")
+    times = [
+        f"{_name_short(report, row)} takes "
+        + _format_figure(
+            report.figures[row], "time_to_top1_s", lambda value: f"{format_significant(value)} s"
+        )
         for row in later[:4]
     ]
     sentences = []
     if finding.as_fast:
-        sentences.append(f"{_shorts(report, finding.as_fast)} may be as fast with another seed.")
+        sentences.append(f"{_name_all_short(report, finding.as_fast)} may be as fast with another seed.")
     if finding.unreached:
-        sentences.append(f"{_shorts(report, finding.unreached)} did not reach it.")
+        sentences.append(f"{_name_all_short(report, finding.unreached)} did not reach it.")
     if finding.interrupted:
-        sentences.append(f"{_shorts(report, finding.interrupted)}: interrupted.")
+        sentences.append(f"{_name_all_short(report, finding.interrupted)}: interrupted.")
     if not later and not finding.unreached:  # as after the first trial of a sweep: nothing to be first of
-        return f"{name[:1].upper() + name[1:]} reaches {target}: {parts}", "", sentences
-    clause = join_words(others) if others else ""
-    return f"{head[finding.word]} reaches {target} first: {parts}", clause, sentences
+        answer = Answer(f"{name[:1].upper() + name[1:]} reaches {target}: {parts}", "", sentences)
+        return [answer, *_answer_energy(report, finding)]
+    clause = join_words(times) if times else ""
+    answer = Answer(f"{head[finding.word]} reaches {target} first: {parts}", clause, sentences)
+    return [answer, *_answer_energy(report, finding)]
 
 
-def _write_energy(report: Report, finding: TargetFinding) -> list[str]:
+def _answer_energy(report: Report, finding: TargetFinding) -> list[Answer]:
     joules = {row: report.figures[row].get("energy_to_top1_j") for row in finding.order}
     known = {row: value for row, value in joules.items() if value is not None}
     if len(known) < 2:
@@ -880,22 +885,26 @@ def _write_energy(report: Report, finding: TargetFinding) -> list[str]:
     span = format_span((value / 1000 for value in known.values()), format_significant)
     least = finding.least_energy
     if least is None or (finding.energy_word == "unknown" and not finding.costlier):
-        return [f"{head}: no difference shown ({span} kJ)."]
+        return [Answer(f"{head}: no difference shown ({span} kJ)")]
     amount = format_significant(known[least] / 1000)
     if finding.energy_word == "unknown":
         more = format_span((known[row] / 1000 for row in finding.costlier), format_significant)
         takes = "takes" if len(finding.costlier) == 1 else "take"
         rest = "; between the others no difference is shown" if finding.are_others_alike else ""
-        return [
-            f"{head}: {_shorts(report, finding.costlier)} {takes} more than {_short(report, least)}, {more} against "
-            f"{amount} kJ ({finding.costlier_word}){rest}."
-        ]
-    return [f"{head}: least with {_name_run(report, least)}, {amount} kJ of {span} ({finding.energy_word})."]
+        costlier = (
+            f"{_name_all_short(report, finding.costlier)} {takes} more than {_name_short(report, least)}"
+        )
+        return [Answer(f"{head}: {costlier}, {more} against {amount} kJ ({finding.costlier_word}){rest}")]
+    return [
+        Answer(
+            f"{head}: least with {_name_run(report, least)}, {amount} kJ of {span} ({finding.energy_word})"
+        )
+    ]
 
 
-def _write_top1(_: Report, finding: Top1Finding) -> list[str]:
+def _answer_top1(_: Report, finding: Top1Finding) -> list[Answer]:
     if not finding.claims:
-        return ["No answer: top-1 was not measured."]
+        return [Answer("No answer: top-1 was not measured")]
     name = (
         name_value(finding.field, finding.value) if finding.value is not None else _name_other(finding.field)
     )
@@ -907,10 +916,10 @@ def _write_top1(_: Report, finding: Top1Finding) -> list[str]:
     )
     seeds = "one seed" if finding.seeds == 1 else count_things(finding.seeds, "seed")
     if finding.word == "unknown":
-        return [f"Unknown whether top-1 stays the same with {name}: {points} points ({seeds})."]
+        return [Answer(f"Unknown whether top-1 stays the same with {name}: {points} points ({seeds})")]
     is_same = all(claim.decided.direction == "same" for claim in finding.claims)
     verb = "stays the same" if is_same else "changes"
-    return [f"Top-1 {verb} with {name}: {points} points ({seeds}, {finding.word})."]
+    return [Answer(f"Top-1 {verb} with {name}: {points} points ({seeds}, {finding.word})")]
 
 
 def _name_other(field: str) -> str:
@@ -920,14 +929,14 @@ def _name_other(field: str) -> str:
     return f"{'other' if heading.endswith('s') else 'another'} {heading}"
 
 
-_WRITERS: Mapping[type[Finding], Callable[[Report, Any], list[str]]] = {
-    BatchSizeFinding: _write_batch_size,
-    DevicesFinding: _write_devices,
-    VersusFinding: _write_versus,
-    NetworkSizeFinding: _write_network_size,
-    SharingFinding: _write_sharing,
-    TargetFinding: _write_target,
-    Top1Finding: _write_top1,
+_ANSWERS: Mapping[type[Finding], Callable[[Report, Any], list[Answer]]] = {
+    BatchSizeFinding: _answer_batch_size,
+    DevicesFinding: _answer_devices,
+    VersusFinding: _answer_versus,
+    NetworkSizeFinding: _answer_network_size,
+    SharingFinding: _answer_sharing,
+    TargetFinding: _answer_target,
+    Top1Finding: _answer_top1,
 }
 
 
@@ -962,13 +971,13 @@ def _list_ratios(
     texts: list[str] = []
     for (place, _), members in sorted(parts.items(), key=lambda item: (item[0][0], item[0][1] != "more")):
         ratios = format_span(map(measure_claim, members), format_ratio)
-        where = _where(report, members, claims)
+        where = _describe_share(report, members, claims)
         word = WORDS[place] + (f", {describe(members)}" if describe and WORDS[place] != "unknown" else "")
         texts.append(f"{ratios} times{f' as fast{than}' if not texts else ''}{where} ({word})")
     return texts
 
 
-def _where(report: Report, members: Sequence[Claim], claims: Sequence[Claim]) -> str:
+def _describe_share(report: Report, members: Sequence[Claim], claims: Sequence[Claim]) -> str:
     """At which of the family's rows: `at batch 64 to 512`; nothing where there is only one."""
     if len(claims) == 1:
         return ""
@@ -977,10 +986,10 @@ def _where(report: Report, members: Sequence[Claim], claims: Sequence[Claim]) ->
         return f" in {len(members)} of {len(claims)} rows" if len(members) < len(claims) else " in all rows"
     if len(members) == len(claims):
         return " at every batch size"
-    return f" at batch {_spans(sorted(sizes), {report.labels[m.candidate]['batch_size'] for m in members})}"
+    return f" at batch {_format_spans(sorted(sizes), {report.labels[m.candidate]['batch_size'] for m in members})}"
 
 
-def _spans(axis: Sequence[Any], chosen: Collection[Any]) -> str:
+def _format_spans(axis: Sequence[Any], chosen: Collection[Any]) -> str:
     """Values of an axis, three or more that stand side by side as a span: `8, 16 and 64 to 512`."""
     runs: list[list[Any]] = []
     for place, value in enumerate(axis):
@@ -994,32 +1003,32 @@ def _spans(axis: Sequence[Any], chosen: Collection[Any]) -> str:
     return join_words(texts)
 
 
-def _figure(figures: Mapping[str, Any], name: str, form: Callable[[float], str]) -> str:
+def _format_figure(figures: Mapping[str, Any], name: str, form: Callable[[float], str]) -> str:
     value = figures.get(name)
     return "" if value is None else form(float(value))
 
 
-def _size(report: Report, row: int) -> str:
+def _name_size(report: Report, row: int) -> str:
     """A row by its batch size alone, or by all its fields where it has none."""
     label = report.labels[row]
     return format_axis(label["batch_size"]) if "batch_size" in label else name_row(label)
 
 
-def _sizes(report: Report, rows: Sequence[int]) -> str:
-    return join_words(_size(report, row) for row in rows)
+def _name_sizes(report: Report, rows: Sequence[int]) -> str:
+    return join_words(_name_size(report, row) for row in rows)
 
 
 def _name_run(report: Report, row: int) -> str:
     return name_row(report.labels[row]) or "the row"
 
 
-def _short(report: Report, row: int) -> str:
+def _name_short(report: Report, row: int) -> str:
     label = report.labels[row]
-    return _size(report, row) if set(label) == {"batch_size"} else name_row(label)
+    return _name_size(report, row) if set(label) == {"batch_size"} else name_row(label)
 
 
-def _shorts(report: Report, rows: Sequence[int]) -> str:
-    return join_words(_short(report, row) for row in rows)
+def _name_all_short(report: Report, rows: Sequence[int]) -> str:
+    return join_words(_name_short(report, row) for row in rows)
 
 
 def _are(rows: Sequence[int]) -> str:
@@ -1107,16 +1116,16 @@ def name_leader(report: Report) -> str:
     """
     for finding in report.findings:
         if isinstance(finding, TargetFinding) and finding.order:
-            return _short(report, finding.order[0])
+            return _name_short(report, finding.order[0])
         if finding.choice is not None:
-            return _short(report, finding.choice.row)
+            return _name_short(report, finding.choice.row)
         if isinstance(finding, SharingFinding):
             known = {group.work: group for group in finding.groups if group.work is not None}
             return name_group(report, known[max(known)]) if len(known) > 1 else ""
     rates = {
         row: rate for row, figures in report.figures.items() if (rate := figures["images_per_s"]) is not None
     }
-    return _short(report, max(rates, key=rates.__getitem__)) if len(rates) > 1 else ""
+    return _name_short(report, max(rates, key=rates.__getitem__)) if len(rates) > 1 else ""
 
 
 def write_leader(report: Report) -> str:
@@ -1235,7 +1244,9 @@ def write_bounds(report: Report, finding: Finding) -> str:
     choice = finding.choice
     if choice is None or choice.bound is None:
         return ""
-    gains = [f"{_size(report, row)} {format_gain(gain)}" for row, gain in choice.gains.items() if gain > 0]
+    gains = [
+        f"{_name_size(report, row)} {format_gain(gain)}" for row, gain in choice.gains.items() if gain > 0
+    ]
     slower = len(choice.series) - 1 - len(gains)
     parts = [", ".join(gains)] if gains else []
     parts += ["the others are slower" if gains else "all are slower"] if slower > 0 else []
@@ -1528,7 +1539,7 @@ def write_comparison(comparison: Comparison) -> list[Sentence]:
                                      "never sure: --rounds 3 on both sides."))  # fmt: skip
     if comparison.remedy:
         lines.append(
-            Sentence("note", f"{_advise(comparison.remedy).strip(' .')} more of times, on both sides.")
+            Sentence("note", f"{_write_advice(comparison.remedy).strip(' .')} more of times, on both sides.")
         )
     if comparison.threshold is not None and comparison.threshold < MEMORY_SPREAD:
         spread = format_percent(MEMORY_SPREAD)

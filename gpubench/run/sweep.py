@@ -15,7 +15,7 @@ from gpubench.plan.state import Planned, lacks_its_answer, unit_ending
 from gpubench.plan.unit_label import unit_label
 from gpubench.record.together import GroupPrediction
 from gpubench.render.live import View
-from gpubench.render.running import round_line
+from gpubench.render.running import describe_round_end
 from gpubench.run.announce import prediction_line
 from gpubench.run.checks import check_lost_gpus, look_around
 from gpubench.run.limits import Limits
@@ -256,7 +256,7 @@ class RunningRound:
         if not self._has_begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
             self._has_begun = True
             sweep.view.began_round(self.number, sweep.state.plan.experiment.rounds)
-            sweep.view.stands(sweep.state.stand, at_once=True)
+            sweep.view.show_table(sweep.state.stand, at_once=True)
         status = self._measure(place)
         if status == "oom":
             self._oom.add(self.planned[place].unit)
@@ -292,7 +292,7 @@ class RunningRound:
             view.finished_group(number, total, self._label(place), rows)
         else:
             view.finished(number, total, self._label(place), rows[0])
-        view.stands(state.stand)
+        view.show_table(state.stand)
         return status
 
     def _emit(self, records: Sequence[Record]) -> list[Row]:
@@ -343,13 +343,13 @@ class RunningRound:
         if rounds.most == 1:
             return
         standing = state.stand()
-        view.stands(lambda: standing, at_once=True)
+        view.show_table(lambda: standing, at_once=True)
         if state.state().find_answered_round() is not None:
             time_left = Left(seconds=0)
         else:
             outlook = state.outlook(self.number, self.planned, over=True)
             time_left = outlook.left(0.0, self.sweep.limits.certainty.elapsed_s)
-        view.ended_round(round_line(self.number, rounds, standing.report, time_left))
+        view.ended_round(describe_round_end(self.number, rounds, standing.report, time_left))
 
     def _label(self, place: int) -> str:
         return unit_label(self.sweep.state.plan, self.planned[place].unit)

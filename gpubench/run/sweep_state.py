@@ -14,8 +14,13 @@ from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, PlanState, out_of_memory
 from gpubench.record.together import ALONE, GroupPrediction
+<<<<<<< ours
 from gpubench.render.live import Standing
 from gpubench.results.allowance import Key, keep_matching
+=======
+from gpubench.render.live import LiveReport
+from gpubench.results.allowance import Key, alike
+>>>>>>> theirs
 from gpubench.results.counting import counting, in_order, newest, newest_of_rounds
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, refuse
@@ -269,7 +274,7 @@ class SweepState:
 
         return tables.report_plan(self.runner.results.folder, self.plan, self.alike(), self.skips)
 
-    def stand(self) -> Standing:
+    def stand(self) -> LiveReport:
         """The first of them, for whoever looks on."""
         from gpubench.run import tables
 

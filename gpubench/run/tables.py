@@ -16,7 +16,7 @@ from gpubench.basics.collector import collector_paused
 from gpubench.core.report import Report
 from gpubench.plan.plan import Plan
 from gpubench.render.files import write_tables
-from gpubench.render.live import Standing
+from gpubench.render.live import LiveReport
 from gpubench.results.plans import stored_plans
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
@@ -37,14 +37,14 @@ def report_plan(path: Path, plan: Plan, records: Sequence[Record], skips: Mappin
         return [report_table(folder, table) for table in folder.tables]
 
 
-def stand(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> Standing:
+def stand(path: Path, plan: Plan, records: Sequence[Record], skips: Mapping[str, str]) -> LiveReport:
     """The first of these tables for whoever looks on, from before its first trial."""
     with collector_paused():
         folder = analyze_plan(path, plan, records, skips)
         table = folder.tables[0]
         members = folder.members
         rows = dict(zip(folder.runs["trial_id"].loc[members["run"]], members["row"].tolist(), strict=True))
-        return Standing(report_table(folder, table), rows)
+        return LiveReport(report_table(folder, table), rows)
 
 
 def write_folder(

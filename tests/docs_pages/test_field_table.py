@@ -19,8 +19,9 @@ def test_the_page_has_the_table_that_the_entries_make() -> None:
 
 def test_a_default_is_told_as_one_types_it_or_as_the_machine_fills_it_in() -> None:
     lines = {line.split("`")[1]: line for line in PAGE.read_text("utf-8").splitlines() if line[:3] == "| `"}
-    assert "| `batch_size` | `64` | `--batch-size` |" in lines["batch_size"]
-    assert "| `cudnn_benchmark` | `false` |  |" in lines["cudnn_benchmark"]
-    assert "| `input_size` | auto: the data's own size" in lines["input_size"]
-    assert "| `steps` | – | `--steps` |" in lines["steps"]
-    assert "| `strategy` | `single` on one device, else" in lines["strategy"]
+    cells = {name: line.split(" | ") for name, line in lines.items()}
+    assert cells["batch_size"][1:3] == ["`64`", "`--batch-size`"]
+    assert cells["cudnn_benchmark"][1:3] == ["`false`", ""]
+    assert cells["input_size"][1].startswith("auto: ")
+    assert cells["steps"][1:3] == ["–", "`--steps`"]
+    assert cells["strategy"][1].startswith("`single` on one device,")

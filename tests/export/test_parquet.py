@@ -13,7 +13,7 @@ from pyarrow import parquet
 import gpubench
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.basics.errors import UnusableError
-from gpubench.export.formats import FORMATS, SHEETS, Asked
+from gpubench.export.formats import FORMATS, SHEETS, FormatOptions
 from gpubench.export.sheets import SHEETS as MAKERS
 
 
@@ -24,7 +24,7 @@ def copies() -> Folder:
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_a_sheet_comes_back_as_the_frame_that_it_was(copies: Folder, name: str) -> None:
-    made = FORMATS["parquet"].write([copies], Asked(sheet=name))
+    made = FORMATS["parquet"].write([copies], FormatOptions(sheet=name))
     found = gpubench.load(copies.path)
     wanted = {"table": found.table(), "trials": found.trials, "epochs": found.epochs}[name]
     came = pd.read_parquet(io.BytesIO(made))
@@ -35,7 +35,7 @@ def test_a_sheet_comes_back_as_the_frame_that_it_was(copies: Folder, name: str) 
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_units_and_meanings_stand_in_the_schema(copies: Folder, name: str) -> None:
-    schema = parquet.read_schema(io.BytesIO(FORMATS["parquet"].write([copies], Asked(sheet=name))))
+    schema = parquet.read_schema(io.BytesIO(FORMATS["parquet"].write([copies], FormatOptions(sheet=name))))
     columns = MAKERS[name]([copies]).columns
     assert schema.names == [column.name for column in columns]
     for field, column in zip(schema, columns, strict=True):
@@ -49,4 +49,4 @@ def test_a_format_whose_package_is_missing_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(UnusableError, match=rf"^[^\n]*pip install {package}$"):
-        FORMATS[name].write([copies], Asked())
+        FORMATS[name].write([copies], FormatOptions())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -49,6 +51,11 @@ def export(warm_command: WarmCommand, tmp_path: Path) -> Export:
     return run
 
 
+def count_runs(told: str) -> list[int]:
+    """How many runs the command wrote, and how many it found there."""
+    return [int(number) for number in re.findall(r"\d+", told.partition(";")[0])]
+
+
 def sampled(folder: Path, metric: str) -> list[float]:
     (path,) = folder.glob(f"samples/*/{ALONE}-1.csv")
     with path.open() as file:
@@ -91,12 +98,12 @@ def test_mlflow_reads_parameters_figures_series_tags_and_the_log(
     assert "epoch_time_s" not in failed.data.metrics
 
     again = export(stored, "--to", "mlflow", "--out", tmp_path / "ml")
-    assert again.stdout.split(";")[0] == "0 runs written, 3 runs there already"
+    assert count_runs(again.stdout) == [0, 3]
     assert len(client.search_runs([experiment.experiment_id])) == len(runs) == 3
 
     client.update_run(alone.info.run_id, "RUNNING")  # as a kill leaves it
     once_more = export(stored, "--to", "mlflow", "--out", tmp_path / "ml")
-    assert once_more.stdout.split(";")[0] == "1 run written, 2 runs there already"
+    assert count_runs(once_more.stdout) == [1, 2]
 
 
 @pytest.mark.slow
@@ -108,8 +115,9 @@ def test_the_same_trial_of_another_machine_is_another_run(export: Export, stored
         record["environment"]["host"] = "another"
         path.write_text(json.dumps(record))
     done = export(stored, other, "--to", "mlflow", "--out", tmp_path / "a place")
-    where = f"'sqlite:///{tmp_path}/a place/mlflow.db'"
-    assert done.stdout.strip() == f"6 runs written; to look at them: mlflow ui --backend-store-uri {where}"
+    written, _, command = done.stdout.strip().partition("; ")
+    assert written == "6 runs written"
+    assert shlex.split(command)[-2:] == ["--backend-store-uri", f"sqlite:///{tmp_path}/a place/mlflow.db"]
 
 
 @pytest.mark.parametrize("tracker", TRACKERS)
@@ -122,10 +130,7 @@ def test_a_damaged_samples_file_is_named_and_the_rest_of_it_handed_over(
     done = export(stored, "--to", tracker, "--out", tmp_path / "to")
     assert (done.returncode, done.stdout.split(";")[0]) == (0, "3 runs written"), done.stderr
     (told,) = [line for line in done.stderr.splitlines() if "is damaged" in line]
-    assert (
-        f"{ALONE}-1.csv is damaged: 1 of its {len(lines) + 1:,} readings can't be read, and is left out"
-        in told
-    )
+    assert f"{ALONE}-1.csv is damaged: 1 of its {len(lines) + 1:,} readings" in told
 
 
 @pytest.mark.parametrize("name", TRACKERS)
@@ -138,7 +143,8 @@ def test_a_place_that_is_a_file_is_told_in_one_line(export: Export, name: str, s
 
 def test_names_are_checked_and_forms_refused(export: Export, stored: Path):
     assert "did you mean mlflow?" in export(stored, "--to", "mlfow").stderr
-    assert "No such tracker: tensorboard; write --to mlflow" in export(stored, "--to", "tensorboard").stderr
+    gone = export(stored, "--to", "tensorboard")
+    assert (gone.returncode, "--to mlflow" in gone.stderr) == (2, True)
     both = export(stored, "--to", "mlflow", "--format", "csv")
     assert (both.returncode, "give one of them" in both.stderr) == (2, True)
 

@@ -21,7 +21,7 @@ from whole_rows import row_with
 
 from gpubench.analyze.folder import read_folder
 from gpubench.export import workbook
-from gpubench.export.formats import Asked
+from gpubench.export.formats import FormatOptions
 
 pytestmark = pytest.mark.skipif(
     shutil.which("soffice") is None and os.environ.get("GPUBENCH_LIBREOFFICE") != "required",
@@ -65,7 +65,7 @@ def book(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     measured = read_folder(committed.folder("h200x4-scaling-2026"), lambda line: pytest.fail(line))
     path = tmp_path_factory.mktemp("written") / "book.xlsx"
-    path.write_bytes(workbook.write([measured, folder_of(rows)], Asked()))
+    path.write_bytes(workbook.write([measured, folder_of(rows)], FormatOptions()))
     return path
 
 

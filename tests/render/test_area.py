@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 from screen import Screen
 
-from gpubench.render.area import Area
+from gpubench.render.area import LiveArea
 
 
 class Watched:
@@ -21,7 +21,7 @@ class Watched:
         self.console = Console(
             file=self.file, force_terminal=True, width=width, height=height, color_system=None, _environ={}
         )
-        self.area = Area(self.console)
+        self.area = LiveArea(self.console)
         self._read = 0
 
     def show(self, *lines: str) -> str:
@@ -29,7 +29,7 @@ class Watched:
         return self.feed()
 
     def above(self, line: str) -> str:
-        self.area.above(Text(line))
+        self.area.print_above(Text(line))
         return self.feed()
 
     def feed(self) -> str:
@@ -71,9 +71,9 @@ def test_lines_that_stay_stand_above_it() -> None:
     seen.show("table", "bar")
     seen.above("a trial has ended")
     assert seen.screen.lines == ["before", "a trial has ended", "table", "bar"]
-    seen.above("and a line that is wider than the screen")
+    seen.above("0123456789" * 3)
     assert seen.screen.lines == [
-        "before", "a trial has ended", "and a line that is w", "ider than the screen", "table", "bar",
+        "before", "a trial has ended", "0123456789" * 2, "0123456789", "table", "bar",
     ]  # fmt: skip
     for number in range(9):
         seen.above(f"line {number}")
@@ -98,7 +98,7 @@ def test_it_goes_and_gives_the_cursor_back() -> None:
     assert seen.screen.lines == ["stays"]
     assert seen.screen.cursor
     seen.area.close()
-    assert seen.feed() == "", "there is nothing left to give back"
+    assert seen.feed() == ""
 
 
 @pytest.mark.parametrize("width", [5, 7, 19, 40])

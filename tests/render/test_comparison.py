@@ -48,19 +48,134 @@ def texts(comparison: Comparison) -> list[str]:
     return [line.text for line in words.write_comparison(comparison)]
 
 
-def test_each_figure_has_a_line_that_counts_its_answers() -> None:
-    comparison = three()
-    assert words.describe_sides(comparison) == [
-        "A: a; 3 trials; 1 × H200",
-        "B: b; 3 trials; 1 × H200",
-        "Not alike: torch 2.11.0 against 2.12.0.",
-    ]
-    assert texts(comparison) == [
+SINGLE = compare([row([1.0])], [row([5.0])], figures=("time", "energy"))
+SEEDS = row([1.0] * 3, top1_pct=50.0, repeat=[0, 1, 2])
+GONE = compare(
+    [row(EVEN), row([1.0, 1.1], batch_size=32)],
+    [row([0.0003 * time for time in EVEN]), row([1.0, 0.9], batch_size=32)],
+)
+BROKEN = compare([row(EVEN)], [row((), status="oom", endings="oom")], 0.05)
+GUESS = compare([row(EVEN)], [row(EVEN, precision="bf16")], 0.05)
+LINES = {
+    "a line a figure": (three(), [
         "Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 1 (sure), "
         "unknown in 1 (0.0 %).",
         "GPU memory of B: more in 1 of 1 trial (+20.0 %, sure).",
         "1 trial: warnings on a side, see gpubench table.",
-    ]
+    ]),
+    "next to nothing is left": (GONE, [
+        "Time per image of B: faster in 1 of 2 trials (<−99.9 %, sure), unknown in 1 (−9.5 %).",
+        "--rounds 13 (about 1 min more) tells more of times, on both sides.",
+    ]),
+    "regressions": (three(0.05), [
+        "Regression beyond 5 %: Time per image: batch 16 +10.0 %; GPU memory: batch 16 +20.0 %.",
+        "Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 1 (sure), unknown"
+        " in 1 (0.0 %).",
+        "GPU memory of B: more in 1 of 1 trial (+20.0 %, sure).",
+        "1 trial: warnings on a side, see gpubench table.",
+    ]),
+    "none shown": (three(0.25), [
+        "No regression beyond 25 % is shown, and it is not excluded everywhere.",
+        "Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 1 (sure), unknown"
+        " in 1 (0.0 %).",
+        "GPU memory of B: more in 1 of 1 trial (+20.0 %, sure).",
+        "1 trial: warnings on a side, see gpubench table.",
+    ]),
+    "none, and excluded": (compare([row(EVEN)], [row(EVEN[::-1])], 0.05), [
+        "No regression beyond 5 %: it is excluded everywhere.",
+        "Time per image of B: the same within 2 % in 1 of 1 trial (sure).",
+    ]),
+    "out of memory": (BROKEN, [
+        "Regression beyond 5 %: out of memory in B: batch 16.",
+    ]),
+    "a threshold below the spread of memory": (
+        compare([row(EVEN, **memory(1000))], [row(EVEN, **memory(1002))], 0.001), [
+        "No regression beyond 0.1 % is shown, and it is not excluded everywhere.",
+        "Time per image of B: the same within 2 % in 1 of 1 trial (sure).",
+        "GPU memory of B: the same within 2 % in 1 of 1 trial (sure).",
+        "Memory of equal trials was seen to differ by up to 0.3 %: no regression.",
+    ]),
+    "whole epochs against a rate": (compare([row(EVEN, kind="whole epochs", epochs=3)], [row(EVEN)]), [
+        "A holds times of whole epochs, B of steady rate, which are never compared: --epochs 3 measures as "
+        "then.",
+    ]),
+    "a published log against a rate": (compare([row(EVEN, kind="published log")], [row(EVEN)]), [
+        "A holds times of published log, B of steady rate, which are never compared: measure both sides.",
+    ]),
+    "other models": (compare([row(EVEN)], [row(EVEN, model="resnet50")]), [
+        "No trial of A is one of B (model lenet against resnet50): sweep the same experiment into both.",
+    ]),
+    "a guess": (GUESS, [
+        "Nothing was checked for a regression: no trial of A is one of B in all its fields, so pairs are a "
+        "guess.",
+        "Time per image of B: the same within 2 % in 1 of 1 trial (sure).",
+    ]),
+    "one process, and no energy": (SINGLE, [
+        "Time per image of B: slower in 1 of 1 trial (+400 %, likely).",
+        "Energy per image: no trial has it on both sides.",
+        "Times and energy of one process on a side (top-1: under three seeds) are never sure: --rounds 3 on "
+        "both sides.",
+    ]),
+    "equal top-1": (compare([SEEDS], [SEEDS], figures=("top1",)), [
+        "Top-1 of B: the same within 1 point in 1 of 1 trial (sure).",
+    ]),
+    "open times": (compare([row([1.0, 1.03, 0.97])], [row([1.05, 1.08, 1.02])]), [
+        "Time per image of B: unknown in 1 of 1 trial (+5.0 %).",
+        "--rounds 8 (about 1 min more) tells more of times, on both sides.",
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("comparison", "lines"), LINES.values(), ids=LINES)
+def test_what_two_sides_come_to(comparison: Comparison, lines: list[str]) -> None:
+    assert texts(comparison) == lines
+    assert json.loads(write_json(comparison))["text"] == lines
+
+
+SIDES = {
+    "three trials": (three(), [
+        "A: a; 3 trials; 1 × H200",
+        "B: b; 3 trials; 1 × H200",
+        "Not alike: torch 2.11.0 against 2.12.0.",
+    ]),
+    "another precision": (GUESS, [
+        "A: a; 1 trial; 1 × H200",
+        "B: b; 1 trial; 1 × H200",
+        "Not alike: precision fp32 against bf16.",
+        "No trial of A is one of B in all its fields, so the pairs are a guess.",
+    ]),
+    "another variant": (
+        compare([row(EVEN)], [row(EVEN, variant_definition={"files": "full", "cpu": ["Flip"]})]), [
+        "A: a; 1 trial; 1 × H200",
+        "B: b; 1 trial; 1 × H200",
+        "Not alike: what the variant does.",
+        "No trial of A is one of B in all its fields, so the pairs are a guess.",
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("comparison", "lines"), SIDES.values(), ids=SIDES)
+def test_what_is_not_alike_stands_above(comparison: Comparison, lines: list[str]) -> None:
+    assert words.describe_sides(comparison) == lines
+
+
+UNMATCHED = {
+    "out of memory": (BROKEN, [
+        ["Not both ended ok: 1 trial", "batch 16 (ok in A, out of memory in B)"],
+    ]),
+    "several": (compare([row(EVEN, machine="G"), row(EVEN, machine="H")], [row(EVEN, machine="I")]), [
+        ["Several match: 1 trial", "batch 16 (2 in A, 1 in B)"],
+    ]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("comparison", "lists"), UNMATCHED.values(), ids=UNMATCHED)
+def test_what_is_not_compared_is_listed(comparison: Comparison, lists: list[list[str]]) -> None:
+    assert words.list_unmatched(comparison) == lists
+
+
+def test_each_trial_has_a_row_under_each_figure() -> None:
+    comparison = three()
     grid = [[cell.text for cell in line.cells] for line in lay_out_changes(comparison).groups[0].rows]
     assert grid == [
         ["batch 16", "1.000", "1.100", "slower", "+10.0 (+9.6 to +10.4) %"],
@@ -79,13 +194,8 @@ def test_each_figure_has_a_line_that_counts_its_answers() -> None:
 
 
 def test_a_figure_of_which_next_to_nothing_is_left_has_not_lost_all_of_it() -> None:
-    comparison = compare(
-        [row(EVEN), row([1.0, 1.1], batch_size=32)],
-        [row([0.0003 * time for time in EVEN]), row([1.0, 0.9], batch_size=32)],
-    )
-    left = lay_out_changes(comparison).groups[0].rows[0]
-    assert [cell.text for cell in left.cells][3:] == ["faster", "<−99.9 %"]
-    assert texts(comparison)[0].startswith("Time per image of B: faster in 1 of 2 trials (<−99.9 %, sure)")
+    first = lay_out_changes(GONE).groups[0].rows[0]
+    assert [cell.text for cell in first.cells][3:] == ["faster", "<−99.9 %"]
     assert [words.format_size(percent) for percent in (-99.94, -99.96, -100.0)] == [
         "−99.9",
         "<−99.9",
@@ -93,73 +203,12 @@ def test_a_figure_of_which_next_to_nothing_is_left_has_not_lost_all_of_it() -> N
     ]
 
 
-def test_with_a_threshold_the_first_line_says_whether_b_regressed() -> None:
-    comparison = three(0.05)
-    assert (
-        texts(comparison)[0]
-        == "Regression beyond 5 %: Time per image: batch 16 +10.0 %; GPU memory: batch 16 +20.0 %."
-    )
-    assert lay_out_changes(comparison).rows[0].cells[3].text == "slower, regression"
-    assert texts(three(0.25))[0] == "No regression beyond 25 % is shown, and it is not excluded everywhere."
-    even = compare([row(EVEN)], [row(EVEN[::-1])], 0.05)
-    assert texts(even)[0] == "No regression beyond 5 %: it is excluded everywhere."
-    broken = compare([row(EVEN)], [row((), status="oom", endings="oom")], 0.05)
-    assert texts(broken) == ["Regression beyond 5 %: out of memory in B: batch 16."]
-    assert words.list_unmatched(broken) == [
-        ["Not both ended ok: 1 trial", "batch 16 (ok in A, out of memory in B)"]
-    ]
-    low = compare([row(EVEN, **memory(1000))], [row(EVEN, **memory(1002))], 0.001)
-    assert "Memory of equal trials was seen to differ by up to 0.3 %: no regression." in texts(low)
+def test_a_regression_is_marked_in_its_row() -> None:
+    assert lay_out_changes(three(0.05)).rows[0].cells[3].text == "slower, regression"
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "line"),
-    [
-        (
-            {"kind": "whole epochs", "epochs": 3}, {},
-            "A holds times of whole epochs, B of steady rate, which are never compared: --epochs 3 measures as then.",
-        ),
-        (
-            {"kind": "published log"}, {},
-            "A holds times of published log, B of steady rate, which are never compared: measure both sides.",
-        ),
-        (
-            {}, {"model": "resnet50"},
-            "No trial of A is one of B (model lenet against resnet50): sweep the same experiment into both.",
-        ),
-    ],
-)  # fmt: skip
-def test_where_nothing_can_be_compared_one_line_says_why_and_what_to_do(
-    a: dict[str, Any], b: dict[str, Any], line: str
-) -> None:
-    comparison = compare([row(EVEN, **a)], [row(EVEN, **b)])
-    assert words.write_obstacle(comparison) == line
-    assert json.loads(write_json(comparison))["text"] == [line]
-
-
-def test_pairs_that_are_a_guess_are_said_to_be() -> None:
-    guess = compare([row(EVEN)], [row(EVEN, precision="bf16")], 0.05)
-    assert words.describe_sides(guess)[2:] == [
-        "Not alike: precision fp32 against bf16.",
-        "No trial of A is one of B in all its fields, so the pairs are a guess.",
-    ]
-    assert texts(guess)[0].startswith("Nothing was checked for a regression: no trial of A is one of B")
-    other = compare([row(EVEN)], [row(EVEN, variant_definition={"files": "full", "cpu": ["Flip"]})])
-    assert words.describe_sides(other)[2] == "Not alike: what the variant does."
-
-
-def test_one_process_likely_answers_and_missing_figures_are_told() -> None:
-    single = compare([row([1.0])], [row([5.0])], figures=("time", "energy"))
-    assert texts(single) == [
-        "Time per image of B: slower in 1 of 1 trial (+400 %, likely).",
-        "Energy per image: no trial has it on both sides.",
-        "Times and energy of one process on a side (top-1: under three seeds) are never sure: --rounds 3 on both "
-        "sides.",
-    ]
-    assert lay_out_changes(single).rows[0].cells[3].text == "slower, likely"
-    seeds = {"top1_pct": 50.0, "repeat": [0, 1, 2]}
-    equal = compare([row([1.0] * 3, **seeds)], [row([1.0] * 3, **seeds)], figures=("top1",))
-    assert texts(equal)[0] == "Top-1 of B: the same within 1 point in 1 of 1 trial (sure)."
+def test_likely_answers_and_missing_figures_are_marked_in_their_rows() -> None:
+    assert lay_out_changes(SINGLE).rows[0].cells[3].text == "slower, likely"
     unlike = compare([row(EVEN)], [row(EVEN, images_per_epoch=None)])
     assert lay_out_changes(unlike).rows[0].cells[3].text == "other images"
     epochs = compare([row(EVEN, images_per_epoch=None)], [row(EVEN, images_per_epoch=None)])
@@ -169,25 +218,23 @@ def test_one_process_likely_answers_and_missing_figures_are_told() -> None:
     )
 
 
-def test_what_would_settle_open_times() -> None:
-    a, b = row([1.0, 1.03, 0.97]), row([1.05, 1.08, 1.02])
-    assert "--rounds 8 (about 1 min more) tells more of times, on both sides." in texts(compare([a], [b]))
-
-
 def test_only_the_first_of_many_that_stand_alone_are_named() -> None:
     a = [row(EVEN, batch_size=size) for size in (1, 2)]
     comparison = compare(a, [a[0], *(row(EVEN, batch_size=size, precision="bf16") for size in range(3, 13))])
     only_a, only_b = words.list_unmatched(comparison)
     assert only_a == ["Only in A: 1 trial", "batch 2, fp32"]
-    assert (len(only_b), only_b[-1]) == (10, "and 2 more, which --json lists")
-    several = compare([row(EVEN, machine="G"), row(EVEN, machine="H")], [row(EVEN, machine="I")])
-    assert words.list_unmatched(several) == [["Several match: 1 trial", "batch 16 (2 in A, 1 in B)"]]
+    assert len(only_b) == 1 + words.MOST_NAMED + 1
+    assert only_b[-1].startswith("and 2 more,")
 
 
 def test_jobs_are_named_behind_what_they_are() -> None:
-    jobs = [row(EVEN, batch_size=size, group="x", job=f"{n} of 2", unit=1) for n, size in ((1, 16), (2, 32))]
+    names = ("1 of 2", "2 of 2")
+    jobs = [
+        row(EVEN, batch_size=size, group="x", job=job, unit=1)
+        for job, size in zip(names, (16, 32), strict=True)
+    ]
     comparison = compare(jobs, jobs)
-    assert words.name_compared(comparison, 10) == "batch 16 (1 of 2, x)"
+    assert words.name_compared(comparison, 10) == f"batch 16 ({names[0]}, x)"
 
 
 def test_the_worst_comes_first_where_that_is_asked() -> None:
@@ -211,7 +258,8 @@ def test_text_is_ascii_in_80_columns_markdown_has_a_table_a_figure_and_a_termina
     assert write_text(comparison).isascii()
     marked = write_markdown(comparison)
     assert "**Time per image (ms)**" in marked
-    assert "| batch 16 ! | 1.000 | 1.100 | slower, regression | +10.0 (+9.6 to +10.4) % |" in marked
+    cells = ["batch 16 !", "1.000", "1.100", "slower, regression", "+10.0 (+9.6 to +10.4) %"]
+    assert f"| {' | '.join(cells)} |" in marked
     assert marked.count(":---") == 2 * 2
     assert "- **Regression beyond 5 %" in marked
     screen = io.StringIO()

@@ -4,12 +4,19 @@ import dataclasses
 import io
 import threading
 
+import pytest
 from rich.console import Console
 from whole_rows import changed, row_with
 
 from gpubench.basics.words import ANSI
 from gpubench.render.live import LiveView, PlainView, QuietView, view
-from gpubench.render.running import LiveProgress, clock, finished_line, group_line, write_progress
+from gpubench.render.running import (
+    LiveProgress,
+    describe_group_end,
+    describe_trial_end,
+    format_clock,
+    write_progress,
+)
 
 OK = row_with(status="ok", epoch_time_s=3.214, gpu_mem_mib=2435.0)
 FAILED = row_with(status="failed", reason="\x1b[31mkilled\x1b[0m by signal 9\nmore")
@@ -25,11 +32,12 @@ def terminal(width=80):
 
 
 def test_the_frame_says_all_there_is_to_know():
-    assert write_progress(FULL, 80).plain.splitlines() == [
-        "[3/12] batch_size=64 strategy=ddp",
-        "  epoch 2/3  " + "━" * 20 + "─" * 20 + "  step 80/160",
-        "  GPU 2,435 MiB  GPU 97 %  CPU 61 %  ~4:30 left  1:12 elapsed",
-    ]
+    title, bar, usage = write_progress(FULL, 80).plain.splitlines()
+    assert title == f"[3/12] {FULL.trial_label}"
+    assert bar == "  epoch 2/3  " + "━" * 20 + "─" * 20 + "  step 80/160"
+    assert usage.strip().split("  ") == [
+        "GPU 2,435 MiB", "GPU 97 %", "CPU 61 %", "~4:30 left", "1:12 elapsed",
+    ]  # fmt: skip
 
 
 def test_the_frame_fits_every_width():
@@ -52,15 +60,21 @@ def test_what_is_not_known_is_left_out():
     ]
 
 
-def test_a_finished_line():
-    assert finished_line(3, 12, "batch_size=64 strategy=ddp", OK) == (
-        "[3/12] batch_size=64 strategy=ddp  ok  epoch 3.21 s  2,435 MiB"
-    )
-    reached = row_with(status="ok", epoch_time_s=3.214, top1_pct=60.94, until_top1=60.0)
-    assert finished_line(1, 2, "b", reached) == "[1/2] b  ok  epoch 3.21 s  top-1 60.9 of 60 %"
-    assert finished_line(1, 2, "b", changed(reached, until_top1=None)) == "[1/2] b  ok  epoch 3.21 s"
-    assert finished_line(1, 2, "b", row_with(status="oom")) == "[1/2] b  out of memory"
-    assert finished_line(1, 2, "b", FAILED) == "[1/2] b  failed  killed by signal 9"
+REACHED = row_with(status="ok", epoch_time_s=3.214, top1_pct=60.94, until_top1=60.0)
+
+
+@pytest.mark.parametrize(
+    ("row", "parts"),
+    [
+        (OK, ["ok", "epoch 3.21 s", "2,435 MiB"]),
+        (REACHED, ["ok", "epoch 3.21 s", "top-1 60.9 of 60 %"]),
+        (changed(REACHED, until_top1=None), ["ok", "epoch 3.21 s"]),
+        (row_with(status="oom"), ["out of memory"]),
+        (FAILED, ["failed", "killed by signal 9"]),
+    ],
+)
+def test_a_finished_line(row, parts):
+    assert describe_trial_end(3, 12, "b=64 s=ddp", row).split("  ") == ["[3/12] b=64 s=ddp", *parts]
 
 
 def test_a_path_is_never_broken_over_lines_so_that_it_can_be_copied():
@@ -77,7 +91,7 @@ def test_a_path_is_never_broken_over_lines_so_that_it_can_be_copied():
         assert lines.count(f"  log: {log}") == 2
         assert sum(folder in line for line in lines) == 1
         words = [line for line in lines if log not in line and folder not in line]
-        assert max(map(len, words)) <= width, "all else is wrapped at spaces"
+        assert max(map(len, words)) <= width
 
 
 def test_the_live_view_keeps_finished_lines_and_gives_the_terminal_back():
@@ -89,7 +103,7 @@ def test_the_live_view_keeps_finished_lines_and_gives_the_terminal_back():
         assert threading.active_count() == threads
         live.finished(3, 12, "batch_size=64", OK)
     written = console.file.getvalue()
-    assert "[3/12] batch_size=64  ok  epoch 3.21 s  2,435 MiB" in written
+    assert describe_trial_end(3, 12, "batch_size=64", OK) in written
     assert "━━━" in written
     assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l")  # the cursor is back
     live.close()
@@ -105,18 +119,18 @@ def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
             plain.update(FULL)
         plain.finished(1, 2, "batch_size=64", OK)
         plain.finished(2, 2, "batch_size=128", FAILED)
-    assert console.file.getvalue() == (
-        "2 trials\n"
-        "[1/2] batch_size=64  started\n"
-        "[1/2] batch_size=64  ok  epoch 3.21 s  2,435 MiB\n"
-        "[2/2] batch_size=128  failed  killed by signal 9\n"
-    )
+    assert console.file.getvalue().splitlines() == [
+        "2 trials",
+        "[1/2] batch_size=64  started",
+        describe_trial_end(1, 2, "batch_size=64", OK),
+        describe_trial_end(2, 2, "batch_size=128", FAILED),
+    ]
 
 
 def test_on_the_way_to_an_accuracy_the_frame_shows_how_far_it_is():
     on_the_way = dataclasses.replace(FULL, evaluated=1, top1_pct=34.14, top1_target=60.0, note="evaluating")
     bar = write_progress(on_the_way, 80).plain.splitlines()[1]
-    assert bar.endswith("  step 80/160  top-1 34.1 of 60 %  evaluating")
+    assert bar.split("  ")[-3:] == ["step 80/160", "top-1 34.1 of 60 %", "evaluating"]
     assert "top-1" not in write_progress(dataclasses.replace(FULL, top1_target=60.0), 80).plain, (
         "none is known yet"
     )
@@ -144,11 +158,11 @@ def test_without_a_terminal_each_accuracy_is_a_line_once():
                     top1_target=60.0,
                 )
             )
-    assert console.file.getvalue() == (
-        "[1/2] b  epoch 1/50  top-1 9.5 of 60 %\n"
-        "[1/2] b  epoch 3/50  top-1 34.1 of 60 %\n"
-        "[2/2] b  epoch 3/50  top-1 40.0 of 60 %\n"
-    )
+    assert [line.split("  ") for line in console.file.getvalue().splitlines()] == [
+        ["[1/2] b", "epoch 1/50", "top-1 9.5 of 60 %"],
+        ["[1/2] b", "epoch 3/50", "top-1 34.1 of 60 %"],
+        ["[2/2] b", "epoch 3/50", "top-1 40.0 of 60 %"],
+    ]
 
 
 def test_the_view_suits_the_console():
@@ -162,7 +176,7 @@ def test_the_view_suits_the_console():
 
 
 def test_clock():
-    assert [clock(s) for s in (0, 7.4, 270, 3870)] == ["0:00", "0:07", "4:30", "1:04:30"]
+    assert [format_clock(s) for s in (0, 7.4, 270, 3870)] == ["0:00", "0:07", "4:30", "1:04:30"]
 
 
 def jobs(*statuses, reason="no room\nmore"):
@@ -177,35 +191,36 @@ def jobs(*statuses, reason="no room\nmore"):
     ]
 
 
-def test_a_finished_group_is_one_line():
-    assert group_line(4, 6, "3 copies batch_size=16", jobs("ok", "ok", "ok")) == (
-        "[4/6] 3 copies batch_size=16  ok  2.61 s, 2.61 s, 2.61 s (2.00, 2.00 and 2.00 times alone): "
-        "some overlap (gain 0.25)"
-    )
-    bare = [row_with(status="ok", job="1 of 2", epoch_time_s=1.0), row_with(status="ok", job="2 of 2")]
-    assert group_line(1, 1, "g", bare) == "[1/1] g  ok  1.00 s"
+TIMES = "2.61 s, 2.61 s (2.00 and 2.00 times alone)"
+GROUPS = {
+    "in times": (jobs("ok", "ok"), ["ok", f"{TIMES}: some overlap (gain 0.25)"]),
+    "slower than one after the other": (
+        [changed(job, overlap_gain=-0.82) for job in jobs("ok", "ok")],
+        ["ok", f"{TIMES}: no overlap (gain −0.82)"],
+    ),
+    "of which little is known": (
+        [row_with(status="ok", job="1 of 2", epoch_time_s=1.0), row_with(status="ok", job="2 of 2")],
+        ["ok", "1.00 s"],
+    ),
+    "by its first cause": (jobs("skipped", "oom", "skipped"), ["out of memory", "job 2 of 3: no room"]),
+    "beside a job that was ok": (jobs("ok", "failed"), ["failed", "job 2 of 2: no room"]),
+    "that was skipped": (jobs("skipped", "skipped", reason="too big"), ["skipped", "too big"]),
+}
 
 
-def test_jobs_that_lose_by_running_together_are_told_to_while_the_sweep_runs():
-    lost = [changed(one, overlap_gain=-0.82) for one in jobs("ok", "ok")]
-    assert group_line(1, 1, "g", lost).endswith(": no overlap (gain −0.82)")
-
-
-def test_a_group_that_ended_badly_names_the_first_cause():
-    assert group_line(4, 6, "g", jobs("skipped", "oom", "skipped")) == (
-        "[4/6] g  out of memory  job 2 of 3: no room"
-    )
-    assert group_line(1, 1, "g", jobs("ok", "failed")) == "[1/1] g  failed  job 2 of 2: no room"
-    assert group_line(1, 1, "g", jobs("skipped", "skipped", reason="too big")) == "[1/1] g  skipped  too big"
+@pytest.mark.parametrize(("rows", "parts"), GROUPS.values(), ids=GROUPS)
+def test_a_group_that_has_ended_is_one_line(rows, parts):
+    assert describe_group_end(4, 6, "g", rows).split("  ") == ["[4/6] g", *parts]
 
 
 def test_every_view_tells_of_a_finished_group_in_its_way():
     console = Console(file=io.StringIO(), force_terminal=False)
-    for one in (QuietView(), PlainView(console)):
-        one.finished_group(1, 2, "g", jobs("skipped", "oom"))
-    assert console.file.getvalue() == "[1/2] g  out of memory  job 2 of 2: no room\n"
+    bad = jobs("skipped", "oom")
+    for view_of_group in (QuietView(), PlainView(console)):
+        view_of_group.finished_group(1, 2, "g", bad)
+    assert console.file.getvalue() == describe_group_end(1, 2, "g", bad) + "\n"
     live = terminal()
     with LiveView(live) as shown:
         shown.started(1, 2, "g")
         shown.finished_group(1, 2, "g", jobs("ok", "ok"))
-    assert "[1/2] g  ok  2.61 s, 2.61 s" in live.file.getvalue()
+    assert TIMES in live.file.getvalue()

@@ -56,13 +56,15 @@ def test_a_block_a_group() -> None:
         "gpubench sweep --out x --set batch_size=64\n"
     )
     wide = prediction.write_text(FOUND, width=200, is_rich=True)
-    assert "2 of 2: a 32        –            –      1.00         –        –\n" in wide
+    (row,) = (line for line in wide.splitlines() if line.startswith("2 of 2: a 32 "))
+    assert row.split()[5:] == ["–", "–", "1.00", "–", "–"]
 
 
 def test_markdown_escapes() -> None:
     text = prediction.write_markdown(FOUND)
     assert "**two \\| jobs**" in text
-    assert "| 1 of 2: a 16 | 4.00 | 6.78 | 1.69 | 1.70 | 0 |" in text
+    (row,) = (line for line in text.splitlines() if line.startswith("| 1 of 2: a 16 |"))
+    assert row.split(" | ")[1:] == ["4.00", "6.78", "1.69", "1.70", "0 |"]
     assert "    gpubench sweep --set 'model=a b'\n" in text
 
 
@@ -79,8 +81,9 @@ def test_what_was_predicted_before_has_a_gain_alone() -> None:
 
 
 def test_every_note_has_words() -> None:
-    assert prediction.describe_note(
-        Note("another-allowance", {"field": "cpus", "wanted": 4, "value": None})
-    ) == ("would have 4 cpus, had an unknown number alone")
+    assert (
+        prediction.describe_note(Note("another-allowance", {"field": "cpus", "wanted": 4, "value": None}))
+        == "would have 4 cpus, had an unknown number alone"
+    )
     codes = set(re.findall(r'Note\(\s*"([^"]+)"', Path(predict.__file__).read_text()))
     assert codes == set(prediction.NOTES)

@@ -15,9 +15,9 @@ from whole_rows import row_with
 from gpubench.core.report import Cell, Report, ReportRow, RowGroup
 from gpubench.plan.outlook import Left
 from gpubench.plan.rounds import ONE, Rounds
-from gpubench.render.live import LiveView, PlainView, QuietView, Standing, lay_out_standing, view
-from gpubench.render.running import LiveProgress, draw_rounds, round_line
-from gpubench.render.words import write_leader
+from gpubench.render.live import LiveReport, LiveView, PlainView, QuietView, lay_out_live_table, view
+from gpubench.render.running import LiveProgress, describe_round_end, describe_trial_end, draw_rounds
+from gpubench.render.words import name_leader, write_leader, write_lines
 
 FIVE = Rounds(number=5)
 SIZES = (16, 32, 64, 128)
@@ -61,13 +61,13 @@ def report(*rates: float | None, **changes: Any) -> Report:
 
 
 ROWS = {f"t{size}": n for n, size in enumerate(SIZES)}
-AT_FIRST, TWO = Standing(report(), ROWS), Standing(report(100.0, 200.0), ROWS)
+AT_FIRST, TWO = LiveReport(report(), ROWS), LiveReport(report(100.0, 200.0), ROWS)
 
 
 def lines(
-    standing: Standing, running: str = "", width: int = 80, height: int = 20, part: float = 0.0
+    standing: LiveReport, running: str = "", width: int = 80, height: int = 20, part: float = 0.0
 ) -> list[str]:
-    table = lay_out_standing(standing, running, width, height)
+    table = lay_out_live_table(standing, running, width, height)
     return [] if table is None else [line.plain for line in table.show(part)]
 
 
@@ -89,7 +89,7 @@ def test_rows_that_are_left_are_grey_and_the_running_one_has_its_own_bar() -> No
         "  128",
         "so far: 32 leads",
     ]
-    table = lay_out_standing(TWO, "t64", 80, 20)
+    table = lay_out_live_table(TWO, "t64", 80, 20)
     assert table is not None
     styles = [str(line.style) for line in table.show(0.5)[2:6]]
     assert styles == ["", "", "", "dim"]
@@ -101,7 +101,7 @@ def test_a_row_that_is_measured_again_keeps_its_figures_beside_its_bar() -> None
 
 
 def test_while_a_trial_is_measured_only_its_own_line_is_anew() -> None:
-    table = lay_out_standing(TWO, "t64", 80, 20)
+    table = lay_out_live_table(TWO, "t64", 80, 20)
     assert table is not None
     before, after = list(table.show(0.1)), list(table.show(0.6))
     assert [one is other for one, other in zip(before, after, strict=True)] == [True] * 4 + [False] + [
@@ -115,7 +115,7 @@ def test_it_fits_every_terminal(width: int, height: int) -> None:
     for running in ("", "t16", "t128"):
         found = lines(TWO, running, width, height)
         assert len(found) <= height
-        assert all(len(line) <= max(24, width) for line in found), "what is wider is cut by the area"
+        assert all(len(line) <= max(24, width) for line in found)  # wider lines are cut by the area
 
 
 def test_where_it_is_low_the_rows_around_the_running_one_stay_and_the_others_are_counted() -> None:
@@ -132,47 +132,68 @@ def test_where_it_is_low_the_rows_around_the_running_one_stay_and_the_others_are
         "   32       200  ████████          2.56 ±10%",
         "2 rows not shown",
     ]
-    assert lines(TWO, height=5) == [], "less than two rows are no table"
+    assert lines(TWO, height=5) == []
 
 
-def test_what_leads_is_the_choice_else_the_fastest_of_several() -> None:
-    assert write_leader(report()) == ""
-    assert write_leader(report(100.0)) == "", "of one row nothing leads"
-    assert write_leader(report(100.0, 200.0, 150.0)) == "so far: 32 leads"
-    assert write_leader(reports.batch_sizes()) == "so far: batch 128 on 2 GPUs (ddp) leads", (
-        "and not the fastest, 256"
-    )
-    assert write_leader(reports.target()).startswith("so far: ")
-    assert write_leader(reports.pairs()) == "so far: mobilenet_v2 16 & resnet50 64 leads"
+@pytest.mark.parametrize(
+    ("shown", "leader"),
+    [
+        (report(), ""),
+        (report(100.0), ""),
+        (report(100.0, 200.0, 150.0), "32"),
+        (reports.batch_sizes(), "batch 128 on 2 GPUs (ddp)"),  # the choice; 256 is the fastest
+        (reports.target(), "128"),
+        (reports.pairs(), "mobilenet_v2 16 & resnet50 64"),
+    ],
+)
+def test_what_leads_is_the_choice_else_the_fastest_of_several(shown: Report, leader: str) -> None:
+    assert name_leader(shown) == leader
+    assert write_leader(shown) == (f"so far: {leader} leads" if leader else "")
 
 
-def test_a_round_ends_with_what_leads_the_widest_interval_and_what_is_left() -> None:
-    assert round_line(2, FIVE, TWO.report, Left(seconds=200)) == (
-        "round 2 of 5: 32 leads; widest interval ±21 % (batch 16); about 3 min left"
-    )
-    assert (
-        round_line(5, FIVE, report(100.0), Left(seconds=0))
-        == "round 5 of 5: widest interval ±21 % (batch 16)"
-    )
-    assert round_line(1, FIVE, report(), Left(seconds=0)) == "round 1 of 5: no row has a time"
-    several = reports.make_facts(processes=(2, 2))
-    bare = dataclasses.replace(report(), facts=several)
-    assert round_line(5, FIVE, bare, Left(seconds=0)) == "round 5 of 5", "nothing is known of it"
-    answered = dataclasses.replace(reports.sharing(), facts=several, columns=())
-    assert len(round_line(5, FIVE, answered, Left(seconds=0))) > len("round 5 of 5: "), "its answer"
-    single = reports.one_process()
-    assert "; each row is of one process" in round_line(1, FIVE, single, Left(seconds=0))
+SEVERAL = reports.make_facts(processes=(2, 2))
+ANSWER = dataclasses.replace(reports.sharing().findings[0], groups=reports.sharing().findings[0].groups[:1])
+ANSWERED = dataclasses.replace(reports.sharing(), facts=SEVERAL, columns=(), findings=(ANSWER,))
+
+
+@pytest.mark.parametrize(
+    ("number", "shown", "seconds", "parts"),
+    [
+        (2, TWO.report, 200, ["32 leads", "widest interval ±21 % (batch 16)", "about 3 min left"]),
+        (5, report(100.0), 0, ["widest interval ±21 % (batch 16)"]),
+        (1, report(), 0, ["no row has a time"]),
+        (5, dataclasses.replace(report(), facts=SEVERAL), 0, []),
+        (5, ANSWERED, 0, [write_lines(ANSWERED)[0].text.rstrip(".")]),
+        (1, reports.one_process(), 0, ["batch 128 with ddp leads", "each row is of one process"]),
+    ],
+)
+def test_a_round_ends_with_what_leads_the_widest_interval_and_what_is_left(
+    number: int, shown: Report, seconds: int, parts: list[str]
+) -> None:
+    line = describe_round_end(number, FIVE, shown, Left(seconds=seconds))
+    assert line == ": ".join(filter(None, [f"round {number} of 5", "; ".join(parts)]))
 
 
 def bar(number: int, rounds: Rounds, done: int, total: int, width: int = 80) -> str:
     return draw_rounds(number, rounds, done, total, width).plain
 
 
-def test_a_bar_for_each_round() -> None:
-    assert bar(2, FIVE, 3, 6) == "round 2 of 5  ━━━━━━━ ━━━──── ─────── ─────── ───────  3 of 6 done"
-    assert bar(7, Rounds(within_pct=2.0), 1, 4) == "round 7  " + "━" * 10 + "─" * 30 + "  1 of 4 done"
-    assert bar(2, Rounds(number=30), 1, 2) == "round 2 of 30  " + "━" * 20 + "─" * 20 + "  1 of 2 done"
-    assert bar(2, FIVE, 3, 6, width=30) == "round 2 of 5  3 of 6 done"
+@pytest.mark.parametrize(
+    ("rounds", "number", "done", "total", "width", "parts"),
+    [
+        (FIVE, 2, 3, 6, 80, ["round 2 of 5", "━━━━━━━ ━━━──── ─────── ─────── ───────", "3 of 6 done"]),
+        (Rounds(within_pct=2.0), 7, 1, 4, 80, ["round 7", "━" * 10 + "─" * 30, "1 of 4 done"]),
+        (Rounds(number=30), 2, 1, 2, 80, ["round 2 of 30", "━" * 20 + "─" * 20, "1 of 2 done"]),
+        (FIVE, 2, 3, 6, 30, ["round 2 of 5", "3 of 6 done"]),
+    ],
+)
+def test_a_bar_for_each_round(
+    rounds: Rounds, number: int, done: int, total: int, width: int, parts: list[str]
+) -> None:
+    assert bar(number, rounds, done, total, width).split("  ") == parts
+
+
+def test_bars_of_rounds_fit_every_width() -> None:
     assert all(len(bar(2, FIVE, 3, 6, width=width)) <= width for width in range(1, 100))
 
 
@@ -205,7 +226,7 @@ def test_the_table_stands_above_the_trial_and_goes_in_the_end() -> None:
     seen = Shown()
     seen.view.say("before")
     seen.view.began_round(2, FIVE)
-    seen.view.stands(lambda: TWO, at_once=True)
+    seen.view.show_table(lambda: TWO, at_once=True)
     seen.view.update(PROGRESS)
     found = seen.lines
     assert found[0] == "before"
@@ -224,26 +245,27 @@ def test_what_the_table_says_is_no_line_of_its_own_and_what_went_wrong_is() -> N
     ok, failed = row_with(status="ok", epoch_time_s=1.0), row_with(status="failed", reason="why")
     seen.view.update(PROGRESS)
     seen.view.finished(1, 5, "before there is a table", ok)
-    seen.view.stands(lambda: TWO, at_once=True)
+    seen.view.show_table(lambda: TWO, at_once=True)
     seen.view.update(PROGRESS)
     seen.view.finished(1, 5, "again", ok)
     seen.view.finished(2, 5, "other", failed)
     seen.view.ended_round("round 2 of 5: so sure")
     seen.view.close()
     assert seen.lines == [
-        "[1/5] before there is a table  ok  epoch 1.00 s",
-        "[2/5] other  failed  why",
+        describe_trial_end(1, 5, "before there is a table", ok),
+        describe_trial_end(2, 5, "other", failed),
         "round 2 of 5: so sure",
     ]
 
 
 def test_where_no_table_fits_each_trial_is_a_line() -> None:
     seen = Shown(height=8)
-    seen.view.stands(lambda: TWO, at_once=True)
+    seen.view.show_table(lambda: TWO, at_once=True)
     seen.view.began_round(2, FIVE)
     seen.view.update(PROGRESS)
-    seen.view.finished(1, 5, "again", row_with(status="ok", epoch_time_s=1.0))
-    assert seen.lines[0] == "[1/5] again  ok  epoch 1.00 s"
+    ok = row_with(status="ok", epoch_time_s=1.0)
+    seen.view.finished(1, 5, "again", ok)
+    assert seen.lines[0] == describe_trial_end(1, 5, "again", ok)
     assert len(seen.screen.seen) <= 8
 
 
@@ -253,7 +275,7 @@ def test_a_table_is_made_no_sooner_than_twenty_times_as_long_as_the_last_took(
     now, made = [100.0], []
     monkeypatch.setattr("gpubench.render.live.time.monotonic", lambda: now[0])
 
-    def make() -> Standing:
+    def make() -> LiveReport:
         made.append(now[0])
         now[0] += 1.0
         return TWO
@@ -261,7 +283,7 @@ def test_a_table_is_made_no_sooner_than_twenty_times_as_long_as_the_last_took(
     seen = Shown()
     for at, at_once in ((100.0, False), (120.0, False), (121.0, False), (125.0, True)):
         now[0] = at
-        seen.view.stands(make, at_once=at_once)
+        seen.view.show_table(make, at_once=at_once)
     assert made == [100.0, 121.0, 125.0]
 
 
@@ -272,17 +294,17 @@ def test_a_certainty_or_a_budget_is_what_the_remaining_time_is_to() -> None:
             done=0, total=1, trial_label="b", left_s=90, until="to ± 2 %", at_least=True, elapsed_s=5
         )
     )
-    assert seen.lines[-1] == "  at least 1:30 left to ± 2 %  0:05 elapsed"
+    assert seen.lines[-1].strip().split("  ")[0] == "at least 1:30 left to ± 2 %"
 
 
 def test_nobody_makes_a_table_for_a_view_that_shows_none() -> None:
-    def never_stop() -> Standing:
+    def never_stop() -> LiveReport:
         raise AssertionError("a table was made")
 
     plain = Console(file=io.StringIO())
     for one in (QuietView(), PlainView(plain), Shown(tables=False).view):
         one.began_round(1, FIVE)
-        one.stands(never_stop, at_once=True)
+        one.show_table(never_stop, at_once=True)
 
 
 def test_without_a_terminal_a_round_is_a_line_before_and_one_after() -> None:

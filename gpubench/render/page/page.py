@@ -22,7 +22,7 @@ from gpubench.analyze.view import TableView
 from gpubench.basics.quoted import clean
 from gpubench.core.report import Report
 from gpubench.render import words
-from gpubench.render.page.pictures import PagePicture, take_apart, write_colors
+from gpubench.render.page.pictures import PagePicture, split_picture, write_colors
 from gpubench.render.page.plans import PlanFile, list_plans
 from gpubench.render.page.table import PageTable, make_table
 from gpubench.render.page.tiles import Tile, list_tiles
@@ -48,7 +48,7 @@ OPTION = re.compile(r"(--[a-z][a-z0-9-]*)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Claims:
+class ClaimTable:
     """What was claimed for a question."""
 
     question: str
@@ -80,7 +80,7 @@ class Section:
     empty: list[str]
     """Why cells are empty."""
     findings: list[str]
-    claims: list[Claims]
+    claims: list[ClaimTable]
     warnings: list[str]
     pictures: list[PagePicture]
     """The main one first."""
@@ -89,17 +89,17 @@ class Section:
     plans: list[PlanFile]
 
 
-class PageRoom:
+class ByteBudget:
     """Bytes that are left for something."""
 
-    def __init__(self, left: int):
-        self.left = left
+    def __init__(self, free: int):
+        self.free = free
 
-    def take(self, size: int) -> bool:
+    def reserve(self, size: int) -> bool:
         """Whether so many more fit; then they are taken."""
-        if size > self.left:
+        if size > self.free:
             return False
-        self.left -= size
+        self.free -= size
         return True
 
 
@@ -107,10 +107,10 @@ def write(folders: Sequence[Folder], _: object = None) -> bytes:
     """One page of all tables of these folders, as UTF-8."""
     sources = [(folder, table) for folder in folders for table in folder.tables]
     reports = report_folders(folders)
-    pictures, plans = PageRoom(PICTURE_ROOM), PageRoom(PLAN_ROOM)
+    pictures, plans = ByteBudget(PICTURE_ROOM), ByteBudget(PLAN_ROOM)
     sections = [
-        make_section(folder, table, report, Rooms(rows, pictures, plans))
-        for (folder, table), report, rows in zip(sources, reports, share_rooms(reports), strict=True)
+        make_section(folder, table, report, SectionBudgets(rows, pictures, plans))
+        for (folder, table), report, rows in zip(sources, reports, share_budget(reports), strict=True)
     ]
     text = _environment().get_template("page.html.jinja").render(
         title=write_title(folders, sections),
@@ -131,34 +131,34 @@ def write(folders: Sequence[Folder], _: object = None) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class SectionBudgets:
     """What a section may take."""
 
-    rows: PageRoom
+    rows: ByteBudget
     """Of its own."""
-    pictures: PageRoom
+    pictures: ByteBudget
     """Of the whole page, as that for plans is."""
-    plans: PageRoom
+    plans: ByteBudget
 
 
-def make_section(folder: Folder, table: Table, report: Report, rooms: Rooms) -> Section:
+def make_section(folder: Folder, table: Table, report: Report, budgets: SectionBudgets) -> Section:
     """All that the page tells of one table."""
     finding = report.findings[0] if report.findings else None
     problems: list[str] = []
     trace = trace_report(folder, report, problems.append)
-    drawn = list(map(take_apart, list_pictures(report, trace) if len(report.labels) <= MOST_ROWS else ()))
-    pictures = [picture for picture in drawn if rooms.pictures.take(len(picture.description))]
+    drawn = list(map(split_picture, list_pictures(report, trace) if len(report.labels) <= MOST_ROWS else ()))
+    pictures = [picture for picture in drawn if budgets.pictures.reserve(len(picture.description))]
     plans = [
-        plan if rooms.plans.take(len(plan.text.encode())) else replace(plan, text=words.CUT_FILE)
+        plan if budgets.plans.reserve(len(plan.text.encode())) else replace(plan, text=words.CUT_FILE)
         for plan in list_plans(folder, table)
     ]
     advice, option = words.advise_option(report, finding) if finding else ("", "")
     wide = build_report(table, collect_rows(folder, table), report.findings, ALL_COLUMNS)
-    shown = make_table(report, PageRoom(rooms.rows.left // SHARE_OF_FEW).take)
-    all_columns = make_table(wide, PageRoom(rooms.rows.left - rooms.rows.left // SHARE_OF_FEW).take)
+    shown = make_table(report, ByteBudget(budgets.rows.free // SHARE_OF_FEW).reserve)
+    all_columns = make_table(wide, ByteBudget(budgets.rows.free - budgets.rows.free // SHARE_OF_FEW).reserve)
     return Section(
         report=report,
-        question=words.ask(report),
+        question=words.write_question(report),
         heading=words.write_heading(report, finding)
         if finding
         else clean(report.name, words.HEADING_LETTERS),
@@ -189,16 +189,16 @@ def make_section(folder: Folder, table: Table, report: Report, rooms: Rooms) -> 
     )
 
 
-def share_rooms(reports: Sequence[Report]) -> list[PageRoom]:
+def share_budget(reports: Sequence[Report]) -> list[ByteBudget]:
     """What the rows of each table may take: what small ones leave, larger ones get."""
-    left = TABLE_ROOM
-    rooms: dict[int, PageRoom] = {}
+    free = TABLE_ROOM
+    budgets: dict[int, ByteBudget] = {}
     by_size = sorted(range(len(reports)), key=lambda place: len(reports[place].labels))
     for done, place in enumerate(by_size):
-        share = left // (len(reports) - done)
-        rooms[place] = PageRoom(share)
-        left -= min(share, ROW_BYTES * len(reports[place].labels))
-    return [rooms[place] for place in range(len(reports))]
+        share = free // (len(reports) - done)
+        budgets[place] = ByteBudget(share)
+        free -= min(share, ROW_BYTES * len(reports[place].labels))
+    return [budgets[place] for place in range(len(reports))]
 
 
 def write_title(folders: Sequence[Folder], sections: Sequence[Section]) -> str:
@@ -281,15 +281,15 @@ def _list_empty(report: Report) -> list[str]:
     )
 
 
-def _list_claims(report: Report) -> list[Claims]:
+def _list_claims(report: Report) -> list[ClaimTable]:
     """The claims of each finding with their intervals and p-values, as --why prints them."""
     return [
-        Claims(
+        ClaimTable(
             question=words.QUESTIONS.get(finding.question, finding.question),
             rows=[words.write_claim(report, claim) for claim in finding.claims[:MOST_LINES]],
             notes=[
                 *filter(None, (words.write_bounds(report, finding), words.write_remedy(finding))),
-                *_name_rest(len(finding.claims), "claim", "gpubench table --why"),
+                *_count_cut(len(finding.claims), "claim", "gpubench table --why"),
             ],
         )
         for finding in report.findings
@@ -298,10 +298,10 @@ def _list_claims(report: Report) -> list[Claims]:
 
 
 def _cut(lines: Sequence[str]) -> list[str]:
-    return [*lines[:MOST_LINES], *_name_rest(len(lines), "line", "gpubench table")]
+    return [*lines[:MOST_LINES], *_count_cut(len(lines), "line", "gpubench table")]
 
 
-def _name_rest(count: int, thing: str, where: str) -> list[str]:
+def _count_cut(count: int, thing: str, where: str) -> list[str]:
     return [words.count_left_out(count - MOST_LINES, thing, where)] if count > MOST_LINES else []
 
 
@@ -316,10 +316,10 @@ def _name_left_out(report: Report, table: PageTable, all_columns: PageTable, pic
 
 def keep_options(text: str) -> Markup:
     """Text in which no option of a command (`--rounds`) is broken between two lines."""
-    return Markup(OPTION.sub(r'<span class="option">\1</span>', str(escape(drop_signs(text)))))
+    return Markup(OPTION.sub(r'<span class="option">\1</span>', str(escape(drop_invalid(text)))))
 
 
-def drop_signs(value: Any) -> Any:
+def drop_invalid(value: Any) -> Any:
     """What the template is given, without signs that no page can hold."""
     return NO_TEXT.sub("\ufffd", value) if type(value) is str else value
 
@@ -330,7 +330,7 @@ def _environment() -> jinja2.Environment:
         loader=jinja2.FunctionLoader(lambda name: _read(f"page/{name}")),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=drop_signs,
+        finalize=drop_invalid,
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -52,8 +52,8 @@ class PagePicture:
     """Vega-Lite without these words, as JSON that may stand in a script element."""
 
 
-def take_apart(picture: Picture) -> PagePicture:
-    """The words of a picture's frame (`vega.frame`), and a description of its panels alone."""
+def split_picture(picture: Picture) -> PagePicture:
+    """The words of a picture's frame (`vega.compose`), and a description of its panels alone."""
     *panels, footnote = picture.description["vconcat"]
     plain = {name: part for name, part in picture.description.items() if name != "title"}
     config = {

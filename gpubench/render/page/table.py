@@ -76,8 +76,8 @@ class PageTable:
         return sum(PADDING_PIXELS + LETTER_PIXELS * count for count in letters)
 
 
-def make_table(report: Report, take: Callable[[int], bool]) -> PageTable:
-    """The table of a report, the recommended row marked. `take`: whether there is room for so many bytes more; the
+def make_table(report: Report, reserve: Callable[[int], bool]) -> PageTable:
+    """The table of a report, the recommended row marked. `reserve`: whether there is room for so many bytes more; the
     first row has it always."""
     grid = make_grid(report)
     groups: list[PageGroup] = []
@@ -86,7 +86,7 @@ def make_table(report: Report, take: Callable[[int], bool]) -> PageTable:
     for group, sources in zip(grid.groups, report.groups, strict=True):
         rows: list[PageRow] = []
         for row, source in zip(group.rows, sources.rows, strict=True):
-            is_full = is_full or not (take(measure(row)) or count == 0)
+            is_full = is_full or not (reserve(measure(row)) or count == 0)
             if not is_full:
                 is_answer = report.recommended in source.labels
                 rows.append(PageRow(place_cells(row, grid.is_number), is_answer, row.is_warned))

@@ -35,9 +35,9 @@ def list_tiles(report: Report, capacity_mib: float | None) -> list[Tile]:
     if not report.findings:
         return []
     finding = report.findings[0]
-    tiles = [*RULES[type(finding)](report, finding)]
+    tiles = [*SUMMARIES[type(finding)](report, finding)]
     if finding.choice is not None:
-        tiles += _measure_memory(report, finding.choice.row, capacity_mib)
+        tiles += _make_memory_tile(report, finding.choice.row, capacity_mib)
     return tiles[:MOST]
 
 
@@ -45,36 +45,38 @@ def make_tile(kind: str, value: str, **names: object) -> Tile:
     return Tile(value, words.TILES[kind].format(**names))
 
 
-def _tell_batch_size(report: Report, finding: BatchSizeFinding) -> Iterator[Tile]:
+def _summarize_batch_size(report: Report, finding: BatchSizeFinding) -> Iterator[Tile]:
     """The chosen size's rate, how many times that of the smallest size it is, and what other findings say of it."""
     if finding.choice is None:
         return
     row, smallest = finding.choice.row, finding.choice.series[0]
-    yield from _measure_rate(report, row)
+    yield from _make_rate_tile(report, row)
     ratio = _divide_rates(report, row, smallest)
     if smallest != row and ratio is not None:
-        yield _compare(ratio, words.name_row({"batch_size": report.labels[smallest].get("batch_size")}))
+        yield _make_ratio_tile(
+            ratio, words.name_row({"batch_size": report.labels[smallest].get("batch_size")})
+        )
     for other in report.findings:
         if isinstance(other, VersusFinding):
             for claim in other.claims:
                 ratio = words.measure_claim(claim)
                 if claim.candidate == row:
-                    yield _compare(ratio, words.name_value(other.field, other.baseline))
+                    yield _make_ratio_tile(ratio, words.name_value(other.field, other.baseline))
                 elif claim.baseline == row:
-                    yield _compare(1 / ratio, words.name_value(other.field, other.value))
+                    yield _make_ratio_tile(1 / ratio, words.name_value(other.field, other.value))
         elif isinstance(other, DevicesFinding):
             for speed_up in other.speed_ups:
                 if speed_up.claim.candidate == row and not speed_up.same_batch_a_device:
                     fewer = words.count_things(speed_up.baseline_devices, words.name_device(report))
-                    yield _compare(words.measure_claim(speed_up.claim), fewer)
+                    yield _make_ratio_tile(words.measure_claim(speed_up.claim), fewer)
 
 
-def _tell_devices(report: Report, finding: DevicesFinding) -> Iterator[Tile]:
+def _summarize_devices(report: Report, finding: DevicesFinding) -> Iterator[Tile]:
     """The largest speed-up on each number of devices, the most devices first, with the efficiency of the first."""
     thing = words.name_device(report)
     largest = {
         speed_up.devices: speed_up
-        for speed_up in sorted(finding.speed_ups, key=lambda each: words.measure_claim(each.claim))
+        for speed_up in sorted(finding.speed_ups, key=lambda speed_up: words.measure_claim(speed_up.claim))
     }
     for place, (devices, speed_up) in enumerate(sorted(largest.items(), reverse=True)):
         names = {
@@ -84,10 +86,10 @@ def _tell_devices(report: Report, finding: DevicesFinding) -> Iterator[Tile]:
         yield make_tile("devices", f"{words.format_ratio(words.measure_claim(speed_up.claim))}×", **names)
         if not place:
             yield make_tile("efficiency", words.format_percent(speed_up.efficiency), **names)
-            yield from _measure_rate(report, speed_up.claim.candidate)
+            yield from _make_rate_tile(report, speed_up.claim.candidate)
 
 
-def _tell_versus(report: Report, finding: VersusFinding) -> Iterator[Tile]:
+def _summarize_versus(report: Report, finding: VersusFinding) -> Iterator[Tile]:
     """How many times as fast, the least to the most; CPU time; the rate of the fastest row."""
     if not finding.claims:
         return
@@ -100,10 +102,10 @@ def _tell_versus(report: Report, finding: VersusFinding) -> Iterator[Tile]:
     seconds = {claim.candidate: report.figures[claim.candidate]["epoch_time_s"] for claim in finding.claims}
     known = {row: value for row, value in seconds.items() if value is not None}
     if known:
-        yield from _measure_rate(report, min(known, key=known.__getitem__))
+        yield from _make_rate_tile(report, min(known, key=known.__getitem__))
 
 
-def _tell_network_size(report: Report, finding: NetworkSizeFinding) -> Iterator[Tile]:
+def _summarize_network_size(report: Report, finding: NetworkSizeFinding) -> Iterator[Tile]:
     """The size from which on more devices are faster, and how many times."""
     if finding.first_faster is not None and finding.gmacs is not None:
         gmacs = f"{words.format_significant(finding.gmacs, 2)} GMACs"
@@ -116,14 +118,14 @@ def _tell_network_size(report: Report, finding: NetworkSizeFinding) -> Iterator[
             yield make_tile(kind, f"{words.format_span(ratios, words.format_ratio)}×")
 
 
-def _tell_sharing(report: Report, finding: SharingFinding) -> Iterator[Tile]:
+def _summarize_sharing(report: Report, finding: SharingFinding) -> Iterator[Tile]:
     """The work of each group, the most first."""
     known = [(group.work, group) for group in finding.groups if group.work is not None]
     for work, group in sorted(known, key=lambda pair: -pair[0]):
         yield make_tile("work", f"{words.format_ratio(work)}×", name=words.name_group(report, group))
 
 
-def _tell_target(report: Report, finding: TargetFinding) -> Iterator[Tile]:
+def _summarize_target(report: Report, finding: TargetFinding) -> Iterator[Tile]:
     """Seconds, epochs and energy of the first at the target, and how many times as fast as the second it is."""
     if not finding.order:
         return
@@ -142,29 +144,29 @@ def _tell_target(report: Report, finding: TargetFinding) -> Iterator[Tile]:
         yield make_tile("energy", f"{words.format_significant(joules / 1000)} kJ", target=target)
     slower = report.figures[later[0]]["time_to_top1_s"] if later else None
     if seconds and slower:
-        yield _compare(slower / seconds, name_short(report, later[0]))
+        yield _make_ratio_tile(slower / seconds, name_short(report, later[0]))
 
 
-def _tell_top1(report: Report, finding: Top1Finding) -> Iterator[Tile]:  # noqa: ARG001 - as all rules
+def _summarize_top1(report: Report, finding: Top1Finding) -> Iterator[Tile]:  # noqa: ARG001 - as all rules
     """By how many points top-1 differs."""
     if finding.claims and finding.value is not None:
         points = words.format_span(map(words.measure_claim, finding.claims), words.format_points)
         yield make_tile("points", points, name=words.name_value(finding.field, finding.value))
 
 
-RULES: Mapping[type[Finding], Callable[[Report, Any], Iterator[Tile]]] = {
-    BatchSizeFinding: _tell_batch_size,
-    DevicesFinding: _tell_devices,
-    VersusFinding: _tell_versus,
-    NetworkSizeFinding: _tell_network_size,
-    SharingFinding: _tell_sharing,
-    TargetFinding: _tell_target,
-    Top1Finding: _tell_top1,
+SUMMARIES: Mapping[type[Finding], Callable[[Report, Any], Iterator[Tile]]] = {
+    BatchSizeFinding: _summarize_batch_size,
+    DevicesFinding: _summarize_devices,
+    VersusFinding: _summarize_versus,
+    NetworkSizeFinding: _summarize_network_size,
+    SharingFinding: _summarize_sharing,
+    TargetFinding: _summarize_target,
+    Top1Finding: _summarize_top1,
 }
 """Kind of finding -> its tiles, the most important first."""
 
 
-def _measure_rate(report: Report, row: int) -> Iterator[Tile]:
+def _make_rate_tile(report: Report, row: int) -> Iterator[Tile]:
     """Images/s, or the time of an epoch where images are not known."""
     figures, name = report.figures[row], name_short(report, row)
     if figures["images_per_s"] is not None:
@@ -173,20 +175,20 @@ def _measure_rate(report: Report, row: int) -> Iterator[Tile]:
         yield make_tile("epoch", f"{words.format_significant(figures['epoch_time_s'])} s", name=name)
 
 
-def _measure_memory(report: Report, row: int, capacity_mib: float | None) -> Iterator[Tile]:
+def _make_memory_tile(report: Report, row: int, capacity_mib: float | None) -> Iterator[Tile]:
     memory = report.figures[row]["gpu_mem_mib"]
     if memory is not None:
-        there = "" if capacity_mib is None else f" of {words.format_gib(capacity_mib)}"
-        yield make_tile("memory", f"{words.format_gib(memory)}{there} GiB")
+        total = "" if capacity_mib is None else f" of {words.format_gib(capacity_mib)}"
+        yield make_tile("memory", f"{words.format_gib(memory)}{total} GiB")
 
 
 def _divide_rates(report: Report, row: int, baseline: int) -> float | None:
     """By epochs, which a published log has, too; all rows of one series train the same images."""
-    seconds, slower = (report.figures[each]["epoch_time_s"] for each in (row, baseline))
+    seconds, slower = (report.figures[label]["epoch_time_s"] for label in (row, baseline))
     return slower / seconds if seconds and slower else None
 
 
-def _compare(ratio: float, name: str) -> Tile:
+def _make_ratio_tile(ratio: float, name: str) -> Tile:
     return make_tile("times" if ratio >= 1 else "slower", f"{words.format_ratio(ratio)}×", name=name)
 
 

@@ -20,7 +20,7 @@ def draw(report: Report) -> Vega | None:
     rows = [row for row, figures in report.figures.items() if any(figures[part] for part in words.PARTS)]
     if not rows:
         return None
-    rows, left_out = vega.limit(rows)
+    rows, left_out = vega.limit_rows(rows)
     names = words.name_apart(report, rows)
     totals = [sum(report.figures[row][part] or 0.0 for part in words.PARTS) for row in rows]
     longest = max(totals)
@@ -41,12 +41,12 @@ def draw(report: Report) -> Vega | None:
         wait = "" if waited is None else f", gradients {words.format_significant(waited, 2)} ms"
         wait += "" if waited is None else f" ({words.format_percent(waited / total)})"
         ends.append({"name": name, "end": total, "text": f"{words.format_significant(total)} ms{wait}"})
-    y = vega.name_axis(names)
+    y = vega.make_name_axis(names)
     x: Vega = {
         "field": "begin",
         "type": "quantitative",
         "scale": {"domain": [0, longest], "nice": False},
-        "axis": {**vega.x_title("time of a step, ms"), "tickCount": 6},
+        "axis": {**vega.make_x_title("time of a step, ms"), "tickCount": 6},
     }
     parts = [word for part, word in words.PARTS.items() if any(report.figures[row][part] for row in rows)]
     color = {
@@ -57,12 +57,12 @@ def draw(report: Report) -> Vega | None:
     }
     layers: list[Vega] = [
         {
-            "data": vega.values(bars),
+            "data": vega.embed(bars),
             "mark": {"type": "bar", "size": 20},
             "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "color": color},
         },
         {
-            "data": vega.values(bars),
+            "data": vega.embed(bars),
             "mark": {"type": "text", "fontSize": 11},
             "encoding": {
                 "x": {**x, "field": "middle"},
@@ -72,7 +72,7 @@ def draw(report: Report) -> Vega | None:
             },
         },
         {
-            "data": vega.values(ends),
+            "data": vega.embed(ends),
             "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
             "encoding": {"x": {**x, "field": "end"}, "y": y, "text": {"field": "text"}},
         },
@@ -81,4 +81,4 @@ def draw(report: Report) -> Vega | None:
     slowest = rows[totals.index(longest)]
     title: tuple[str, list[str]] = (words.title_breakdown(report, slowest), [])
     key = left_out or "what is exchanged behind the backward pass lies within it"
-    return vega.frame(report, title, [panel], margin=vega.NAMES, key=key)
+    return vega.compose(report, title, [panel], margin=vega.NAMES, key=key)

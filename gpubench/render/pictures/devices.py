@@ -17,7 +17,7 @@ ROW_HEIGHT = 26
 def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     """Dots with whiskers, a row a batch size, lines at 1 and at as many times as there are devices, efficiency at the
     margin; one panel for the same batch in all, one for the same batch a device. None without a comparison."""
-    rows, left_out = vega.limit(list_rows(report, finding))
+    rows, left_out = vega.limit_rows(list_rows(report, finding))
     figures = [max(row["ideal"], row["ratio"]) for row in rows]
     end = 1.02 * vega.find_end([1.0, *figures], [row["high"] for row in rows])
     rows = [{**row, "high": vega.cut_interval(row["high"], end)} for row in rows]
@@ -31,7 +31,7 @@ def draw(report: Report, finding: DevicesFinding) -> Vega | None:
     ]
     if not panels:
         return None
-    return vega.frame(report, words.title_finding(report, finding), panels, margin=vega.NAMES, key=left_out)
+    return vega.compose(report, words.title_finding(report, finding), panels, margin=vega.NAMES, key=left_out)
 
 
 def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
@@ -56,19 +56,19 @@ def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
 
 def draw_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega:
     """One kind of scaling. `end`: where the axis ends, which both kinds have in common."""
-    y = vega.name_axis([row["name"] for row in rows])
+    y = vega.make_name_axis([row["name"] for row in rows])
     x: Vega = {
         "field": "ratio",
         "type": "quantitative",
         "scale": {"domain": [0, end], "nice": False},
-        "axis": {**vega.x_title(heading), "grid": True},
+        "axis": {**vega.make_x_title(heading), "grid": True},
     }
-    color = vega.side_scale()
+    color = vega.make_side_scale()
     ideals = sorted({row["ideal"] for row in rows})
     layers: list[Vega] = [
-        {"data": vega.values([{"ratio": 1}]), "mark": {"type": "rule"}, "encoding": {"x": x}},
+        {"data": vega.embed([{"ratio": 1}]), "mark": {"type": "rule"}, "encoding": {"x": x}},
         {
-            "data": vega.values([{"ratio": ideal} for ideal in ideals]),
+            "data": vega.embed([{"ratio": ideal} for ideal in ideals]),
             "mark": {"type": "rule", "strokeDash": [5, 3], "color": vega.CONTEXT},
             "encoding": {"x": x},
         },
@@ -82,7 +82,7 @@ def draw_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega
                 "x": x,
                 "y": y,
                 "color": color,
-                "fill": vega.fill(color),
+                "fill": vega.fill_if_sure(color),
             },
         },
         {
@@ -98,7 +98,7 @@ def draw_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega
         },
     ]
     return {
-        "data": vega.values(rows),
+        "data": vega.embed(rows),
         "width": vega.NARROW,
         "height": ROW_HEIGHT * len(rows) + 10,
         "layer": layers,

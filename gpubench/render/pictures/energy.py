@@ -35,7 +35,7 @@ def draw(report: Report) -> Vega | None:
     if len(rows) < 2 or len(works) > 1:
         return None
     front = find_front(report.figures, rows)
-    kept, left_out = vega.limit([*front, *(row for row in rows if row not in front)], MOST_POINTS)
+    kept, left_out = vega.limit_rows([*front, *(row for row in rows if row not in front)], MOST_POINTS)
     rows = sorted(kept, key=rows.index)
     series = {row: name_strategy(report, row) for row in rows}
     colors = list(dict.fromkeys(series.values()))
@@ -55,18 +55,22 @@ def draw(report: Report) -> Vega | None:
     is_log = max(max(values) / min(values) for values in (seconds, joules)) > FAR
     x = make_axis("seconds", seconds, is_log=is_log)
     y = make_axis("joules", joules, is_log=is_log)
-    x["axis"] = {**vega.x_title(f"time of an epoch, s{' (log)' * is_log}"), "tickCount": 7, "format": "~g"}
+    x["axis"] = {
+        **vega.make_x_title(f"time of an epoch, s{' (log)' * is_log}"),
+        "tickCount": 7,
+        "format": "~g",
+    }
     y["axis"] = {
-        **vega.axis_title(f"energy of an epoch, J{' (log)' * is_log}"),
+        **vega.make_y_title(f"energy of an epoch, J{' (log)' * is_log}"),
         "tickCount": 6,
         "format": ",d",
         "grid": False,
     }
-    color = vega.color_scale(colors)
+    color = vega.make_color_scale(colors)
     layers: list[Vega] = [
         *draw_powers(points, x, y),
         {
-            "data": vega.values(best),
+            "data": vega.embed(best),
             "mark": {"type": "line", "color": vega.CONTEXT, "strokeDash": [4, 3]},
             "encoding": {"x": x, "y": y},
         },
@@ -82,10 +86,10 @@ def draw(report: Report) -> Vega | None:
         },
         *label_ends(points, best, x, y, color, is_named=len(colors) > 1),
     ]
-    panel = {"data": vega.values(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
+    panel = {"data": vega.embed(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     key = left_out or "large: beaten in both by no other"
     title = words.title_energy(report, rows, front)
-    return vega.frame(report, title, [panel], margin=vega.NUMBERS, key=key)
+    return vega.compose(report, title, [panel], margin=vega.NUMBERS, key=key)
 
 
 def find_front(figures: Mapping[int, Mapping[str, Any]], rows: Sequence[int]) -> list[int]:
@@ -124,12 +128,12 @@ def draw_powers(points: Sequence[Mapping[str, Any]], x: Vega, y: Vega) -> list[V
     grey = {"color": "#d5d8dc"}
     return [
         {
-            "data": vega.values(lines),
+            "data": vega.embed(lines),
             "mark": {"type": "line", "strokeWidth": 1, **grey},
             "encoding": {"x": x, "y": y, "detail": {"field": "watts"}},
         },
         {
-            "data": vega.values(ends),
+            "data": vega.embed(ends),
             "mark": {
                 "type": "text",
                 "align": "left",
@@ -160,12 +164,12 @@ def label_ends(
             highest = max((p for p in points if p["series"] == series), key=lambda p: p["joules"])
             if highest not in named:
                 named.append({**highest, "name": series})
-    rest = [point for point in points if not any(point["joules"] == each["joules"] for each in named)]
+    rest = [point for point in points if not any(point["joules"] == label["joules"] for label in named)]
     return label_points(
         named,
         [place_point(point, x, y) for point in named],
         {"x": x, "y": y, "color": color},
-        others=[place_point(point, x, y) for point in rest],
+        unnamed=[place_point(point, x, y) for point in rest],
     )
 
 

@@ -45,7 +45,9 @@ def draw(report: Report, finding: BatchSizeFinding) -> Vega | None:
     panels = [draw_rates(report, points, place_sizes(sizes, is_labelled=not has_memory), finding)]
     if has_memory:
         panels.append(draw_memory(report, points, place_sizes(sizes, is_labelled=True), finding))
-    return vega.frame(report, words.title_finding(report, finding), panels, margin=vega.NUMBERS, key=left_out)
+    return vega.compose(
+        report, words.title_finding(report, finding), panels, margin=vega.NUMBERS, key=left_out
+    )
 
 
 def list_points(report: Report) -> list[Point]:
@@ -81,7 +83,7 @@ def limit_series(points: Sequence[Point], finding: BatchSizeFinding) -> tuple[li
     """The points of as many series as can be read, that of the choice among them; and the footnote's words for it."""
     rows = {finding.choice.row} if finding.choice else set()
     chosen = [point.series for point in points if point.row in rows]
-    names, left_out = vega.limit(
+    names, left_out = vega.limit_rows(
         list(dict.fromkeys([*chosen, *(point.series for point in points)])), vega.MOST_SERIES
     )
     return [point for point in points if point.series in names], left_out
@@ -123,7 +125,7 @@ def name_rate(point: Point, unit: str) -> str:
 def to_values(points: Sequence[Point], finding: BatchSizeFinding) -> Vega:
     rates = [point.rate for point in points if point.rate is not None]
     end = vega.find_end(rates, [point.high for point in points]) if rates else 0.0
-    return vega.values(
+    return vega.embed(
         [
             {
                 "series": point.series,
@@ -147,7 +149,7 @@ def draw_rates(report: Report, points: Sequence[Point], x: Vega, finding: BatchS
     y = {
         "field": "rate",
         "type": "quantitative",
-        "axis": {**vega.axis_title(unit), "format": ",d", "tickCount": 6},
+        "axis": {**vega.make_y_title(unit), "format": ",d", "tickCount": 6},
     }
     layers: list[Vega] = []
     choice = finding.choice
@@ -160,7 +162,7 @@ def draw_rates(report: Report, points: Sequence[Point], x: Vega, finding: BatchS
                 "encoding": {"y": {"field": "least", "type": "quantitative"}, "y2": {"field": "best"}},
             }
         )
-    color = vega.color_scale(names)
+    color = vega.make_color_scale(names)
     layers += [
         {
             "mark": {"type": "rule", "opacity": 0.7},
@@ -188,7 +190,7 @@ def place_sizes(sizes: Sequence[int], *, is_labelled: bool) -> Vega:
         "type": "ordinal",
         "sort": domain,
         "scale": {"domain": domain, "type": "point"},
-        "axis": {**vega.x_title("batch size, images")} if is_labelled else None,
+        "axis": {**vega.make_x_title("batch size, images")} if is_labelled else None,
     }
 
 
@@ -199,9 +201,9 @@ def mark_points(x: Vega, y: Vega, names: Sequence[str]) -> Vega:
         "encoding": {
             "x": x,
             "y": y,
-            "color": vega.color_scale(names),
-            "shape": vega.shape_scale(names),
-            "fill": vega.fill(vega.color_scale(names)),
+            "color": vega.make_color_scale(names),
+            "shape": vega.make_shape_scale(names),
+            "fill": vega.fill_if_sure(vega.make_color_scale(names)),
         },
     }
 
@@ -210,7 +212,7 @@ def label_ends(points: Sequence[Point], x: Vega, y: Vega, names: Sequence[str], 
     """The name of each series behind its last point, where there is more than one."""
     ends = {point.series: point for point in points}
     return {
-        "data": vega.values(
+        "data": vega.embed(
             [
                 {"series": name, "size": str(point.size), field: getattr(point, field)}
                 for name, point in ends.items()
@@ -222,7 +224,7 @@ def label_ends(points: Sequence[Point], x: Vega, y: Vega, names: Sequence[str], 
             "x": x,
             "y": y,
             "text": {"field": "series", "type": "nominal"},
-            "color": vega.color_scale(names),
+            "color": vega.make_color_scale(names),
         },
     }
 
@@ -231,7 +233,7 @@ def mark_choice(chosen: Point, unit: str, x: Vega, y: Vega) -> list[Vega]:
     """A ring around the chosen point, and its figures beside it."""
     text = name_rate(chosen, unit)
     is_left = x["sort"].index(str(chosen.size)) >= len(x["sort"]) / 2
-    data = vega.values([{"size": str(chosen.size), "rate": chosen.rate, "text": text}])
+    data = vega.embed([{"size": str(chosen.size), "rate": chosen.rate, "text": text}])
     return [
         {
             "data": data,
@@ -258,10 +260,10 @@ def draw_memory(report: Report, points: Sequence[Point], x: Vega, finding: Batch
     y = {
         "field": "memory",
         "type": "quantitative",
-        "axis": {**vega.axis_title("memory of the fullest GPU, GiB"), "tickCount": 4},
+        "axis": {**vega.make_y_title("memory of the fullest GPU, GiB"), "tickCount": 4},
     }
     measured = [point for point in points if point.memory is not None and not point.is_out_of_memory]
-    color = vega.color_scale(names)
+    color = vega.make_color_scale(names)
     layers: list[Vega] = [
         {"mark": {"type": "line", "strokeWidth": 2.5}, "encoding": {"x": x, "y": y, "color": color}},
         mark_points(x, y, names),
@@ -280,7 +282,7 @@ def find_cap(fixed: Mapping[str, Any]) -> float | None:
 
 
 def draw_cap(cap: float, y: Vega) -> Vega:
-    data = vega.values([{"memory": cap, "text": f"cap {words.format_gib(cap * MIB_PER_GIB)} GiB"}])
+    data = vega.embed([{"memory": cap, "text": f"cap {words.format_gib(cap * MIB_PER_GIB)} GiB"}])
     return {
         "data": data,
         "layer": [
@@ -312,13 +314,13 @@ def mark_out_of_memory(points: Sequence[Point], x: Vega, y: Vega, cap: float | N
         if last is None or failed is None:
             continue
         height = cap if cap is not None else UNKNOWN_HEIGHT * highest
-        way = vega.values(
+        way = vega.embed(
             [
                 {"size": str(last.size), "memory": last.memory},
                 {"size": str(failed.size), "memory": height},
             ]
         )
-        cross = vega.values(
+        cross = vega.embed(
             [{"size": str(failed.size), "memory": height, "text": f"{failed.size:,}: out of memory"}]
         )
         layers += [

@@ -71,16 +71,16 @@ def label_points(
     places: Sequence[tuple[float, float]],
     encoding: Vega,
     *,
-    others: Sequence[tuple[float, float]] = (),
+    unnamed: Sequence[tuple[float, float]] = (),
 ) -> list[Vega]:
     """A layer a point with its `name`.
 
-    `places`: of the points, in pixels from the upper left of the panel; `others`: of points without a name. `encoding`:
-    of x, y and, where names have it, colour.
+    `places`: of the points, in pixels from the upper left of the panel; `unnamed`: of points without a name.
+    `encoding`: of x, y and, where names have it, colour.
     """
     taken = [
         Box(left - POINT_PIXELS, top - POINT_PIXELS, left + POINT_PIXELS, top + POINT_PIXELS)
-        for left, top in (*places, *others)
+        for left, top in (*places, *unnamed)
     ]
     layers = []
     for point, (left, top) in zip(points, places, strict=True):
@@ -97,7 +97,7 @@ def label_points(
         }
         mark |= {} if "color" in encoding else {"color": "#3A3F45"}
         layers.append(
-            {"data": vega.values([point]), "mark": mark, "encoding": {**encoding, "text": {"field": "name"}}}
+            {"data": vega.embed([point]), "mark": mark, "encoding": {**encoding, "text": {"field": "name"}}}
         )
     return layers
 

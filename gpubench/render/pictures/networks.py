@@ -32,7 +32,7 @@ def place_points(points: list[dict[str, Any]], lowest: float, highest: float) ->
 
 def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     """The picture; None where no network's size is known, or only one's."""
-    points, left_out = vega.limit(list_networks(report, finding))
+    points, left_out = vega.limit_rows(list_networks(report, finding))
     if len(points) < 2:
         return None
     x: Vega = {
@@ -40,7 +40,7 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
         "type": "quantitative",
         "scale": {"type": "log", "nice": False, "padding": PADDING},
         "axis": {
-            **vega.x_title("GMACs an image (log)"),
+            **vega.make_x_title("GMACs an image (log)"),
             "format": "~g",
             "values": [10.0**power for power in range(-5, 5)],
         },
@@ -53,7 +53,7 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
         "field": "ratio",
         "type": "quantitative",
         "scale": {"domain": [bottom, top], "nice": False},
-        "axis": {**vega.axis_title("times as fast"), "format": "~g", "tickCount": 6},
+        "axis": {**vega.make_y_title("times as fast"), "format": "~g", "tickCount": 6},
     }
     layers = [
         *shade_sides(report, finding, bottom, top, y),
@@ -64,7 +64,7 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
                 "x": x,
                 "y": {**y, "field": "low"},
                 "y2": {"field": "high"},
-                "color": vega.side_scale(),
+                "color": vega.make_side_scale(),
             },
         },
         {
@@ -72,14 +72,14 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
             "encoding": {
                 "x": x,
                 "y": y,
-                "color": vega.side_scale(),
-                "fill": vega.fill(vega.side_scale()),
+                "color": vega.make_side_scale(),
+                "fill": vega.fill_if_sure(vega.make_side_scale()),
             },
         },
         *label_points(points, place_points(points, bottom, top), {"x": x, "y": y}),
     ]
-    panel = {"data": vega.values(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
-    return vega.frame(
+    panel = {"data": vega.embed(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
+    return vega.compose(
         report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS, key=left_out
     )
 
@@ -106,14 +106,14 @@ def shade_sides(
 ) -> list[Vega]:
     """Above 1 more devices are faster, below they are slower; the ideal is a dashed line."""
     devices = words.count_things(finding.devices, words.name_device(report))
-    ideal = vega.values([{"ratio": finding.devices, "text": f"ideal: {finding.devices} times"}])
-    sides = vega.values(
+    ideal = vega.embed([{"ratio": finding.devices, "text": f"ideal: {finding.devices} times"}])
+    sides = vega.embed(
         [
             {"ratio": 1, "end": highest, "shade": vega.FASTER},
             {"ratio": lowest, "end": 1, "shade": vega.SLOWER},
         ]
     )
-    texts = vega.values(
+    texts = vega.embed(
         [
             {"ratio": 1, "text": f"{devices} faster ↑", "shade": vega.FASTER, "shift": -10},
             {"ratio": 1, "text": f"{devices} slower ↓", "shade": vega.SLOWER, "shift": 12},
@@ -139,7 +139,7 @@ def shade_sides(
                 },
             ],
         },
-        {"data": vega.values([{"ratio": 1}]), "mark": {"type": "rule"}, "encoding": {"y": y}},
+        {"data": vega.embed([{"ratio": 1}]), "mark": {"type": "rule"}, "encoding": {"y": y}},
         *(
             {
                 "data": {"values": [value]},
@@ -165,7 +165,7 @@ def mark_turn(points: list[dict[str, Any]], finding: NetworkSizeFinding, x: Vega
     smaller = [point["gmacs"] for point in points if point["gmacs"] < finding.gmacs]
     if not smaller:
         return []
-    data = vega.values([{"gmacs": max(smaller), "end": finding.gmacs}])
+    data = vega.embed([{"gmacs": max(smaller), "end": finding.gmacs}])
     return [
         {
             "data": data,
@@ -173,7 +173,7 @@ def mark_turn(points: list[dict[str, Any]], finding: NetworkSizeFinding, x: Vega
             "encoding": {"x": x, "x2": {"field": "end"}},
         },
         {
-            "data": vega.values([{"gmacs": finding.gmacs}]),
+            "data": vega.embed([{"gmacs": finding.gmacs}]),
             "mark": {"type": "text", "align": "left", "dx": 6, "y": 312, "fontSize": 11},
             "encoding": {"x": x, "text": {"value": "← it turns here"}},
         },

@@ -23,30 +23,30 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
     traces = {row: trace for row, trace in report.training.items() if len(trace) > 1 and row in finding.rows}
     if not traces:
         return None
-    rows, left_out = vega.limit(list_runs(finding, traces), vega.MOST_SERIES)
+    rows, left_out = vega.limit_rows(list_runs(finding, traces), vega.MOST_SERIES)
     runs = name_runs(report, rows)
     reached = {row: name for row, name in runs.items() if row in finding.order}
-    others = {row: name for row, name in runs.items() if row not in finding.order}
+    unreached = {row: name for row, name in runs.items() if row not in finding.order}
     x: Vega = {
         "field": "seconds",
         "type": "quantitative",
         "scale": {"domain": [0, max(seconds for row in rows for seconds, _ in traces[row])], "nice": False},
-        "axis": {**vega.x_title("training time, s"), "tickCount": 8, "format": ",d"},
+        "axis": {**vega.make_x_title("training time, s"), "tickCount": 8, "format": ",d"},
     }
     highest = max(top1 for trace in traces.values() for _, top1 in trace)
     y: Vega = {
         "field": "top1",
         "type": "quantitative",
         "scale": {"domain": [0, max(finding.target_pct, highest) * 1.3], "nice": False},
-        "axis": {**vega.axis_title("top-1 on the validation images, %"), "tickCount": 5, "format": "d"},
+        "axis": {**vega.make_y_title("top-1 on the validation images, %"), "tickCount": 5, "format": "d"},
     }
-    color = vega.color_scale([*reached.values()])
+    color = vega.make_color_scale([*reached.values()])
     layers: list[Vega] = [
         {
-            "data": vega.values(
+            "data": vega.embed(
                 [
                     {"seconds": seconds, "top1": top1, "run": name}
-                    for row, name in others.items()
+                    for row, name in unreached.items()
                     for seconds, top1 in traces[row]
                 ]
             ),
@@ -54,12 +54,12 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
             "encoding": {"x": x, "y": y, "detail": {"field": "run"}},
         },
         {
-            "data": vega.values([{"top1": finding.target_pct}]),
+            "data": vega.embed([{"top1": finding.target_pct}]),
             "mark": {"type": "rule", "strokeDash": [2, 3]},
             "encoding": {"y": y},
         },
         {
-            "data": vega.values(
+            "data": vega.embed(
                 [
                     {"seconds": seconds, "top1": top1, "series": name}
                     for row, name in reached.items()
@@ -70,11 +70,11 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
             "encoding": {"x": x, "y": y, "color": color},
         },
         *mark_ends(report, finding, reached, x, y, color),
-        *name_unreached(report, others, x, y),
+        *name_unreached(report, unreached, x, y),
     ]
     panel = {"width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     key = left_out or "first epoch included, evaluation not"
-    return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS, key=key)
+    return vega.compose(report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS, key=key)
 
 
 def list_runs(finding: TargetFinding, rows: Collection[int]) -> list[int]:
@@ -103,13 +103,13 @@ def mark_ends(
         ends.append({**end, "is_sure": finding.word == "sure"})
     return [
         {
-            "data": vega.values(ends),
+            "data": vega.embed(ends),
             "mark": {"type": "point", "shape": "circle", "size": 110, "strokeWidth": 2, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": color, "fill": vega.fill(color)},
+            "encoding": {"x": x, "y": y, "color": color, "fill": vega.fill_if_sure(color)},
         },
         *(
             {
-                "data": vega.values([end]),
+                "data": vega.embed([end]),
                 "mark": {
                     "type": "text",
                     "align": "right",
@@ -152,7 +152,7 @@ def name_unreached(report: Report, runs: Mapping[int, str], x: Vega, y: Vega) ->
     ]
     return [
         {
-            "data": vega.values(ends),
+            "data": vega.embed(ends),
             "mark": {"type": "text", "align": "left", "dx": 6, "color": vega.CONTEXT, "fontSize": 11},
             "encoding": {"x": x, "y": y, "text": {"field": "text"}},
         }

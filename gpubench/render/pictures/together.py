@@ -16,20 +16,20 @@ ROW_HEIGHT = 44
 def draw(report: Report, finding: SharingFinding) -> Vega | None:
     """A row a group: its work as a dot with the bound that its word rests on, a tick at no loss at all, what was
     predicted before as a hollow triangle above. None where no group's work is known."""
-    groups, left_out = vega.limit(list_groups(report, finding))
+    groups, left_out = vega.limit_rows(list_groups(report, finding))
     if not groups:
         return None
     names = [group["name"] for group in groups]
     predicted = [group for group in groups if group["predicted"] is not None]
     works = [1.0, *(group["work"] for group in groups), *(group["predicted"] for group in predicted)]
     most = max(*works, *(group["jobs"] for group in groups))
-    y = vega.name_axis(names)
+    y = vega.make_name_axis(names)
     x: Vega = {
         "field": "work",
         "type": "quantitative",
         "scale": {"domain": [0.9 * min(works), 1.05 * most], "nice": False},
         "axis": {
-            **vega.x_title("work done together (1: as one after the other)"),
+            **vega.make_x_title("work done together (1: as one after the other)"),
             "values": list(range(1, int(most) + 1)),
             "format": "d",
         },
@@ -52,7 +52,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
             "mark": {"type": "tick", "size": 22, "thickness": 2, "color": vega.CONTEXT},
             "encoding": {"x": {**x, "field": "jobs"}, "y": y},
         },
-        {"data": vega.values([{"work": 1}]), "mark": {"type": "rule"}, "encoding": {"x": x}},
+        {"data": vega.embed([{"work": 1}]), "mark": {"type": "rule"}, "encoding": {"x": x}},
         {
             "mark": {"type": "rule", "strokeWidth": 3},
             "encoding": {"x": x, "x2": {"field": "bound"}, "y": y, "color": color},
@@ -63,11 +63,11 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
                 "x": x,
                 "y": y,
                 "color": color,
-                "fill": vega.fill(color),
+                "fill": vega.fill_if_sure(color),
             },
         },
         {
-            "data": vega.values(predicted),
+            "data": vega.embed(predicted),
             "mark": {
                 "type": "point",
                 "shape": "triangle-down",
@@ -84,7 +84,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
         },
     ]
     panel = {
-        "data": vega.values(groups),
+        "data": vega.embed(groups),
         "width": vega.NARROW,
         "height": ROW_HEIGHT * len(groups),
         "layer": layers,
@@ -92,7 +92,7 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
     key = left_out or words.explain_gains(
         {group["gains"] for group in groups}, has_predictions=bool(predicted)
     )
-    return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NAMES, key=key)
+    return vega.compose(report, words.title_finding(report, finding), [panel], margin=vega.NAMES, key=key)
 
 
 def list_groups(report: Report, finding: SharingFinding) -> list[dict[str, Any]]:

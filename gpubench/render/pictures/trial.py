@@ -32,7 +32,7 @@ def draw(report: Report, trace: Trace) -> Vega:
         for column in columns
     ]
     title = words.title_trial(report, trace)
-    return vega.frame(report, title, panels, margin=vega.NUMBERS, key=f"trial {trace.trial_id}")
+    return vega.compose(report, title, panels, margin=vega.NUMBERS, key=f"trial {trace.trial_id}")
 
 
 def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last: bool) -> Vega:
@@ -43,22 +43,22 @@ def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last
         "field": "seconds",
         "type": "quantitative",
         "scale": {"domain": [0, end], "nice": False},
-        "axis": {**vega.x_title("seconds since its launch"), "format": "~g"} if is_last else None,
+        "axis": {**vega.make_x_title("seconds since its launch"), "format": "~g"} if is_last else None,
     }
     y: Vega = {
         "field": "mean",
         "type": "quantitative",
         "scale": {"domain": [0, top], "nice": False},
-        "axis": {**vega.axis_title(HEADINGS[column]), "tickCount": 3, "format": ",d"},
+        "axis": {**vega.make_y_title(HEADINGS[column]), "tickCount": 3, "format": ",d"},
     }
-    shades = vega.values(
+    shades = vega.embed(
         [
             {"seconds": phase.begin, "end": phase.end, "name": phase.name}
             for phase in trace.phases
             if phase.is_measured
         ]
     )
-    names = vega.values(name_phases(trace, end))
+    names = vega.embed(name_phases(trace, end))
     detail = {"field": "piece"}
     layers: list[Vega] = [
         {
@@ -93,7 +93,7 @@ def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last
         }
         for point in points
     ]
-    return {"data": vega.values(data), "width": vega.WIDTH + 80, "height": 70, "layer": layers}
+    return {"data": vega.embed(data), "width": vega.WIDTH + 80, "height": 70, "layer": layers}
 
 
 def name_phases(trace: Trace, end: float) -> list[dict[str, Any]]:

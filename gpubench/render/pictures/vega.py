@@ -82,7 +82,7 @@ CONFIG: Vega = {
 }
 
 
-def frame(
+def compose(
     report: Report, title: tuple[str, Sequence[str]], panels: Sequence[Vega], *, margin: int, key: str = ""
 ) -> Vega:
     """A whole picture: the answer above, panels below one another, one line of footnote, which begins with `key`.
@@ -162,7 +162,7 @@ def list_alone(report: Report) -> list[int]:
     return [row for row in report.labels if row not in together]
 
 
-def limit(rows: Sequence[T], most: int = MOST_ROWS) -> tuple[list[T], str]:
+def limit_rows(rows: Sequence[T], most: int = MOST_ROWS) -> tuple[list[T], str]:
     """As many rows as can be read in one picture, and what its footnote says where these are not all."""
     return list(rows[:most]), words.count_drawn(most, len(rows)) if len(rows) > most else ""
 
@@ -181,7 +181,7 @@ def cut_interval(high: float | None, end: float) -> float | None:
     return None if high is None else min(high, end)
 
 
-def axis_title(text: str) -> Vega:
+def make_y_title(text: str) -> Vega:
     """The title of a vertical axis: above its upper end, to be read without turning one's head."""
     return {
         "title": text,
@@ -194,7 +194,7 @@ def axis_title(text: str) -> Vega:
     }
 
 
-def name_axis(names: Sequence[str]) -> Vega:
+def make_name_axis(names: Sequence[str]) -> Vega:
     """A vertical axis of names in their order, NAMES pixels wide."""
     return {
         "field": "name",
@@ -218,12 +218,12 @@ def wrap_names(letters: int) -> str:
     return rf"split(trim(replace(datum.label, /(.{{1,{letters}}}$|.{{1,{letters}}}[ -])/g, '$1\n')), '\n')"
 
 
-def x_title(text: str) -> Vega:
+def make_x_title(text: str) -> Vega:
     """The title of a horizontal axis, at its left end."""
     return {"title": text, "titleAlign": "left", "titleAnchor": "start"}
 
 
-def color_scale(names: Sequence[str]) -> Vega:
+def make_color_scale(names: Sequence[str]) -> Vega:
     """The colours of series, in their order; a line's end is labelled, so that there is no legend."""
     colors = [COLORS[place % len(COLORS)] for place in range(len(names))]
     return {
@@ -234,7 +234,7 @@ def color_scale(names: Sequence[str]) -> Vega:
     }
 
 
-def shape_scale(names: Sequence[str]) -> Vega:
+def make_shape_scale(names: Sequence[str]) -> Vega:
     """The shapes of series, for readers who see no colours."""
     shapes = [SHAPES[place % len(SHAPES)] for place in range(len(names))]
     return {
@@ -245,7 +245,7 @@ def shape_scale(names: Sequence[str]) -> Vega:
     }
 
 
-def side_scale() -> Vega:
+def make_side_scale() -> Vega:
     """Green is faster, orange slower, grey unknown. The data has `side`."""
     return {
         "field": "side",
@@ -258,11 +258,11 @@ def side_scale() -> Vega:
     }
 
 
-def fill(color: Vega) -> Vega:
+def fill_if_sure(color: Vega) -> Vega:
     """Filled marks are sure; hollow ones likely or unknown. The data has `is_sure`."""
     return {"condition": {"test": "!datum.is_sure", "value": "white"}, **color}
 
 
-def values(rows: Sequence[Mapping[str, Any]]) -> Vega:
+def embed(rows: Sequence[Mapping[str, Any]]) -> Vega:
     """Data of a layer, inside the description."""
     return {"values": [dict(row) for row in rows]}

@@ -15,7 +15,7 @@ ROW_HEIGHT = 34
 
 def draw(report: Report, finding: VersusFinding) -> Vega | None:
     """A dumbbell a row: both times of an epoch (log), the ratio at the right. None where nothing is compared."""
-    rows, left_out = vega.limit(list_rows(report, finding))
+    rows, left_out = vega.limit_rows(list_rows(report, finding))
     if not rows:
         return None
     names = [row["name"] for row in rows]
@@ -23,13 +23,13 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
         words.name_value(finding.field, finding.value),
         words.name_value(finding.field, finding.baseline),
     ]
-    y = vega.name_axis(names)
+    y = vega.make_name_axis(names)
     x: Vega = {
         "field": "seconds",
         "type": "quantitative",
         "scale": {"type": "log", "nice": False, "padding": 16},
         "axis": {
-            **vega.x_title("epoch time, s (log)"),
+            **vega.make_x_title("epoch time, s (log)"),
             "grid": True,
             "tickCount": 6,
             "format": "~g",
@@ -46,24 +46,24 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
     is_left = rows[0]["candidate"] <= rows[0]["baseline"]
     layers: list[Vega] = [
         {
-            "data": vega.values(rows),
+            "data": vega.embed(rows),
             "mark": {"type": "rule", "strokeWidth": 5, "color": "#cccfd4"},
             "encoding": {"x": {**x, "field": "candidate"}, "x2": {"field": "baseline"}, "y": y},
         },
         {
-            "data": vega.values(ends),
+            "data": vega.embed(ends),
             "mark": {"type": "point", "size": 110, "strokeWidth": 2, "opacity": 1},
             "encoding": {
                 "x": x,
                 "y": y,
-                "color": vega.color_scale(ways),
-                "fill": vega.fill(vega.color_scale(ways)),
-                "shape": vega.shape_scale(ways),
+                "color": vega.make_color_scale(ways),
+                "fill": vega.fill_if_sure(vega.make_color_scale(ways)),
+                "shape": vega.make_shape_scale(ways),
             },
         },
         *(
             {
-                "data": vega.values([head]),
+                "data": vega.embed([head]),
                 "mark": {
                     "type": "text",
                     "align": "right" if (place == 0) == is_left else "left",
@@ -75,19 +75,21 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
                     "x": x,
                     "y": y,
                     "text": {"field": "series"},
-                    "color": vega.color_scale(ways),
+                    "color": vega.make_color_scale(ways),
                 },
             }
             for place, head in enumerate(heads)
         ),
         {
-            "data": vega.values(rows),
+            "data": vega.embed(rows),
             "mark": {"type": "text", "align": "left", "x": "width", "dx": 16, "fontWeight": "bold"},
             "encoding": {"y": y, "text": {"field": "ratio"}},
         },
     ]
     panel = {"width": vega.NARROW, "height": ROW_HEIGHT * len(rows), "layer": layers}
-    return vega.frame(report, words.title_finding(report, finding), [panel], margin=vega.NAMES, key=left_out)
+    return vega.compose(
+        report, words.title_finding(report, finding), [panel], margin=vega.NAMES, key=left_out
+    )
 
 
 def list_rows(report: Report, finding: VersusFinding) -> list[dict[str, Any]]:
