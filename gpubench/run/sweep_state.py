@@ -14,13 +14,8 @@ from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, PlanState, out_of_memory
 from gpubench.record.together import ALONE, GroupPrediction
-<<<<<<< ours
-from gpubench.render.live import Standing
-from gpubench.results.allowance import Key, keep_matching
-=======
 from gpubench.render.live import LiveReport
-from gpubench.results.allowance import Key, alike
->>>>>>> theirs
+from gpubench.results.allowance import Key
 from gpubench.results.counting import counting, in_order, newest, newest_of_rounds
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, refuse
