@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.stopping import unwound_by_signals
-from gpubench.datasets import bad_images, left_out, locate
+from gpubench.datasets import bad_images, locate
 from gpubench.datasets import make as making
 from gpubench.datasets import resize as resizing
 from gpubench.datasets.facts import DataFacts
@@ -61,9 +61,9 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
         facts = resizing.resize(source, target, size=size, progress=progress, without=without)
     names = target / NAMES if unusable else None
     if names is not None:
-        write_whole(names, left_out.as_text(unusable))
+        write_whole(names, bad_images.write_list(unusable))
     used = facts.train_images + facts.val_images
-    for line in left_out.describe_bad_images(unusable, used, source, names):
+    for line in bad_images.describe_bad_images(unusable, used, source, names):
         print(f"gpubench: {line}" if not line.startswith(" ") else line, file=sys.stderr)
     _print_facts(facts)
 

@@ -1,4 +1,4 @@
-"""Images that can't be used: every file of a folder is tried once, by what copies images and by what trains on them.
+"""Images that can't be used: every file is tried once, by what copies images and by what trains on them, and told.
 
 The outcome is kept in the data home under a name that stands for the files as they are (paths, sizes, times of their
 last change) and for the decoders' versions: as long as nothing of that changes, nobody tries them again.
@@ -12,13 +12,14 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
 from gpubench.basics import litter
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.quoted import escaped
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets import folder
 from gpubench.datasets.home import data_home, ensure_writable
@@ -134,3 +135,28 @@ def _keep(kept: Path, broken: Mapping[str, str]) -> None:
     finally:
         with contextlib.suppress(OSError):
             aside.unlink(missing_ok=True)
+
+
+# ---- how those that are left out are told ----
+
+NAMED = 20
+"""So many are named on a terminal; a file names them all."""
+
+
+def describe_bad_images(bad: Sequence[BadImage], used: int, folder: Path, names: Path | None) -> list[str]:
+    """What is said of a folder whose bad images are left out. `used`: its other images. `names`: where all stand."""
+    if not bad:
+        return []
+    verb = "is" if len(bad) == 1 else "are"
+    counted = f"{len(bad):,} of {len(bad) + used:,} images in {folder} can't be used and {verb} left out"
+    text_lines = [f"{counted} (--bad-images skip):"]
+    text_lines += [f"  {escaped(image.path)}: {escaped(image.reason)}" for image in bad[:NAMED]]
+    where = f"; {names} names them all" if names else ""
+    if len(bad) > NAMED:
+        text_lines.append(f"  and {len(bad) - NAMED:,} more{where}")
+    return text_lines
+
+
+def write_list(bad: Sequence[BadImage]) -> str:
+    """All of them as a text file: a path and the reason in a line, a tab between them."""
+    return "".join(f"{escaped(image.path)}\t{escaped(image.reason)}\n" for image in bad)

@@ -19,8 +19,8 @@ import numpy.typing as npt
 from gpubench.basics.errors import UnusableError
 from gpubench.datasets import built, folder, marker
 from gpubench.datasets.facts import DataFacts
+from gpubench.datasets.marker import SquareCopy
 from gpubench.datasets.pool import Progress, map_on_cpus
-from gpubench.datasets.square_copy import SquareCopy
 
 COPY = SquareCopy(recipe="decoded", version=1)
 SPLITS = ("train", "val")

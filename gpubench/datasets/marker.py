@@ -1,4 +1,4 @@
-"""The file that says what a folder was made from. It is the last thing written: no marker, not finished."""
+"""The file that says what a folder was made from: the last thing written, without it nothing is finished."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from gpubench.basics.errors import UsageError
+from gpubench.datasets.facts import DataFacts
+from gpubench.datasets.home import data_home
 
 NAME = "gpubench-data.json"
 
@@ -49,3 +53,30 @@ def read(folder: Path) -> Marker | None:
         return marker if marker.fingerprint == fingerprint else None
     except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SquareCopy:
+    """One way to make such copies."""
+
+    recipe: str
+    """What becomes of the images: they are `resized` or `decoded`."""
+    version: int
+
+    def marker(self, source: DataFacts, size: int) -> Marker:
+        """What the finished copy will say of itself. Raises UsageError for a size that can't be."""
+        if size < 1:
+            raise UsageError(f"images can't be {self.recipe} to {size} pixels: ask for 1 or more")
+        return Marker(
+            recipe=self.recipe,
+            version=self.version,
+            parameters={"source": source.fingerprint, "size": size},
+            train_images=source.train_images,
+            val_images=source.val_images,
+            num_classes=source.num_classes,
+            size=size,
+        )
+
+    def root(self, source: DataFacts, size: int) -> Path:
+        """Where the copy lies unless somebody names a folder."""
+        return data_home() / f"{self.recipe}-{source.fingerprint}-{size}"

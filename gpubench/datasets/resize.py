@@ -9,8 +9,8 @@ from pathlib import Path
 from gpubench.basics.errors import UsageError
 from gpubench.datasets import built, folder
 from gpubench.datasets.facts import DataFacts
+from gpubench.datasets.marker import SquareCopy
 from gpubench.datasets.pool import Progress, map_on_cpus
-from gpubench.datasets.square_copy import SquareCopy
 
 COPY = SquareCopy(recipe="resized", version=1)
 _BYTES_PER_PIXEL = 0.6

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from gpubench.basics.errors import GpubenchError
 from gpubench.basics.words import many
-from gpubench.datasets import built, left_out, locate
+from gpubench.datasets import bad_images, built, locate
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.locate import MakingStep
 from gpubench.datasets.pool import Progress
@@ -119,7 +119,7 @@ def left_out_lines(sources: Disk, results: Results | None) -> list[str]:
     for name, bad in sources.bad_images.items():
         facts = sources.data(name)
         used = facts.train_images + facts.val_images
-        lines += left_out.describe_bad_images(
+        lines += bad_images.describe_bad_images(
             bad, used, Path(str(facts.root)), left_out_file(results, facts) if results else None
         )
     return lines
@@ -129,4 +129,4 @@ def store_left_out(sources: Disk, results: Results) -> None:
     """Keeps the names of the images that are left out with the results."""
     for name, bad in sources.bad_images.items():
         if bad:
-            write_whole(left_out_file(results, sources.data(name)), left_out.as_text(bad))
+            write_whole(left_out_file(results, sources.data(name)), bad_images.write_list(bad))

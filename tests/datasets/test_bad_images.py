@@ -16,7 +16,7 @@ from as_user import as_user
 from photo_trees import save_photo
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.datasets import bad_images, decoded, folder, left_out, pool, resize, square
+from gpubench.datasets import bad_images, decoded, folder, pool, resize, square
 from gpubench.plan.experiment_file import parse, to_toml
 from gpubench.plan.options import with_options
 from gpubench.plan.sweep_options import Options
@@ -318,17 +318,17 @@ def test_the_policy_is_of_the_experiment_and_the_command_line_beats_it() -> None
 
 def test_the_first_twenty_are_named_and_a_file_names_all(tmp_path: Path) -> None:
     bad = [bad_images.BadImage(f"a/{k:02}.jpg", "not an image") for k in range(37)]
-    told = left_out.describe_bad_images(bad, 1_281_130, tmp_path, tmp_path / "all.txt")
+    told = bad_images.describe_bad_images(bad, 1_281_130, tmp_path, tmp_path / "all.txt")
     assert told[0] == (
         f"37 of 1,281,167 images in {tmp_path} can't be used and are left out (--bad-images skip):"
     )
     assert told[1:-1] == [f"  a/{k:02}.jpg: not an image" for k in range(20)]
     assert told[-1] == f"  and 17 more; {tmp_path / 'all.txt'} names them all"
-    assert left_out.describe_bad_images(bad[:20], 1, tmp_path, None)[-1].startswith("  a/19.jpg")
-    assert left_out.describe_bad_images([], 1, tmp_path, None) == []
-    assert left_out.as_text(bad[:2]) == "".join(f"{image.path}\t{image.reason}\n" for image in bad[:2])
+    assert bad_images.describe_bad_images(bad[:20], 1, tmp_path, None)[-1].startswith("  a/19.jpg")
+    assert bad_images.describe_bad_images([], 1, tmp_path, None) == []
+    assert bad_images.write_list(bad[:2]) == "".join(f"{image.path}\t{image.reason}\n" for image in bad[:2])
 
 
 def test_a_name_of_any_bytes_is_one_line() -> None:
-    (line,) = left_out.as_text([bad_images.BadImage("a\udcff\n\t\x1b[2J\u202eü.jpg", "r")]).splitlines()
+    (line,) = bad_images.write_list([bad_images.BadImage("a\udcff\n\t\x1b[2J\u202eü.jpg", "r")]).splitlines()
     assert line == "a\\xff\\n\\t\\x1b[2J\\u202eü.jpg\tr"

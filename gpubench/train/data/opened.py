@@ -13,13 +13,15 @@ import torch
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder
 from gpubench.schema.order import DataSpec
-from gpubench.train.data import loaders, resident
+from gpubench.train.data import loaders
 from gpubench.train.data.decoded_source import decoded_source
 from gpubench.train.data.folder_source import FolderSource
 from gpubench.train.data.named_source import named_source
 from gpubench.train.data.source import Source
 from gpubench.train.data.upload import Upload
 
+SYNTHETIC_IMAGES = 10_240
+"""Images of an epoch where the trial names no number: as many as the built-in data have."""
 OnDevice = tuple[torch.Tensor, torch.Tensor]
 """Images (B, C, S, S), normalised, and labels (B,), int64."""
 
@@ -216,7 +218,7 @@ class NoData(RepeatedBatch):
 
 def count_synthetic_images(spec: DataSpec) -> int:
     """Images of an epoch where they are synthetic."""
-    return spec.train_images or resident.IMAGES
+    return spec.train_images or SYNTHETIC_IMAGES
 
 
 class SyntheticData(RepeatedBatch):
@@ -233,7 +235,7 @@ class SyntheticData(RepeatedBatch):
         memory_format: torch.memory_format,
         seed: int,
     ) -> None:
-        batch = resident.random_batch(
+        batch = random_batch(
             shape=(batch_size, spec.channels, spec.input_size, spec.input_size),
             num_classes=spec.num_classes,
             device=device,
@@ -245,3 +247,19 @@ class SyntheticData(RepeatedBatch):
 
     def validation(self) -> None:
         return None
+
+
+def random_batch(
+    *,
+    shape: tuple[int, int, int, int],
+    num_classes: int,
+    device: torch.device,
+    dtype: torch.dtype,
+    memory_format: torch.memory_format,
+    seed: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """A random batch, already normalised, for every step: images of `shape` and labels (B,)."""
+    generator = torch.Generator(device).manual_seed(seed)
+    images = torch.randn(shape, device=device, generator=generator)
+    labels = torch.randint(num_classes, shape[:1], device=device, generator=generator)
+    return images.to(dtype=dtype, memory_format=memory_format), labels
