@@ -75,7 +75,7 @@ def test_what_was_measured_under_other_versions_is_stale_and_in_no_further_round
 ) -> None:
     """A sweep leaves it as it is, so nothing is left of it."""
     job = swept(tmp_path / "a", "one", "16,32")
-    (plan,) = job.bench.results.plans()
+    (plan,) = job.runner.results.plans()
     plan.write_text(plan.read_text().replace("rounds = 1\n", "rounds = 3\n"))
     first, _ = paths = sorted((tmp_path / "a" / "records").glob("*/*.json"))
 
