@@ -15,7 +15,7 @@ from gpubench.plan.skips import OutOfMemory, Room, skip_reason
 from gpubench.plan.state import Planned, PlanState, out_of_memory
 from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import LiveReport
-from gpubench.results.allowance import Key
+from gpubench.results.allowance import Key, keep_matching
 from gpubench.results.counting import counting, in_order, newest, newest_of_rounds
 from gpubench.results.rows import row_of
 from gpubench.results.store import Tell, refuse
