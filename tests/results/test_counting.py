@@ -11,16 +11,16 @@ from fakes import record
 from gpubench.results.counting import (
     allowance_of,
     as_counting,
-    by_run,
+    count_without_first_round,
     counting,
+    group_by_attempt,
+    identify_attempt,
     in_order,
     list_superseded,
     newest,
     newest_of_rounds,
     node_of,
-    run_of,
     unit_of,
-    without_first_round,
 )
 from gpubench.schema.record import Record
 
@@ -89,9 +89,9 @@ def test_a_further_round_counts_behind_the_first_that_counts() -> None:
 def test_further_rounds_alone_count_nowhere_and_are_told() -> None:
     others = [store(2, round=2), store(3, round=3)]
     assert newest_of_rounds(others) == {}
-    assert without_first_round(others) == {"t0123456789a": 2}
-    assert without_first_round([*others, store(1)]) == {}
-    assert without_first_round([*others, store(1, reference=True)]) == {"t0123456789a": 3}
+    assert count_without_first_round(others) == {"t0123456789a": 2}
+    assert count_without_first_round([*others, store(1)]) == {}
+    assert count_without_first_round([*others, store(1, reference=True)]) == {"t0123456789a": 3}
 
 
 def test_what_was_measured_for_its_node_alone_counts_nowhere() -> None:
@@ -134,7 +134,7 @@ def store_group(attempt: int, *statuses: str, **fields: Any) -> list[Record]:
 
 def test_the_jobs_of_a_group_come_from_one_attempt() -> None:
     whole, part = store_group(1, "ok", "ok"), store_group(2, "ok", "failed")
-    assert by_run([*whole, *part]) == [whole, part]
+    assert group_by_attempt([*whole, *part]) == [whole, part]
     assert list(newest([*part, *whole]).values()) == whole
     assert [unit_of(job) for job in whole] == ["g1", "g1"]
     assert unit_of(store(1)) == "t0123456789a"
@@ -143,11 +143,15 @@ def test_the_jobs_of_a_group_come_from_one_attempt() -> None:
 def test_the_host_tells_first_attempts_of_one_second_apart_and_else_the_machine() -> None:
     hosts = [store(1, environment={"host": host}) for host in ("n1", "n2")]
     machines = [store(1, machine_key=name) for name in ("A", "B")]
-    assert [len(jobs) for jobs in by_run(hosts)] == [len(jobs) for jobs in by_run(machines)] == [1, 1]
+    assert (
+        [len(jobs) for jobs in group_by_attempt(hosts)]
+        == [len(jobs) for jobs in group_by_attempt(machines)]
+        == [1, 1]
+    )
     assert [node_of(job) for job in (*hosts, store(1))] == ["n1", "n2", ""]
     unlike = store_group(1, "ok", "ok")
     unlike[1] = unlike[1].model_copy(update={"machine_key": "another"})
-    assert run_of(unlike[0]) == run_of(unlike[1])
+    assert identify_attempt(unlike[0]) == identify_attempt(unlike[1])
 
 
 # ---- several folders ----
