@@ -11,8 +11,10 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import structs
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.ports import reserved_port
@@ -173,7 +175,7 @@ class _Part:
         """Whether it is over, and not all of its ranks have done their work."""
         if self.done is None:
             return bool(self.lost)
-        last_word = WORKLOADS[self.order.workload].last_word
+        last_word = WORKLOADS[self.order.trial.workload].last_word
         return sum(isinstance(event, last_word) for event in self.done.events) < self.order.ranks
 
 
@@ -291,7 +293,7 @@ def _orders(
         cpu_ids = tuple(info.cpu_ids)
         is_bound = len(order.cpu_ids) < len(machine.cpu_ids)
         orders.append(
-            replace(
+            structs.replace(
                 order,
                 gpu_uuids=tuple(gpu.uuid for gpu in info.gpus[:gpus]),
                 cpu_ids=cpu_ids[: len(order.cpu_ids)] if is_bound else cpu_ids,
@@ -302,7 +304,7 @@ def _orders(
     except OSError as error:
         raise _NotHereError(f"ranks can't meet at {address}: {error.strerror}") from None
     return [
-        replace(
+        structs.replace(
             its_order,
             meeting=Meeting(
                 address=address,

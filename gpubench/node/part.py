@@ -13,10 +13,10 @@ import select
 import signal
 import sys
 import time
-from dataclasses import replace
+
+from msgspec import structs
 
 from gpubench import __version__
-from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import GpubenchError, UnusableError
 from gpubench.node.node import Node, this_machine
 from gpubench.node.parts import network
@@ -61,7 +61,7 @@ class Input:
         self._held = bytearray(rest)
         try:
             return read_request(json.loads(line))
-        except (MismatchError, ValueError) as error:
+        except (ValueError, RecursionError) as error:
             raise UnusableError(
                 f"this node's gpubench ({__version__}) does not understand the first node's ({error}); are both of one "
                 "version?"
@@ -109,7 +109,9 @@ def run(lines: Input) -> None:
         if isinstance(asked, RunPart):
             log = folder.log(opened.number)
             log.touch()
-            done = _run_trial(node, replace(asked, order=replace(asked.order, log=log)), lines)
+            done = _run_trial(
+                node, structs.replace(asked, order=structs.replace(asked.order, log=log)), lines
+            )
             write_answer(folder.attempt(opened.number), StoredAttempt.store(done))
     finally:
         node.close()

@@ -295,7 +295,7 @@ def _record(case: DoubtEvidence, one: _EndedJob, known: Known, facts: Mapping[st
         status=one.status,
         reason=one.reason,
         machine_key=tried.machine_key,
-        trial=AskedFields(job.trial.model_dump(mode="json")),
+        trial=AskedFields(job.trial.as_json()),
         variant_definition=job.variant.definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
         resolved=resolved.columns()

@@ -191,7 +191,7 @@ def _current(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]
     for place, stored in enumerate(plans):
         name = stored.plan.experiment.name
         for unit in stored.asked.units:
-            owner[name, unit.group, *(tuple(vars(job.trial).values()) for job in unit.jobs)] = place
+            owner[name, unit.group, *(job.trial for job in unit.jobs)] = place
             owner[unit.unit_id] = place
     found = []
     for place, stored in enumerate(plans):
@@ -199,7 +199,7 @@ def _current(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Unit]]]
         mine = [
             unit
             for unit in stored.asked.units
-            if owner[name, unit.group, *(tuple(vars(job.trial).values()) for job in unit.jobs)] == place
+            if owner[name, unit.group, *(job.trial for job in unit.jobs)] == place
             and owner[unit.unit_id] == place
         ]
         found.append((stored, mine))
@@ -244,7 +244,7 @@ def _of_no_plan(found: FolderStatus, records: Sequence[Record], plans: Sequence[
         for job in unit.jobs
     ]
     known = {job.trial_id for _, _, job in jobs}
-    asked = {_asked(name, unit.group, vars(job.trial)) for name, unit, job in jobs}
+    asked = {_asked(name, unit.group, job.trial.asdict()) for name, unit, job in jobs}
     others: dict[str, list[Record]] = {}
     for record in newest(records).values():
         is_planned = record.trial_id in known

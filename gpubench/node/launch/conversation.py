@@ -31,8 +31,8 @@ class Conversation:
 
     def __init__(self, order: TrialOrder, clock: Callable[[], float]) -> None:
         """`order`: what the trial was given, now. `clock`: monotonic seconds, as the ranks read them."""
-        self._work = EVENTS[order.workload](order, clock)
-        self._last_word = WORKLOADS[order.workload].last_word
+        self._work = EVENTS[order.trial.workload](order, clock)
+        self._last_word = WORKLOADS[order.trial.workload].last_word
         self._said: list[set[type[OfRank]]] = [set() for _ in range(order.ranks)]
         """Of each rank what is said once, and has been."""
 

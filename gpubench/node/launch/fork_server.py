@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import gpubench
-from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS, held_back
 from gpubench.node.launch.channel import Channel, TooLargeError, pair
@@ -33,6 +32,7 @@ from gpubench.node.launch.launcher import StoppedError, never
 from gpubench.node.launch.scratch import with_compiled
 from gpubench.schema.events import LeaderExit, ServerExit
 from gpubench.schema.order import TrialOrder
+from gpubench.schema.validation import InvalidValueError
 
 START_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
@@ -122,7 +122,7 @@ class ForkServer:
             return
         try:
             news = read_news(received)
-        except MismatchError as error:
+        except InvalidValueError as error:
             news = Refused(reason=f"its answer: {error}")
         match news:
             case CantImport(reason=reason):

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+import json
+from collections.abc import Callable
 
 from gpubench.basics.quoted import clean
 from gpubench.schema.events import Told
-from gpubench.schema.validation import why_wrong
-
-_ANY: TypeAdapter[Told] = TypeAdapter(
-    Annotated[Told, Field(discriminator="event")], config=ConfigDict(extra="forbid", strict=True)
-)
+from gpubench.schema.validation import InvalidValueError, reader
 
 
 class UnreadableError(Exception):
@@ -22,19 +17,25 @@ class UnreadableError(Exception):
 def read(data: bytes) -> Told:
     """The event of one message. Raises UnreadableError."""
     try:
-        return _ANY.validate_json(data)
-    except ValidationError as error:
-        raise UnreadableError(_wrong(data, error)) from None
+        message = json.loads(data)
+    except (ValueError, RecursionError):
+        raise UnreadableError(_no_message(data)) from None
+    try:
+        return _read(message)
+    except InvalidValueError as error:
+        if error.path in ((), ("event",)):
+            raise UnreadableError(_no_message(data)) from None
+        place = clean(".".join(error.path), 60)
+        raise UnreadableError(
+            f"{message['event']!r} with {place} out of order ({clean(error.problem, 100)})"
+        ) from None
 
 
-def _wrong(data: bytes, error: ValidationError) -> str:
-    """What is wrong with a message, in a few words."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    if first["type"] == "json_invalid" or not first["loc"]:
-        return f"{len(data):,} bytes that are no message ({clean(repr(data[:60]))})"
-    name, *place = (clean(str(part), 60) for part in first["loc"])
-    why = why_wrong(first["type"], first.get("ctx", {}))
-    return f"{name!r} with {'.'.join(place) or 'fields'} out of order ({clean(why, 100)})"
+_read: Callable[[object], Told] = reader(Told)
+
+
+def _no_message(data: bytes) -> str:
+    return f"{len(data):,} bytes that are no message ({clean(repr(data[:60]))})"
 
 
 def garbled(rank: int, what: str) -> str:
