@@ -15,6 +15,7 @@ import hypothesis
 import numpy as np
 import pytest
 import torch
+from msgspec import structs
 from PIL import Image
 from warm_command import WarmCommand
 
@@ -160,7 +161,7 @@ class Asked:
             log=log,
             known_gmacs=known_gmacs,
         )
-        return replace(made, scratch=scratch)
+        return structs.replace(made, scratch=scratch)
 
     def ran(self, resolved: Resolved, order: TrialOrder, done: Attempt) -> Ran:
         """What came of it."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.schema.record import Record
+from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,4 +46,13 @@ def record(**fields: Any) -> Record:
         "trial": {"model": "lenet", "batch_size": 16, "repeat": 0},
         "started_at": "2026-11-20 09:53:00",
     }
-    return Record(**(plain | fields))
+    values = plain | fields
+    for name, kind in (("trial", AskedFields), ("result", ResultColumns)):
+        if isinstance(values.get(name), Mapping):
+            values[name] = kind(values[name])
+    if isinstance(values.get("span"), Mapping):
+        values["span"] = Span(**values["span"]) if values["span"] else None
+    windows = values.get("windows", [])
+    return Record(
+        **values | {"windows": [EpochWindow(**w) if isinstance(w, Mapping) else w for w in windows]}
+    )

@@ -111,14 +111,16 @@ def times(alone: dict[int, float], together: dict[int, float]) -> Scripted:
     """Epoch times by batch size."""
 
     def choose(order: TrialOrder) -> scripted.Script:
-        return trains_for((together if order.jobs > 1 else alone)[order.batch_size])
+        return trains_for((together if order.jobs > 1 else alone)[order.trial.batch_size])
 
     return Scripted(choose)
 
 
 def in_a_group(script: scripted.Script, batch: int) -> Scripted:
     """This script for the job of that batch, only where others run beside it."""
-    return Scripted(lambda order: script if order.jobs > 1 and order.batch_size == batch else scripted.trains)
+    return Scripted(
+        lambda order: script if order.jobs > 1 and order.trial.batch_size == batch else scripted.trains
+    )
 
 
 TWO = ("batch_size=16", "batch_size=32")

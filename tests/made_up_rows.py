@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.results.store import Results
-from gpubench.schema.record import Record, ResultColumns, Status
+from gpubench.schema.record import AskedFields, Record, ResultColumns, Status
 
 GPU = "NVIDIA H200, 143771 MiB"
 SAID = "NVIDIA H200, 143,771 MiB"
@@ -52,16 +53,16 @@ def alone(
         config_id=job.config_id,
         experiment="alone",
         status=status,
-        trial=job.trial.model_dump(mode="json"),
+        trial=AskedFields(job.trial.as_json()),
         variant_definition=job.variant.definition(),
         resolved={
             "device": "cuda", "gpus": 1, "gpu_ids": [0], "input_size": 224, "num_classes": data.num_classes,
             "train_images": data.train_images, **resolved,
         },
-        result={
+        result=ResultColumns({
             "epoch_time_s": epoch, "epoch_time_iqr_s": 0.0, "epochs_measured": 3, "cpu_s_per_epoch": cpu,
             "gpu_busy_s_per_epoch": busy,
-        },
+        }),
         environment={"cpu_name": "CPU", "gpu_name": "NVIDIA H200", "gpu_count": 2, "cpu_count": CPUS, "mps": "off"},
         **{"machine_key": GPU, "data": data.as_dict(), "started_at": "2026-11-20 09:00:00", **facts},
     )  # fmt: skip
@@ -71,22 +72,21 @@ def together(batch: int, slowdowns: Sequence[float], predicted: Sequence[float],
     """Equal jobs of one group, measured at this minute."""
     group_id, size = f"g{batch:012}", len(slowdowns)
     return [
-        alone(batch, started_at=f"2026-11-20 {at}:00").model_copy(
-            update={
-                "trial_id": f"j{batch:08}{number:04}",
-                "config_id": f"c{batch:08}{number:04}",
-                "group": f"{size} copies",
-                "group_id": group_id,
-                "job": f"{number + 1} of {size}",
-                "result": ResultColumns(
-                    {
-                        "epoch_time_s": 4.0,
-                        "slowdown": slow,
-                        "predicted_slowdown": told,
-                        "group_id": group_id,
-                    }
-                ),
-            }
+        dataclasses.replace(
+            alone(batch, started_at=f"2026-11-20 {at}:00"),
+            trial_id=f"j{batch:08}{number:04}",
+            config_id=f"c{batch:08}{number:04}",
+            group=f"{size} copies",
+            group_id=group_id,
+            job=f"{number + 1} of {size}",
+            result=ResultColumns(
+                {
+                    "epoch_time_s": 4.0,
+                    "slowdown": slow,
+                    "predicted_slowdown": told,
+                    "group_id": group_id,
+                }
+            ),
         )
         for number, (slow, told) in enumerate(zip(slowdowns, predicted, strict=True))
     ]
@@ -94,7 +94,7 @@ def together(batch: int, slowdowns: Sequence[float], predicted: Sequence[float],
 
 def folder(path: Path, *units: Record | list[Record]) -> Path:
     for number, unit in enumerate(units):
-        records = unit if isinstance(unit, list) else [unit.model_copy(update={"attempt": number + 1})]
+        records = unit if isinstance(unit, list) else [dataclasses.replace(unit, attempt=number + 1)]
         Results(path).save(records, [[] for _ in records], ["t"])
     return path
 

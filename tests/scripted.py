@@ -11,12 +11,15 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from msgspec import structs
+
 from gpubench.basics.stacks import Stack
 from gpubench.node.cgroup import memory_kills
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.launch.launcher import never_stop
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import PROCESSES, Call
+from gpubench.schema import trial_fields
 from gpubench.schema.events import (
     Answer,
     Begin,
@@ -34,6 +37,8 @@ from gpubench.schema.events import (
     Warm,
 )  # fmt: skip
 from gpubench.schema.order import DataSpec, SteadyWindow, TrialOrder, WholeEpochs
+from gpubench.schema.trial import Trial
+from gpubench.schema.validation import convert
 from gpubench.schema.window import warm_up_steps, window_steps
 
 T = TypeVar("T")
@@ -73,16 +78,19 @@ def order(**fields: Any) -> TrialOrder:
     """A small order on the CPU of whole epochs, with any field by name; `train_images` is its data's."""
     images = fields.pop("train_images", 100)
     epochs = WholeEpochs(epochs=fields.pop("epochs", 3), warmup_epochs=fields.pop("warmup_epochs", 1))
+    asked = {"model": "lenet", "batch_size": 16, "memory_format": "contiguous", "lr": 0.01}
+    asked |= {name: fields.pop(name) for name in TRIAL_FIELDS if name in fields}
     values: dict[str, Any] = {
-        "model": "lenet", "width": 1.0, "input_size": 28, "num_classes": 4, "channels": 3, "batch_size": 16,
-        "strategy": "single", "jobs": 1, "device": "cpu", "gpu_uuids": (), "ranks": 1, "precision": "fp32",
-        "memory_format": "contiguous", "execution": "eager", "cudnn_benchmark": False, "optimizer": "sgd", "lr": 0.01,
-        "accumulate": 1, "sync_every": None, "workers": 0, "prefetch": 2, "cpu_ids": (0,), "threads_per_rank": 1,
-        "gpu_mem_cap_mib": None, "launch_cpu": "free", "protocol": epochs, "breakdown": False, "seed": 0,
+        "trial": convert(asked, Trial), "jobs": 1, "device": "cpu", "gpu_uuids": (), "ranks": 1, "workers": 0,
+        "cpu_ids": (0,), "threads_per_rank": 1, "protocol": epochs, "seed": 0,
         "log": Path(os.devnull), "scratch": Path(os.devnull), "gmacs_per_image": None,
         "data": DataSpec(kind="none", input_size=28, num_classes=4, train_images=images),
     }  # fmt: skip
     return TrialOrder(**values | fields)
+
+
+TRIAL_FIELDS = frozenset(trial_fields.FIELDS) - set(TrialOrder.__struct_fields__)
+"""Fields of the trial that the order has under no other meaning."""
 
 
 def at(moment: float) -> Until:
@@ -92,7 +100,7 @@ def at(moment: float) -> Until:
 
 def steps_per_epoch(order: TrialOrder) -> int:
     assert order.data.train_images is not None
-    return order.data.train_images // order.batch_size
+    return order.data.train_images // order.trial.batch_size
 
 
 def hello(order: TrialOrder) -> Iterator[Line]:
@@ -169,7 +177,7 @@ RESULT = Result(
 def result(order: TrialOrder) -> Iterator[Line]:
     yield Settle(rank=0)
     for rank in range(order.ranks):
-        yield replace(RESULT, rank=rank, at=time.monotonic(), steps_per_epoch=steps_per_epoch(order))
+        yield structs.replace(RESULT, rank=rank, at=time.monotonic(), steps_per_epoch=steps_per_epoch(order))
 
 
 def trains_for(*seconds: float, train_loss: float = 1.0) -> Script:
@@ -301,7 +309,7 @@ class Scripted:
 
     @property
     def batches(self) -> list[int]:
-        return [order.batch_size for order in self.launched]
+        return [order.trial.batch_size for order in self.launched]
 
     def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> ScriptedTrial:  # noqa: ARG002
         self.launched.append(order)

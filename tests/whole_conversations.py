@@ -9,13 +9,13 @@ from typing import Any
 
 import scripted
 
-from gpubench.basics.checked import plain
 from gpubench.node.launch.event_checker import EventChecker
 from gpubench.record.outcome import Outcome, read_outcome
 from gpubench.record.recording import step_rows
 from gpubench.record.training import Training
 from gpubench.schema.events import Result, Told
 from gpubench.schema.order import SteadyWindow, TrialOrder
+from gpubench.schema.validation import plain
 
 Message = dict[str, Any]
 LAUNCHED = time.monotonic()
@@ -33,7 +33,7 @@ def order(**fields: Any) -> TrialOrder:
 
 def plainly(event: Told) -> Message:
     """What its message holds."""
-    made: Message = json.loads(json.dumps(event, default=plain))
+    made: Message = json.loads(json.dumps(plain(event)))
     return made
 
 

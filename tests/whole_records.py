@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 from fakes import record
@@ -20,21 +21,20 @@ FULL = record(
     environment={"host": "h", "gpu_count": 1, "torch": "2.11.0", "kernel": "6"},
 )  # fmt: skip
 """One with something in every part."""
-TEXT = json.dumps(FULL.model_dump())
+TEXT = json.dumps(FULL.stored())
 JOBS = [
-    FULL.model_copy(
-        update={
-            "trial_id": f"j{n}",
-            "group": "two",
-            "job": f"{n} of 2",
-            "group_id": "g0123456789a",
-            "together": {
-                "jobs": 2,
-                "gain_range": [0.1, 0.2],
-                "solos": [{"trial_id": "t0", "attempt": 1}, None],
-            },
-        }
+    dataclasses.replace(
+        FULL,
+        trial_id=f"j{n}",
+        group="two",
+        job=f"{n} of 2",
+        group_id="g0123456789a",
+        together={
+            "jobs": 2,
+            "gain_range": [0.1, 0.2],
+            "solos": [{"trial_id": "t0", "attempt": 1}, None],
+        },
     )
     for n in (1, 2)
 ]
-GROUP = json.dumps(GroupRecord(group_id="g0123456789a", attempt=1, jobs=JOBS).model_dump())
+GROUP = json.dumps(GroupRecord(group_id="g0123456789a", attempt=1, jobs=JOBS).stored())

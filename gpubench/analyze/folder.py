@@ -305,7 +305,7 @@ def _read_plans(
         axes += [axis for axis in plan.experiment.varied if axis not in axes]
         for unit in plan.units:
             # The same fields under other ids: an edited variant, model or images. The latest plan counts.
-            fields = [tuple(vars(job.trial).values()) for job in unit.jobs]
+            fields = [job.trial for job in unit.jobs]
             ids = [job.trial_id for job in unit.jobs]
             units.setdefault(name, {})[(unit.group, *fields)] = ids
             every_id.update(ids)
@@ -328,7 +328,7 @@ def _read_plans(
 def _planned_row(job: Job, experiment: str, why: str | None) -> Row:
     """The row of a planned trial of which no record counts. `why`: it is skipped."""
     row = replace(
-        Row.of_columns(job.trial.model_dump(mode="json")),
+        Row.of_columns(job.trial.as_json()),
         trial_id=job.trial_id,
         config_id=job.config_id,
         experiment=experiment,

@@ -152,7 +152,7 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
     `fingerprint`: of the job's images. What a row does not state does not part it from the job.
     """
     assert job.membership is not None, "a job that runs beside others"
-    wanted = vars(job.trial) | place.columns()
+    wanted = job.trial.asdict() | place.columns()
     wanted |= {"variant_definition": _as_key(job.variant.definition()), "images_fingerprint": fingerprint}
     if job.variant.files == "none":
         wanted.pop("images_fingerprint")
@@ -177,7 +177,7 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
     notes = [
         Note("another-allowance", {"field": name, "wanted": wanted[name], "value": row[name]})
         for name in ALLOTTED
-        if row[name] != wanted[name] and (row[name] is not None or vars(job.trial)[name] is not None)
+        if row[name] != wanted[name] and (row[name] is not None or getattr(job.trial, name) is not None)
     ]
     if catalog.is_user_model(row["model"] or "") and not row["is_same"]:
         notes.append(Note("model-file"))
@@ -309,7 +309,7 @@ def _describe_machine(
 def predict_unit(unit: Unit, inputs: PredictionInputs) -> PredictedGroup | NoPrediction:
     """What the jobs of one group would do to each other, by rows alone of one kind of time; or why nobody knows."""
     stored, sources = inputs.stored, inputs.sources
-    trials = [vars(job.trial) for job in unit.jobs]
+    trials = [job.trial.asdict() for job in unit.jobs]
     axes = [name for axis in inputs.experiment.varied for name in axis]
     name, names = name_group(unit.group, trials, axes), name_jobs(trials)
     machine = stored.machine

@@ -11,8 +11,10 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import structs
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.ports import reserved_port
@@ -164,7 +166,7 @@ class _RunningParts:
             NodePart(host=process.name, ranks=order.ranks, gpu_uuids=order.gpu_uuids)
             for process, order in zip(processes, orders, strict=True)
         ]
-        self._last_word = WORKLOADS[orders[0].workload].last_word
+        self._last_word = WORKLOADS[orders[0].trial.workload].last_word
         self._is_sweep_stopped = should_stop
         self.is_stopped = False
         """Whether the sweep was stopped."""
@@ -268,7 +270,7 @@ def _node_orders(
         cpu_ids = tuple(info.cpu_ids)
         is_bound = len(order.cpu_ids) < len(machine.cpu_ids)
         orders.append(
-            replace(
+            structs.replace(
                 order,
                 gpu_uuids=tuple(gpu.uuid for gpu in info.gpus[:gpus]),
                 cpu_ids=cpu_ids[: len(order.cpu_ids)] if is_bound else cpu_ids,
@@ -279,7 +281,7 @@ def _node_orders(
     except OSError as error:
         raise _NodesUnusableError(f"ranks can't meet at {address}: {error.strerror}") from None
     return [
-        replace(
+        structs.replace(
             its_order,
             rendezvous=Rendezvous(
                 address=address,

@@ -13,9 +13,11 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
@@ -194,5 +196,5 @@ def _with_scratch(order: TrialOrder, left_out: Collection[str], folder: Path) ->
             names.write_text(json.dumps(sorted(left_out)))
         except OSError as error:
             raise UnusableError(f"{names} can't be written: {error.strerror}") from None
-        data = replace(data, left_out=str(names))
-    return replace(order, scratch=folder, data=data)
+        data = structs.replace(data, left_out=str(names))
+    return structs.replace(order, scratch=folder, data=data)

@@ -13,10 +13,10 @@ import select
 import signal
 import sys
 import time
-from dataclasses import replace
+
+from msgspec import structs
 
 from gpubench import __version__
-from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import GpubenchError, UnusableError
 from gpubench.basics.stopping import SIGNALS
 from gpubench.node.node import Node, this_machine
@@ -62,7 +62,7 @@ class Input:
         self._held = bytearray(rest)
         try:
             return read_request(json.loads(line))
-        except (MismatchError, ValueError) as error:
+        except (ValueError, RecursionError) as error:
             raise UnusableError(
                 f"this node's gpubench ({__version__}) does not understand the first node's ({error}); are both of one "
                 "version?"
@@ -110,7 +110,9 @@ def run(lines: Input) -> None:
         if isinstance(request, RunPart):
             log = folder.log(opened.number)
             log.touch()
-            done = _run_trial(node, replace(request, order=replace(request.order, log=log)), lines)
+            done = _run_trial(
+                node, structs.replace(request, order=structs.replace(request.order, log=log)), lines
+            )
             write_answer(folder.attempt(opened.number), StoredAttempt.store(done))
     finally:
         node.close()

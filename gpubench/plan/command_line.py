@@ -104,7 +104,7 @@ def list_options(
         jobs = [part for text in options.jobs for part in ("--job", text)]
         arguments = [str(path), *_set_fields(options.fields), *jobs, *["--pairs"] * options.pairs]
     else:
-        fields = vars(job.membership.solo.trial)
+        fields = job.membership.solo.trial.asdict()
         always = dict.fromkeys(("model", "batch_size", "device"))  # what is left to a sweep may be another
         defaults = {**usual, **always, **{name: fields[name] for name in ("epochs", "warmup_epochs")}}
         changed = {name: value for name, value in fields.items() if value != defaults[name]}
@@ -123,4 +123,4 @@ def _set_fields(fields: Mapping[str, str]) -> list[str]:
 
 def list_usual(experiment: Experiment) -> dict[str, Any]:
     """What a sweep of this experiment takes of a field that nobody gives."""
-    return {**vars(trial.make({})), **experiment.fixed}
+    return {**trial.make({}).asdict(), **experiment.fixed}

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import ValidationError
-
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import shown
 from gpubench.plan import values
@@ -16,7 +14,7 @@ from gpubench.plan.groups import Group, check_group, check_titles, copies_of
 from gpubench.plan.rounds import UNASKED, Rounds
 from gpubench.plan.values import RIVALS
 from gpubench.schema import catalog, trial
-from gpubench.schema.validation import error_message
+from gpubench.schema.validation import InvalidValueError
 
 DEFAULT_TIMEOUT_S = 3600.0
 
@@ -111,8 +109,8 @@ def check_job(job: Mapping[str, Any], called: str) -> None:
     check_once(list(job), called)
     try:
         trial.make({name: value for name, value in job.items() if name != values.BATCH_PER_GPU})
-    except ValidationError as error:
-        raise UsageError(f"{called}: {error_message(error.errors()[0], trial.Trial)}") from None
+    except InvalidValueError as error:
+        raise UsageError(f"{called}: {error}") from None
 
 
 def check_once(names: Sequence[str], places: str, typed: Mapping[str, str] = MappingProxyType({})) -> None:

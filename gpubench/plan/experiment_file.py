@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import tomllib
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
+import msgspec
+from msgspec import Meta
 
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
@@ -29,22 +29,22 @@ from gpubench.plan.groups import Group, label
 from gpubench.plan.rounds import as_table, rounds_of
 from gpubench.schema import catalog
 from gpubench.schema.trial_fields import those
-from gpubench.schema.validation import error_message, first, toml_error_message
+from gpubench.schema.validation import InvalidValueError, convert, toml_error_message
+
+Transforms = list[str | dict[str, dict[str, Any]]]
 
 
-class _VariantTable(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class _VariantTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     data: str | None = None
     files: str = "full"
-    cpu: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
-    gpu: list[str | dict[str, dict[str, Any]]] = Field(default_factory=list)
+    cpu: Transforms = []
+    gpu: Transforms = []
 
 
-class _RunOptions(BaseModel):
-    """What stands under [run] besides trial fields. Strict, as trials are: `rounds = true` is not 1."""
+class _RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What stands under [run] besides trial fields."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-    repeats: int = Field(default=1, ge=1)
+    repeats: Annotated[int, Meta(ge=1)] = 1
     rounds: int | None = None
     within: str | float | None = None
     budget: str | float | None = None
@@ -55,33 +55,42 @@ class _RunOptions(BaseModel):
 _RUN_FIELDS = those(lambda about: about.in_run)
 
 
-_in_run: dict[str, Any] = {
-    name: (values.KINDS[name] | str | None if name == "window" else values.KINDS[name] | None, None)
+_in_run: list[tuple[str, Any, None]] = [
+    (name, values.KINDS[name] | str | None if name == "window" else values.KINDS[name] | None, None)
     for name in _RUN_FIELDS
-}
+]
 
 
-_RunTable = create_model("_RunTable", __base__=_RunOptions, **_in_run)
+_RunTable: Any = msgspec.defstruct(
+    "_RunTable", _in_run, bases=(_RunOptions,), frozen=True, kw_only=True, forbid_unknown_fields=True
+)
 
 
-class _GroupTable(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class _GroupTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     name: str = ""
     jobs: list[dict[str, Any]]
     pairs: bool = False
 
 
-class _ExperimentFile(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+_Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*\Z",
+        description="letters, digits, dots, dashes and underscores, a letter or a digit first",
+    ),
+]
+
+
+class _ExperimentFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    name: _Name
     question: str = ""
-    fixed: dict[str, Any] = Field(default_factory=dict)
-    axes: dict[str, list[Any] | str] = Field(default_factory=dict)
-    zip: list[dict[str, list[Any]]] = Field(default_factory=list)
-    exclude: list[dict[str, Any]] = Field(default_factory=list)
-    group: list[_GroupTable] = Field(default_factory=list)
-    variants: dict[str, _VariantTable] = Field(default_factory=dict)
-    run: _RunTable = Field(default_factory=_RunTable)
+    fixed: dict[str, Any] = {}
+    axes: dict[str, list[Any] | str] = {}
+    zip: list[dict[str, list[Any]]] = []
+    exclude: list[dict[str, Any]] = []
+    group: list[_GroupTable] = []
+    variants: dict[str, _VariantTable] = {}
+    run: _RunTable = msgspec.field(default_factory=_RunTable)
 
 
 def load(path: Path) -> Experiment:
@@ -114,9 +123,9 @@ def parse(text: str, where: str) -> Experiment:
     resolved = table.pop("plan", None)  # what a stored plan says of how it was resolved
     is_earlier = isinstance(resolved, dict) and PROTOCOL not in resolved
     try:
-        file = _ExperimentFile.model_validate(table)
-    except ValidationError as error:
-        raise UsageError(f"{where}: {describe(error, _ExperimentFile)}") from None
+        file = convert(table, _ExperimentFile)
+    except InvalidValueError as error:
+        raise UsageError(f"{where}: {error}") from None
     try:
         return _by_whole_epochs(_experiment(file, is_checked=is_earlier)) if is_earlier else _experiment(file)
     except UsageError as error:
@@ -135,26 +144,6 @@ def _by_whole_epochs(experiment: Experiment) -> Experiment:
     if {"epochs", "until_top1"} & given:  # what a job of a group gives beats what is fixed
         return experiment
     return replace(experiment, fixed={**experiment.fixed, "epochs": EPOCHS_BEFORE})
-
-
-def describe(error: ValidationError, model: type[BaseModel]) -> str:
-    """One of pydantic's errors in one line, with the nearest valid name for an unknown key."""
-    # A name that isn't known first: what it was meant for is then missing, too.
-    extra = next((e for e in error.errors() if e["type"] == "extra_forbidden"), None)
-    if extra is not None:
-        table = model
-        for part in extra["loc"][:-1]:
-            info = table.model_fields.get(part) if isinstance(part, str) else None
-            table = (info and _table_in(info.annotation)) or table
-        return str(unknown("key", str(extra["loc"][-1]), table.model_fields))
-    return error_message(first(error.errors(), model), model)
-
-
-def _table_in(annotation: Any) -> type[BaseModel] | None:
-    """The kind of table that an annotation holds: of `list[Table]`, `dict[str, Table]` or `Table`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    return next((table for part in typing.get_args(annotation) if (table := _table_in(part))), None)
 
 
 def _transform(variant: str, entry: str | dict[str, dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from pydantic import ValidationError
-
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
@@ -25,7 +23,7 @@ from gpubench.plan.shares import alone, device_of, shares_of
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial import Trial
 from gpubench.schema.trial_fields import DEFAULTS
-from gpubench.schema.validation import error_message
+from gpubench.schema.validation import InvalidValueError
 
 EXCLUDED = "excluded"
 MOST_COMBINATIONS = 100_000
@@ -280,8 +278,8 @@ class _Maker:
                     fields.pop(name, None)
         try:
             t = trial.make(fields)
-        except ValidationError as error:
-            raise UsageError(error_message(error.errors()[0], Trial, typed=self._experiment.typed)) from None
+        except InvalidValueError as error:
+            raise UsageError(error.named(self._experiment.typed)) from None
         if any(_matches(t, per_gpu, exclude) for exclude in self._experiment.excludes):
             return None, EXCLUDED
         facts = self._sources.data(t.data)

@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+import msgspec
+
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import shown
 from gpubench.basics.words import many
@@ -121,7 +123,7 @@ def _ties(unit: Unit, device: str, of_groups: Collection[Any], *, by_memory: boo
 def _widest(job: Job, device: str) -> Any:
     """The same of whatever trial alone a job with these fields is compared with, on any machine."""
     open_ = {"copies": 1, "cpu_sharing": "shared", "cpus": None, "workers": None}
-    return _tie(job, job.trial.model_copy(update=open_), device)
+    return _tie(job, msgspec.structs.replace(job.trial, **open_), device)
 
 
 def _tie(job: Job, t: Trial, device: str) -> Any:
@@ -129,7 +131,7 @@ def _tie(job: Job, t: Trial, device: str) -> Any:
     if device_of(t, device) == "cuda":
         return chain_key(t, definition)
     # Memory of the host is no result of a trial: each is by itself.
-    return json.dumps(definition, sort_keys=True), *vars(t).values()
+    return json.dumps(definition, sort_keys=True), t
 
 
 def words(plan: Plan, mine: Plan, shard: Shard) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from gpubench.schema import catalog
 from gpubench.schema.trial import Trial
 
@@ -68,12 +70,12 @@ def alone(job: PlannedTrial, share: Share, cpus: int, default_device: str) -> Tr
 
     What it would get by itself anyway stays open, so that it is the trial that others may have measured already.
     """
-    t = job.trial.model_copy(update={"copies": 1, "cpu_sharing": "shared"})
+    t = replace(job.trial, copies=1, cpu_sharing="shared")
     if t.cpus is None and share.cpus != cpus:
-        t = t.model_copy(update={"cpus": share.cpus})
+        t = replace(t, cpus=share.cpus)
     (by_itself,) = shares_of([_Planned(t, job.variant)], cpus, default_device)
     if by_itself.workers != share.workers:
-        t = t.model_copy(update={"workers": share.workers})
+        t = replace(t, workers=share.workers)
     return t
 
 

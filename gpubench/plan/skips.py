@@ -25,8 +25,7 @@ def chain_key(t: Trial, definition: Mapping[str, Any]) -> Chain:
 
     `definition`: of the trial's variant, which may mean something else in another experiment.
     """
-    own = vars(t)
-    return (json.dumps(definition, sort_keys=True), *(own[name] for name in _CHAIN_FIELDS))
+    return (json.dumps(definition, sort_keys=True), *(getattr(t, name) for name in _CHAIN_FIELDS))
 
 
 def _chain(job: Job) -> Chain:

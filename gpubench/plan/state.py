@@ -9,20 +9,18 @@ in the same way.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from pydantic import ValidationError
-
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY
 from gpubench.plan.skips import OutOfMemory, Room, chain_key, skip_reason
 from gpubench.schema.record import FINAL, Record, Status, ending, name_attempt
 from gpubench.schema.trial import Trial
+from gpubench.schema.validation import InvalidValueError, convert
 from gpubench.stats.estimates import find_width_pct
 
 State = Literal["done", "run", "skip", "failed"]
@@ -66,8 +64,8 @@ def chains_of(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
     found = []
     for record in records:
         try:
-            t = Trial.model_validate_json(json.dumps(vars(record.trial)))
-        except ValidationError:
+            t = convert(vars(record.trial), Trial)
+        except InvalidValueError:
             continue
         found.append((chain_key(t, record.variant_definition), t.batch_size))
     return found

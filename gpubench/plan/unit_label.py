@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpubench.plan.plan import Plan, Unit
+from gpubench.schema.trial_fields import FIELDS
 
 
 def unit_label(plan: Plan, unit: Unit) -> str:
@@ -12,7 +13,7 @@ def unit_label(plan: Plan, unit: Unit) -> str:
     fields = [name for axis in plan.experiment.varied for name in axis]
     if not fields and not unit.is_group:
         fields = ["model", "batch_size"]
-    values = vars(unit.jobs[0].trial)
+    values = unit.jobs[0].trial.asdict()
     named = [f for f in fields if f in values]
     if "batch_per_gpu" in fields:
         named.append("batch_size")
@@ -31,7 +32,7 @@ def unit_label(plan: Plan, unit: Unit) -> str:
 
 def _of_all(name: str, unit: Unit) -> str:
     """A field's value; several where one job settles what is an axis for the others."""
-    return "/".join(dict.fromkeys(_short(vars(job.trial)[name]) for job in unit.jobs))
+    return "/".join(dict.fromkeys(_short(getattr(job.trial, name)) for job in unit.jobs))
 
 
 def _short(value: Any) -> str:
@@ -48,4 +49,4 @@ def _differing(plan: Plan) -> list[str]:
         for job in group.jobs:
             for name, value in job.items():
                 asked.setdefault(name, set()).add(value)
-    return [name for name in asked if name in vars(plan.jobs[0].trial)]
+    return [name for name in asked if name in FIELDS]

@@ -1,6 +1,6 @@
 """Values of trial fields as people write them, and back: in text as `16,32`, `16:512:x2`, `0+1`, `12GiB`, and in TOML.
 
-Sizes and times that are no fields are read here, too. JSON is pydantic's, by the type of each field.
+Sizes and times that are no fields are read here, too.
 """
 
 from __future__ import annotations

@@ -308,7 +308,7 @@ def _make_record(
         status=ended_job.status,
         reason=ended_job.reason,
         machine_key=tried.machine_key,
-        trial=AskedFields(job.trial.model_dump(mode="json")),
+        trial=AskedFields(job.trial.as_json()),
         variant_definition=job.variant.definition(),
         data=tried.facts.as_dict() if job.variant.files != "none" else {"fingerprint": "none"},
         resolved=resolved.columns()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime
-import json
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+import msgspec
+from msgspec import Meta
 
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import shown
@@ -25,7 +25,7 @@ from gpubench.plan.sources import StoredSources
 from gpubench.results.store import Results
 from gpubench.schema.columns import Devices
 from gpubench.schema.record import Record
-from gpubench.schema.validation import error_message, first, toml_error_message
+from gpubench.schema.validation import InvalidValueError, convert, toml_error_message
 
 MOST_PLANS = 1_000_000
 """No folder holds more: a larger number has been damaged, and counts as none."""
@@ -76,13 +76,13 @@ class Stamp:
         return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
-class _Facts(BaseModel):
+class _Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What a plan rests on besides its experiment; what older plans don't tell is as it was then."""
 
     device: Literal["cuda", "cpu"] = "cuda"
-    cpus: Annotated[int, Field(ge=1, le=1 << 16)] = 1
+    cpus: Annotated[int, Meta(ge=1, le=1 << 16)] = 1
     gpus: Devices | None = None
-    rounds: Annotated[int, Field(ge=1, le=MOST)] | None = None
+    rounds: Annotated[int, Meta(ge=1, le=MOST)] | None = None
     shards: str = ""
     order: Literal["given", "random"] = "given"
     """Of its trials, on which the parts depend."""
@@ -90,7 +90,7 @@ class _Facts(BaseModel):
     models: dict[str, str] = {}
 
 
-class _PlanFile(BaseModel):
+class _PlanFile(msgspec.Struct, frozen=True, kw_only=True):
     """A plan's file, as far as it is looked at here."""
 
     plan: _Facts = _Facts()
@@ -273,9 +273,9 @@ def _read_plan(path: Path) -> StoredPlan:
 def _parse_facts(resolved: Mapping[str, Any]) -> _Facts:
     """Raises ValueError for what is none."""
     try:
-        return _PlanFile.model_validate_json(json.dumps({"plan": resolved}, default=str), strict=True).plan
-    except ValidationError as error:
-        raise ValueError(error_message(first(error.errors(), _PlanFile), _PlanFile)) from None
+        return convert({"plan": resolved}, _PlanFile).plan
+    except InvalidValueError as error:
+        raise ValueError(str(error)) from None
 
 
 def _find_first_starts(records: Iterable[Record]) -> Mapping[str, str]:

@@ -191,8 +191,8 @@ def _assign_units(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Un
     edited model)."""
 
     def list_keys(plan: StoredPlan, unit: Unit) -> tuple[object, ...]:
-        fields = (tuple(vars(job.trial).values()) for job in unit.jobs)
-        return unit.unit_id, (plan.plan.experiment.name, unit.group, *fields)
+        trials = (job.trial for job in unit.jobs)
+        return unit.unit_id, (plan.plan.experiment.name, unit.group, *trials)
 
     last = {key: plan for plan in plans for unit in plan.share.units for key in list_keys(plan, unit)}
     return [
@@ -240,7 +240,7 @@ def _add_unplanned(status: FolderStatus, records: Sequence[Record], plans: Seque
         for job in unit.jobs
     ]
     planned_ids = {job.trial_id for *_, job in jobs}
-    planned = {_dump_trial(experiment, group, vars(job.trial)) for experiment, group, job in jobs}
+    planned = {_dump_trial(experiment, group, job.trial.asdict()) for experiment, group, job in jobs}
     units: dict[str, list[Record]] = {}
     for record in newest(records).values():
         key = _dump_trial(record.experiment, record.group, vars(record.trial))

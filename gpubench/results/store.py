@@ -317,7 +317,7 @@ class Results:
                 attempt_id=first.attempt_id,
                 jobs=list(records),
             )
-        stored = finite(encode_record(unit.model_dump()))
+        stored = finite(encode_record(unit.stored()))
         write_new(unit_path, json.dumps(stored, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
         self._read.add(os.fspath(unit_path))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, compress, islice
 from typing import Any, Generic, NamedTuple, TypeVar, overload
 
-from pydantic_core import from_json
+import msgspec
 
 from gpubench.schema.record import EpochWindow
 
@@ -105,7 +105,7 @@ class StoredEpochs(_StoredLines[dict[str, Any]]):
     def _lines(self) -> list[dict[str, Any]]:
         if self._shape is not None:
             return self._shape.lines(self._text)
-        lines: list[dict[str, Any]] = from_json(self._text)
+        lines: list[dict[str, Any]] = msgspec.json.decode(self._text)
         return lines
 
 
@@ -183,7 +183,7 @@ class StoredWindows(_StoredLines[EpochWindow]):
     __slots__ = ()
 
     def _lines(self) -> list[EpochWindow]:
-        return [make_window(line) for line in from_json(self._text)]
+        return [make_window(line) for line in msgspec.json.decode(self._text)]
 
 
 def make_window(line: dict[str, Any]) -> EpochWindow:

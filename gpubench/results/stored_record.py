@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import UnionType
-from typing import Annotated, Any, NamedTuple, NotRequired, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_args, get_type_hints
 
 import msgspec
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    ConfigDict,
-    FailFast,
-    Field,
-    Strict,
-    TypeAdapter,
-    ValidationError,
-    with_config,
-)
-from pydantic_core import from_json
-from typing_extensions import TypedDict
+from msgspec import Meta
 
 from gpubench.basics.quoted import clean
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
-from gpubench.results.json_check import REFUSED, convert_type, make_decoder
 from gpubench.results.stored_lines import (
     LineShapes,
     MeasuredTimes,
@@ -46,13 +32,13 @@ from gpubench.schema.columns import BY_NAME, EPOCH_COLUMNS, HUGE, NODE_COLUMNS, 
 from gpubench.schema.record import (
     RECORD_SCHEMA,
     AskedFields,
-    GroupRecord,
     Record,
     ResultColumns,
     Span,
+    is_needed,
 )
 from gpubench.schema.trial_fields import FIELDS, TYPES
-from gpubench.schema.validation import error_message, first
+from gpubench.schema.validation import REFUSED, InvalidValueError, convert, with_bounds
 
 MOST_ATTEMPTS = 1_000_000
 """Nobody makes more at one unit: a larger number has been damaged."""
@@ -62,14 +48,6 @@ MOST_WARNINGS = 1_000
 """Of one record: more are no work of gpubench."""
 LARGEST_WARNINGS = 1 << 20
 """Bytes of all of them: to parse more takes seconds."""
-
-
-MOST_ERRORS = 10_000
-"""More are not gone through: each takes a kilobyte."""
-
-
-FEW = 20
-"""What is wrong with one value stands together: of each type that it might have, why it is none."""
 
 
 LONGEST = 250
@@ -146,20 +124,39 @@ def _check_name(name: str, unit_id: str, jobs: list[Record]) -> list[Record]:
 
 def _read_whole(text: bytes, shape: Any) -> tuple[str, list[Record]]:
     """The unit's id, and the records of the attempt. Raises DamagedError."""
+    content, is_json = _parse(text)
+    jobs: Any = content.get("jobs") if shape is _GROUP and isinstance(content, dict) else [content]
     try:
-        content = from_json(text)
-    except ValueError:
-        raise DamagedError("is not JSON (half written?)") from None
-    try:
-        _reader(shape is _GROUP).validate_python(content)
-    except ValidationError as error:
-        raise _describe_damage(error, shape) from None
+        convert(_as_checked(content), shape, table="an object in braces")
+    except InvalidValueError as error:
+        raise _describe_damage(error, [content, *jobs] if isinstance(jobs, list) else [content]) from None
+    if not is_json:
+        raise DamagedError("is not JSON (half written?)")
     if shape is _GROUP:
-        content["jobs"] = list(map(decode_record, content["jobs"]))
-        group = GroupRecord.model_validate(content)
-        return group.group_id, group.jobs
-    record = _make_record(decode_record(content))
-    return record.trial_id, [record]
+        _check_group(content)
+    records = [_make_record(decode_record(job)) for job in jobs]
+    return content["group_id" if shape is _GROUP else "trial_id"], records
+
+
+def _parse(text: bytes) -> tuple[Any, bool]:
+    """What a text says, and whether it is JSON: Python reads NaN, too, so that its place can be told.
+
+    Raises DamagedError.
+    """
+    try:
+        return msgspec.json.decode(text), True
+    except REFUSED:
+        try:
+            return json.loads(text.decode()), False
+        except (ValueError, RecursionError):
+            raise DamagedError("is not JSON (half written?)") from None
+
+
+def _as_checked(content: Any) -> Any:
+    """A record, or the records of a group, as their types have them: without an empty object for no span."""
+    if isinstance(content, dict) and isinstance(content.get("jobs"), list):
+        return content | {"jobs": list(map(_as_checked, content["jobs"]))}
+    return content | {"span": None} if isinstance(content, dict) and content.get("span") == {} else content
 
 
 def _make_record(content: dict[str, Any]) -> Record:
@@ -248,7 +245,7 @@ def _check_parts(text: bytes, known: KnownParts) -> CheckedParts | None:
         for place, name in _WITH_TEXTS:
             if parts[place] is not ABSENT:
                 parts[place] = _check_text(name, bytes(parts[place]), known)
-    except (*REFUSED, ValueError):  # an error of pydantic's is a ValueError
+    except REFUSED:
         return None
     return parts
 
@@ -257,7 +254,7 @@ def _check_text(name: str, text: bytes, known: KnownParts) -> Any:
     """A part that has a text of its own, as one of CheckedParts. Raises what `_check_parts` catches, and DamagedError
     for what would take long to parse."""
     if name == "doubts" and len(text) > LARGEST_WARNINGS:
-        raise DamagedError(f"is damaged: doubts must be at most {MOST_WARNINGS:,}")
+        raise DamagedError(f"is damaged: doubts must have at most {MOST_WARNINGS:,} parts")
     if name in SHARED:
         return _share(name, text, known)
     if name not in known.without:
@@ -271,12 +268,12 @@ def _check_text(name: str, text: bytes, known: KnownParts) -> Any:
     if name != "epochs":
         if checked is None:
             _CHECKS[name].decode(text)
-            from_json(text)
+            msgspec.json.decode(text)
         return ABSENT
     times = None if checked is None else times_of_checked(checked)
     if times is None:
         _CHECKS[name].decode(text)
-        times = measured_times(from_json(text))
+        times = measured_times(msgspec.json.decode(text))
     return tuple(times)
 
 
@@ -305,7 +302,7 @@ def _parse_text(name: str, text: bytes, known: KnownParts) -> Any:
     """The value of a part that has a text of its own, which was checked. Raises ValueError."""
     if name in SHARED:
         return _share(name, text, known).value
-    part = from_json(text)
+    part = msgspec.json.decode(text)
     if name == "epochs":
         return stored_epochs(text, part, known.shapes)
     return StoredWindows(text) if name == "windows" else part
@@ -315,13 +312,13 @@ def _share(name: str, text: bytes, known: KnownParts) -> KnownPart:
     """A part that many records share, kept once. Raises ValueError where it is refused."""
     part = known.parts.get((name, text))
     if part is None:
-        part = known.parts[name, text] = KnownPart(text, _check_part(name, from_json(text), known))
+        _CHECKS[name].decode(text)
+        part = known.parts[name, text] = KnownPart(text, _decoded(name, msgspec.json.decode(text), known))
     return part
 
 
-def _check_part(name: str, value: Any, known: KnownParts) -> Any:
-    """The value of a part, where it may stand there. Raises ValidationError."""
-    _part_reader(name).validate_python({"part": value})
+def _decoded(name: str, value: Any, known: KnownParts) -> Any:
+    """The value of a part, with words in place of codes."""
     decoded = DECODED[name](value) if name in DECODED else value
     if name != "provenance":
         return decoded
@@ -333,214 +330,194 @@ def _check_part(name: str, value: Any, known: KnownParts) -> Any:
     }
 
 
-def _describe_damage(error: ValidationError, shape: Any) -> DamagedError:
-    """What is wrong, in a few words; of a newer version only that, for all else may be new as well."""
-    if error.error_count() > MOST_ERRORS:
-        return DamagedError(f"is damaged in {error.error_count():,} places")
-    errors = error.errors(include_url=False)
-    for details in errors:
-        if details["loc"][-1:] == ("schema_version",) and details["type"] == "less_than_equal":
-            version = str(details["input"])[:20]
+def _describe_damage(error: InvalidValueError, parts: Sequence[Any]) -> DamagedError:
+    """What is wrong, in a few words; of a newer version only that, for all else may be new as well.
+
+    `parts`: all that may tell its version.
+    """
+    for part in parts:
+        version = part.get("schema_version") if isinstance(part, dict) else None
+        if type(version) is int and version > RECORD_SCHEMA:
             return NewerError(
-                f"was written by a newer gpubench (schema_version {version}); update gpubench to read it"
+                f"was written by a newer gpubench (schema_version {str(version)[:20]}); update gpubench to read it"
             )
-    message = error_message(first(errors[:FEW], shape), shape, table="an object in braces")
-    return DamagedError(clean(f"is damaged: {message}", LONGEST))
+    return DamagedError(clean(f"is damaged: {error}", LONGEST))
 
 
 # ---- what may stand where ----
 
 
-_ANY_NAMES = ConfigDict(strict=True, extra="ignore")
-"""Names of other versions are let through: nobody reads them."""
-_OUR_NAMES = ConfigDict(strict=True, extra="forbid")
+def _part(name: str, kinds: Mapping[str, Any], needed: Collection[str] = (), *, whole: bool = False) -> Any:
+    """Values by name, each absent or null if need be, but for those that are `needed`.
+
+    Names of other versions are let through: nobody reads them. `whole`: they are refused. msgspec skips their values,
+    so what it lets through without them is JSON throughout, and need not be parsed to know that.
+    """
+    parts = [(key, kind) if key in needed else (key, kind | None, None) for key, kind in kinds.items()]
+    return msgspec.defstruct(name, parts, kw_only=True, gc=False, forbid_unknown_fields=whole)
 
 
-def _declare_dict(name: str, kinds: Mapping[str, Any], config: ConfigDict = _ANY_NAMES) -> Any:
-    """Values by name, for pydantic: a dictionary, which it checks in two thirds of the time that a model takes."""
-    return with_config(config)(TypedDict(name, {**kinds}))  # type: ignore[operator]
-
-
-def _declare_part(name: str, kinds: Mapping[str, Any], needed: Collection[str] = ()) -> Any:
-    """Values by name, each absent or null if need be, but for those that are `needed`."""
-    return _declare_dict(
-        name, {key: kind if key in needed else NotRequired[kind | None] for key, kind in kinds.items()}
-    )
-
-
-def _check_bounds(value: Any) -> Any:
-    """Facts of images have no upper bounds of their own, as fields of trials and columns have."""
-    if isinstance(value, int) and not abs(value) <= HUGE:
-        raise ValueError(f"must be at most {HUGE:g}")
-    return value
-
-
-def _check_warnings(warnings: dict[str, str]) -> dict[str, str]:
-    if len(warnings) > MOST_WARNINGS:
-        raise ValueError(f"must be at most {MOST_WARNINGS:,}")
-    return warnings
-
-
-def _convert_to_json(kind: Any) -> Any:
-    """A type as JSON has it, which knows no tuples."""
-    inner = get_args(kind)
-    if get_origin(kind) is tuple:
-        return Annotated[kind, Strict(False)]
-    if get_origin(kind) is Annotated:
-        return Annotated[_convert_to_json(inner[0]), *kind.__metadata__]
-    return (
-        Union[*(_convert_to_json(member) for member in inner)]
-        if get_origin(kind) in (Union, UnionType)
-        else kind
-    )
+def _bound_fact(kind: Any) -> Any:
+    """A type of facts of images, which have no bounds of their own, as fields of trials and columns have."""
+    if kind is int:
+        return Annotated[int, Meta(ge=-int(HUGE), le=int(HUGE))]
+    return _bound_fact(int) | None if get_args(kind) == (int, type(None)) else kind
 
 
 _NAMES = {
-    name: _convert_to_json(TYPES[name]) if name in FIELDS else column.holds
-    for name, column in BY_NAME.items()
+    name: with_bounds(TYPES[name]) if name in FIELDS else column.holds for name, column in BY_NAME.items()
 }
-_COLUMNS = _declare_part("_Columns", _NAMES)
-_RESOLVED = _declare_part("_Resolved", {**_NAMES, "cpu_ids": list[Count], "gpu_uuids": list[str]})
-_DATA = _declare_part(
-    "_Data",
-    {
-        name: Annotated[kind, AfterValidator(_check_bounds)]
-        for name, kind in get_type_hints(DataFacts).items()
-    },
-)
+_COLUMNS = _part("_Columns", _NAMES)
+_RESOLVED = _part("_Resolved", {**_NAMES, "cpu_ids": list[Count], "gpu_uuids": list[str]})
+_DATA = _part("_Data", {name: _bound_fact(kind) for name, kind in get_type_hints(DataFacts).items()})
 _OF_EPOCHS = {c.name: c.holds for c in EPOCH_COLUMNS[2:-1]}
 _NEEDED_OF_EPOCHS = ("epoch", "warmup", "epoch_time_s")
-_EPOCH = _declare_part("_Epoch", _OF_EPOCHS, needed=_NEEDED_OF_EPOCHS)
-_WHOLE_EPOCH = _declare_part(
-    "_Epoch", {**_OF_EPOCHS, "steady_wait_s": Any, "data_wait_s_by_rank": Any}, needed=_NEEDED_OF_EPOCHS
+_EPOCH = _part("_Epoch", _OF_EPOCHS, needed=_NEEDED_OF_EPOCHS)
+_WHOLE_EPOCH = _part(
+    "_Epoch",
+    {**_OF_EPOCHS, "steady_wait_s": Any, "data_wait_s_by_rank": Any},
+    needed=_NEEDED_OF_EPOCHS,
+    whole=True,
 )
 """With what this version stores besides columns."""
-_NODE = _declare_part(
+_NODE = _part(
     "_Node", {c.name: c.holds for c in NODE_COLUMNS} | {"gpu_uuids": list[str]}, needed=("node", "ranks")
 )
-_WINDOW = _declare_dict("_Window", {"epoch": Count, "t0": Signed, "t1": Signed})
-_SPAN = _declare_dict("_Span", {"launched": Signed, "finished": Signed})
-_DEFINITION = _declare_part("_Definition", {"files": str, "cpu": list[Any], "gpu": list[Any]})
-_CODED = str | list[str]
-_SOURCE = _declare_part(
-    "_Source",
-    {"source": _CODED, "period_s": Amount, "samples": Count, "gaps": Count, "columns": list[str]},
-)
-"""Of a column, or of a source with the columns that it tells (`schema/codes.py`)."""
-_SOLO = _declare_dict("_Solo", {"trial_id": str, "attempt": Count, "attempt_id": NotRequired[str]})
-_RESOURCE = _declare_dict(
-    "_Resource",
-    {
-        "name": str,
-        "column": str,
-        "unit": str,
-        "alone": list[Signed | None],
-        "together": list[Signed | None],
-        "full_alone": list[bool],
-        "full_together": bool,
-    },
-)
-_TOGETHER = _declare_part(
-    "_Together",
-    {
-        "jobs": Count,
-        "no_prediction": str,
-        "undecidable": str,
-        "gain_range": _convert_to_json(tuple[Signed, Signed]),
-        "solos": list[_SOLO | None],  # type: ignore[valid-type]
-        "resources": list[_RESOURCE],  # type: ignore[valid-type]
-    },
-)
-_Version = Annotated[int, Field(ge=1, le=RECORD_SCHEMA)]
-_Attempt = Annotated[int, Field(ge=1, le=MOST_ATTEMPTS)]
+
+
+class _Shape(msgspec.Struct, kw_only=True, gc=False): ...
+
+
+class _Window(_Shape):
+    epoch: Count
+    t0: Signed
+    t1: Signed
+
+
+class _WholeWindow(_Window, forbid_unknown_fields=True): ...
+
+
+class _Span(_Shape):
+    launched: Signed
+    finished: Signed
+
+
+class _Definition(_Shape):
+    files: str | None = None
+    cpu: list[Any] | None = None
+    gpu: list[Any] | None = None
+
+
+_Coded = str | list[str]
+
+
+class _Source(_Shape):
+    source: _Coded | None = None
+    period_s: Amount | None = None
+    samples: Count | None = None
+    gaps: Count | None = None
+    columns: list[str] | None = None
+    """Of a source, the columns that it measured (`schema/codes.py`); of a column none."""
+
+
+class _Solo(_Shape):
+    trial_id: str
+    attempt: Count
+    attempt_id: str = ""
+
+
+class _Resource(_Shape):
+    name: str
+    column: str
+    unit: str
+    alone: list[Signed | None]
+    together: list[Signed | None]
+    full_alone: list[bool]
+    full_together: bool
+
+
+class _Together(_Shape):
+    jobs: Count | None = None
+    no_prediction: str | None = None
+    undecidable: str | None = None
+    gain_range: tuple[Signed, Signed] | None = None
+    solos: list[_Solo | None] | None = None
+    resources: list[_Resource] | None = None
+
+
+_Version = Annotated[int, Meta(ge=1, le=RECORD_SCHEMA)]
+_Attempt = Annotated[int, Meta(ge=1, le=MOST_ATTEMPTS)]
 _Seconds = dict[str, Signed]
-_STORED = {name: info for name, info in Record.model_fields.items() if name != "folder_id"}
+_STORED = {info.name: info for info in fields(Record) if info.name != "folder_id"}
 """The fields that may stand in a file."""
+_HINTS = get_type_hints(Record)
 
 _PARTS: dict[str, Any] = {
     "schema_version": _Version,
     "attempt": _Attempt,
     "round": _Attempt,
     "trial": _COLUMNS,
-    "variant_definition": _DEFINITION,
+    "variant_definition": _Definition,
     "data": _DATA,
     "resolved": _RESOLVED,
     "result": _COLUMNS,
     "environment": _COLUMNS,
-    "missing": dict[str, _CODED],
-    "doubts": Annotated[dict[str, str], AfterValidator(_check_warnings)],
-    "provenance": dict[str, str | _SOURCE | None],  # type: ignore[valid-type]
-    "epochs": Annotated[list[_EPOCH], FailFast()],  # type: ignore[valid-type]
-    "windows": Annotated[list[_WINDOW], FailFast()],  # type: ignore[valid-type]
-    "span": Annotated[_SPAN | None, BeforeValidator(lambda span: None if span == {} else span)],
+    "missing": dict[str, _Coded],
+    "doubts": Annotated[dict[str, str], Meta(max_length=MOST_WARNINGS)],
+    "provenance": dict[str, str | _Source | None],
+    "epochs": list[_EPOCH],  # type: ignore[valid-type]
+    "windows": list[_Window],
+    "span": _Span | None,
     "nodes": list[_NODE],  # type: ignore[valid-type]
     "phases": _Seconds,
-    "together": _TOGETHER,
+    "together": _Together,
 }
-_RECORD = _declare_dict(
-    "_Record",
-    {
-        name: kind if info.is_required() else NotRequired[kind]
-        for name, info in _STORED.items()
-        for kind in [_PARTS.get(name, info.annotation)]
-    },
-    _OUR_NAMES,
-)
-"""A record as it may be stored. Only looked at: what is told is the Record, whose values stay as they were written."""
+_KINDS = {name: _PARTS.get(name, _HINTS[name]) for name in _STORED}
+
+
+def _shape(name: str, kinds: Mapping[str, Any], needed: Collection[str]) -> Any:
+    """What a whole file may say. A value that is absent may not be null, but for what has nothing else to be."""
+    parts = [(key, kind) if key in needed else (key, kind, None) for key, kind in kinds.items()]
+    return msgspec.defstruct(name, parts, kw_only=True, gc=False, forbid_unknown_fields=True)
+
+
+_NEEDED = {name for name, info in _STORED.items() if is_needed(info)}
+_RECORD = _shape("_Record", _KINDS, _NEEDED)
+"""A record as it may be stored. Only looked at: what is kept is the Record, whose values stay as they were written."""
 
 
 _OF_GROUP = {"group_id": None, "attempt": 1, "attempt_id": ""}
 """What all jobs of an attempt at a group have in common, and what it is where it is not told."""
 
 
-def _check_group(group: dict[str, Any]) -> dict[str, Any]:
+def _check_group(group: Mapping[str, Any]) -> None:
+    """Raises DamagedError for jobs that are not of one attempt."""
     for job in group["jobs"]:
         if any(job.get(name, absent) != group.get(name, absent) for name, absent in _OF_GROUP.items()):
-            raise ValueError("its jobs are not all of this attempt at this group")
+            raise DamagedError("is damaged: its jobs are not all of this attempt at this group")
         if job.get("group") is None or job.get("job") is None:
-            raise ValueError("a job has no name")
-    return group
+            raise DamagedError("is damaged: a job has no name")
 
 
-_JOBS = Annotated[list[_RECORD], Field(min_length=1), FailFast()]  # type: ignore[valid-type]
-_GROUP: Any = Annotated[
-    _declare_dict(
-        "_Group",
-        {
-            "schema_version": NotRequired[_Version],
-            "group_id": str,
-            "attempt": _Attempt,
-            "attempt_id": NotRequired[str],
-            "jobs": _JOBS,
-        },
-        _OUR_NAMES,
-    ),
-    AfterValidator(_check_group),
-]
+_GROUP: Any = _shape(
+    "_Group",
+    {
+        "schema_version": _Version,
+        "group_id": str,
+        "attempt": _Attempt,
+        "attempt_id": str,
+        "jobs": Annotated[list[_RECORD], Meta(min_length=1)],  # type: ignore[valid-type]
+    },
+    needed=("group_id", "attempt", "jobs"),
+)
 
+# ---- of texts ----
 
-@cache
-def _reader(is_group: bool) -> TypeAdapter[Any]:
-    """What checks a whole file. Made when it is asked for, as it takes 20 ms."""
-    return TypeAdapter(_GROUP if is_group else _RECORD)
-
-
-@cache
-def _part_reader(name: str) -> TypeAdapter[Any]:
-    """What checks a part that records share."""
-    return TypeAdapter(
-        _declare_dict("_Part", {"part": _PARTS.get(name, Record.model_fields[name].annotation)})
-    )
-
-
-# ---- the same for msgspec ----
-
-_CHECKS = {
-    name: make_decoder(kind) for name, kind in (_PARTS | {"span": _SPAN | None}).items() if name in OWN
-}
-_WHOLE_CHECKS = {
-    "epochs": make_decoder(list[_WHOLE_EPOCH], whole=True),  # type: ignore[valid-type]
-    **{name: make_decoder(_PARTS[name], whole=True) for name in ("windows", "phases")},
+_CHECKS = {name: msgspec.json.Decoder(kind) for name, kind in _KINDS.items() if name in OWN or name in SHARED}
+_WHOLE_CHECKS: dict[str, msgspec.json.Decoder[Any]] = {
+    "epochs": msgspec.json.Decoder(list[_WHOLE_EPOCH]),  # type: ignore[valid-type]
+    "windows": msgspec.json.Decoder(list[_WholeWindow]),
+    "phases": msgspec.json.Decoder(_Seconds),
 }
 """Of the parts that somebody may not ask for."""
 _PART_NAMES = tuple(_STORED)
@@ -548,10 +525,8 @@ _PART_NAMES = tuple(_STORED)
 
 def _declare_text(name: str) -> tuple[str, Any] | tuple[str, Any, Any]:
     """A part as it is found in a record's text: itself where it is a word or a number, else its own text."""
-    info = Record.model_fields[name]
-    of_parts = name in SHARED or name in _CHECKS
-    kind = msgspec.Raw if of_parts else convert_type(_PARTS.get(name, info.annotation))
-    return (name, kind) if info.is_required() else (name, kind | msgspec.UnsetType, msgspec.UNSET)
+    kind = msgspec.Raw if name in _CHECKS else _KINDS[name]
+    return (name, kind) if name in _NEEDED else (name, kind | msgspec.UnsetType, msgspec.UNSET)
 
 
 _TEXTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
@@ -559,8 +534,6 @@ _TEXTS: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
         "_Texts", map(_declare_text, _PART_NAMES), forbid_unknown_fields=True, kw_only=True, gc=False
     )
 )
-_WITH_TEXTS = tuple(
-    (place, name) for place, name in enumerate(_PART_NAMES) if name in SHARED or name in _CHECKS
-)
+_WITH_TEXTS = tuple((place, name) for place, name in enumerate(_PART_NAMES) if name in _CHECKS)
 """Place and name of the parts that have texts of their own."""
-_WORDS = tuple(name for name in _PART_NAMES if name not in SHARED and name not in _CHECKS and name not in IDS)
+_WORDS = tuple(name for name in _PART_NAMES if name not in _CHECKS and name not in IDS)

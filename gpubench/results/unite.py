@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic_core import from_json
+import msgspec
 
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
@@ -155,14 +155,14 @@ _UNIT = re.compile(r"\w[\w-]*")
 def _parse(content: bytes, file: AttemptFile) -> Mapping[str, Any] | None:
     """A record that says that it is the file's attempt; None for one that is damaged."""
     try:
-        record = from_json(content)
+        record = msgspec.json.decode(content)
         ids = [job["trial_id"] for job in record.get("jobs", [record])]
         is_whole = bool(ids) and all(
             isinstance(trial_id, str) and _UNIT.fullmatch(trial_id) for trial_id in ids
         )
         unit_id = record.get("group_id") or record["trial_id"]
         name = record.get("attempt_id") or str(record.get("attempt", 1))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return None
     return record if is_whole and (unit_id, name) == file else None
 

@@ -86,7 +86,7 @@ def searches(state: SweepState, whole: Plan | None = None) -> list[Search]:
 
 def _search(state: SweepState, job: Job, number: int, several: bool) -> Search:
     experiment, t = state.plan.experiment, job.trial
-    given = {name: value for name, value in vars(t).items() if name not in NOT_ASKED} | TRY
+    given = {name: value for name, value in t.asdict().items() if name not in NOT_ASKED} | TRY
     fixed = {name: value for name, value in given.items() if value is not None}
     images = t.train_images or state.runner.facts(job).train_images
     if job.variant.files == "none":

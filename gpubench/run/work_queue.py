@@ -169,7 +169,7 @@ class WorkQueue:
     def _kind(self, job: Job) -> Kind:
         machine = self.state.runner.machine_key(job)
         gets = self.state.gets().get((job.trial_id, machine), {})
-        trial = vars(job.trial)
+        trial = job.trial.asdict()
         return machine, _write_values({name: gets.get(name) for name in ALLOTTED if trial.get(name) is None})
 
     def _is_done(self, unit: Unit, number: int) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, get_args, get_type_hints
 
-from pydantic import Field
+from msgspec import Meta
 
 from gpubench.schema.field import in_order
 from gpubench.schema.trial_fields import ABOUT, FIELDS, TYPES
@@ -22,15 +22,15 @@ HUGE = 1e15
 Text = str
 MOMENT = "a local time, as 2026-11-20 09:53:00, or its day alone"
 Moment = Annotated[str, MOMENT]
-Amount = Annotated[float, Field(ge=0, le=HUGE)]
-Above0 = Annotated[float, Field(ge=1e-9, le=HUGE)]
+Amount = Annotated[float, Meta(ge=0, le=HUGE)]
+Above0 = Annotated[float, Meta(ge=1e-9, le=HUGE)]
 """What others are divided by."""
-Signed = Annotated[float, Field(ge=-HUGE, le=HUGE)]
-Loss = Annotated[float, Field(ge=-1e39, le=1e39)]
+Signed = Annotated[float, Meta(ge=-HUGE, le=HUGE)]
+Loss = Annotated[float, Meta(ge=-1e39, le=1e39)]
 """The loss of a training that diverges is as large as a 32-bit float."""
-Count = Annotated[int, Field(ge=0, le=int(HUGE))]
-Count1 = Annotated[int, Field(ge=1, le=int(HUGE))]
-Devices = Annotated[int, Field(ge=0, le=1 << 16)]
+Count = Annotated[int, Meta(ge=0, le=int(HUGE))]
+Count1 = Annotated[int, Meta(ge=1, le=int(HUGE))]
+Devices = Annotated[int, Meta(ge=0, le=1 << 16)]
 """Few enough to be gone through one by one."""
 
 
@@ -50,7 +50,7 @@ class Column:
     """Whether further rounds of versions before 0.2 measured it as well as the first: then a row of such rounds shows
     what they have together, else what the first found."""
     holds: Any = None
-    """What a stored value must be, for pydantic. None for columns that only tables have."""
+    """What a stored value must be. None for columns that only tables have."""
 
 
 def column(

@@ -7,37 +7,44 @@ ones are the parent's own, and no message.
 
 from __future__ import annotations
 
-import re
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen, Predicate
+from msgspec import Meta, Struct
 
 from gpubench.basics.quoted import LONGEST
-from gpubench.schema.field import Bounds
 
 LARGEST_US = 1 << 60
 """Microseconds that fit into what keeps them."""
 CLOCK_GRAIN_US = 1000
 """By how much a device's clock may tell of a wait that was none."""
 
-Finite = Annotated[float, Bounds(finite=True)]
-Number = Annotated[Finite, Ge(0)]
-Percent = Annotated[Finite, Ge(0), Le(100)]
-Count = Annotated[int, Ge(0), Lt(1 << 53)]
-Positive = Annotated[int, Gt(0), Lt(1 << 53)]
-Words = Annotated[str, MaxLen(8 * LONGEST)]
-Version = Annotated[str, MaxLen(100)]
-Micros = Annotated[int, Ge(0), Lt(LARGEST_US)]
-Wait = Annotated[int, Ge(-CLOCK_GRAIN_US), Lt(LARGEST_US)]
-Phase = Annotated[str, Predicate(re.compile(r"[a-z0-9_]{1,40}").fullmatch)]
-GpuIndex = Annotated[str, Predicate(re.compile(r"[0-9]{1,3}").fullmatch)]
+Finite = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
+"""Neither infinite nor no number at all."""
+Number = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
+Percent = Annotated[float, Meta(ge=0, le=100)]
+Count = Annotated[int, Meta(ge=0, lt=1 << 53)]
+Positive = Annotated[int, Meta(gt=0, lt=1 << 53)]
+Words = Annotated[str, Meta(max_length=8 * LONGEST)]
+Version = Annotated[str, Meta(max_length=100)]
+Micros = Annotated[int, Meta(ge=0, lt=LARGEST_US)]
+Wait = Annotated[int, Meta(ge=-CLOCK_GRAIN_US, lt=LARGEST_US)]
+Phase = Annotated[str, Meta(pattern=r"^[a-z0-9_]{1,40}\Z")]
+GpuIndex = Annotated[str, Meta(pattern=r"^[0-9]{1,3}\Z")]
 """Of one of the trial's GPUs, from 0, as text: a key in JSON."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OfRank:
+class Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="event"):
+    """Something that is told of a trial."""
+
+    @property
+    def event(self) -> str:
+        """What is told, in a word: its tag."""
+        return str(self.__struct_config__.tag)
+
+
+class OfRank(Message, frozen=True, kw_only=True):
     """Something that is told of one rank."""
 
     rank: Count
@@ -46,11 +53,9 @@ class OfRank:
 # ---------------------------------------------------------------- what a rank tells
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Hello(OfRank):
+class Hello(OfRank, frozen=True, kw_only=True, tag="hello"):
     """The first word of each rank."""
 
-    event: Literal["hello"] = "hello"
     pid: Positive
     cuda: Version | None
     torch: Version
@@ -58,11 +63,9 @@ class Hello(OfRank):
     """What decodes image files there, and its version."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Begin(OfRank):
+class Begin(OfRank, frozen=True, kw_only=True, tag="begin"):
     """A window begins: an epoch, or so many steps of a stream."""
 
-    event: Literal["begin"] = "begin"
     epoch: Count
     """Number of the window, from 0."""
     steps: Positive
@@ -71,30 +74,24 @@ class Begin(OfRank):
     """About how long it will take, where the rank tells nothing meanwhile; 0: it tells."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StepsDone(OfRank):
+class StepsDone(OfRank, frozen=True, kw_only=True, tag="progress"):
     """So many steps of the window are done."""
 
-    event: Literal["progress"] = "progress"
     epoch: Count
     step: Count
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Steps(OfRank):
+class Steps(OfRank, frozen=True, kw_only=True, tag="steps"):
     """Some steps of a window, after it: when each ended, counted from t0, and how long it waited for its batch."""
 
-    event: Literal["steps"] = "steps"
     epoch: Count
-    end_us: Annotated[Sequence[Micros], MinLen(1)]
-    wait_us: Annotated[Sequence[Wait], MinLen(1)]
+    end_us: Annotated[Sequence[Micros], Meta(min_length=1)]
+    wait_us: Annotated[Sequence[Wait], Meta(min_length=1)]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class End(OfRank):
+class End(OfRank, frozen=True, kw_only=True, tag="end"):
     """A window has ended."""
 
-    event: Literal["end"] = "end"
     epoch: Count
     measured: bool
     t0: Number
@@ -105,46 +102,32 @@ class End(OfRank):
     """Any: training may diverge."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Evaluated(OfRank):
+class Evaluated(OfRank, frozen=True, kw_only=True, tag="quality"):
     """What the evaluation after a window gave, on the way to an accuracy."""
 
-    event: Literal["quality"] = "quality"
     epoch: Count
     top1_pct: Percent
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AskMemory(OfRank):
+class AskMemory(OfRank, frozen=True, kw_only=True, tag="ask-memory"):
     """The rank waits for what the driver says of the trial's memory."""
 
-    event: Literal["ask-memory"] = "ask-memory"
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settle(OfRank):
+class Settle(OfRank, frozen=True, kw_only=True, tag="settle"):
     """All ranks hold still, until the parent has read their memory."""
 
-    event: Literal["settle"] = "settle"
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Warm(OfRank):
+class Warm(OfRank, frozen=True, kw_only=True, tag="ready"):
     """The rank of a job of a group has warmed up, and waits for the other jobs."""
 
-    event: Literal["ready"] = "ready"
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Filling(OfRank):
+class Filling(OfRank, frozen=True, kw_only=True, tag="filling"):
     """A job of a group has its window, or its epochs, and goes on while the other jobs get theirs."""
 
-    event: Literal["filling"] = "filling"
     at: Number
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BreakdownTimes:
+class BreakdownTimes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Medians of the parts of a step, in milliseconds, and what marking them cost."""
 
     copy_ms: Finite
@@ -154,12 +137,11 @@ class BreakdownTimes:
     comm_ms: Finite | None
     """None, as `comm_hidden_ms`, where the strategy does not tell of its exchange."""
     comm_hidden_ms: Finite | None
-    step_ms: Annotated[Finite, Gt(0)]
+    step_ms: Annotated[float, Meta(gt=0, le=sys.float_info.max)]
     cost_pct: Finite | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Held:
+class Held(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What torch's allocator held on one device, in MiB."""
 
     peak: Number
@@ -169,8 +151,7 @@ class Held:
     allocated_peak: Number
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class AllocatorMemory:
+class AllocatorMemory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What torch's allocator held on the fullest device, and on each, by its index among the trial's GPUs."""
 
     allocated_mib: Number
@@ -179,11 +160,9 @@ class AllocatorMemory:
     devices: dict[GpuIndex, Held]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Result(OfRank):
+class Result(OfRank, frozen=True, kw_only=True, tag="result"):
     """The last word of a rank that trained to the end."""
 
-    event: Literal["result"] = "result"
     steps_per_epoch: Positive
     breakdown: BreakdownTimes | None
     no_exchange: Words | None
@@ -200,11 +179,9 @@ class Result(OfRank):
     gmacs_missing: Words | None = None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Error(OfRank):
+class Error(OfRank, frozen=True, kw_only=True, tag="error"):
     """Why a rank ends without a result."""
 
-    event: Literal["error"] = "error"
     kind: Literal["failed", "oom"]
     reason: Words
     at: Number
@@ -213,12 +190,10 @@ class Error(OfRank):
 # ---------------------------------------------------------------- what its leader tells
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RankExit(OfRank):
+class RankExit(OfRank, frozen=True, kw_only=True, tag="rank-exit"):
     """How a rank's process ended."""
 
-    event: Literal["rank-exit"] = "rank-exit"
-    code: Annotated[int, Gt(-1000), Lt(1000)]
+    code: Annotated[int, Meta(gt=-1000, lt=1000)]
     """Its exit code, or less than zero for a signal."""
     killed: bool
     """Whether the leader has killed it, since another rank had failed."""
@@ -234,42 +209,34 @@ Told = Hello | OfWindows | OfWaiting | Result | Error | RankExit
 # ---------------------------------------------------------------- what the parent finds out itself, on each node
 
 
-@dataclass(frozen=True, slots=True)
-class Garbled:
+class Garbled(Message, frozen=True, tag="garbled"):
     """Something came from a rank that none of its ranks tells."""
 
     rank: int
     what: str
-    event: Literal["garbled"] = "garbled"
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderExit:
+class LeaderExit(Message, frozen=True, tag="leader-exit"):
     """The trial's leader has ended: with this exit code, or less than zero for a signal."""
 
     code: int
     node: int = 0
     """On which of the trial's nodes."""
-    event: Literal["leader-exit"] = "leader-exit"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerExit:
+class ServerExit(Message, frozen=True, tag="server-exit"):
     """The fork server has ended, and the trial with it; `code` as in LeaderExit."""
 
     code: int
     node: int = 0
-    event: Literal["server-exit"] = "server-exit"
 
 
-@dataclass(frozen=True, slots=True)
-class KilledForMemory:
+class KilledForMemory(Message, frozen=True, tag="killed-for-memory"):
     """So many processes the kernel has killed for memory meanwhile."""
 
     count: int
     where: str
     node: int = 0
-    event: Literal["killed-for-memory"] = "killed-for-memory"
 
 
 Event = Told | Garbled | LeaderExit | ServerExit | KilledForMemory
@@ -278,26 +245,21 @@ Event = Told | Garbled | LeaderExit | ServerExit | KilledForMemory
 # ---------------------------------------------------------------- what a rank is answered
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DriverMemory:
+class _Answer(Struct, frozen=True, forbid_unknown_fields=True, tag_field="answer"): ...
+
+
+class DriverMemory(_Answer, frozen=True, kw_only=True, tag="memory"):
     """To AskMemory: GPU uuid -> MiB of the trial's processes, as the driver tells; None where it does not."""
 
-    answer: Literal["memory"] = "memory"
     driver_mib: dict[str, float] | None
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GoOn:
+class GoOn(_Answer, frozen=True, kw_only=True, tag="go"):
     """To Settle and Warm: what was waited for is done."""
 
-    answer: Literal["go"] = "go"
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StopFilling:
+class StopFilling(_Answer, frozen=True, kw_only=True, tag="stop"):
     """To Filling: every job of the group has its window, or its epochs."""
-
-    answer: Literal["stop"] = "stop"
 
 
 Answer = DriverMemory | GoOn | StopFilling

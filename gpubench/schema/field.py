@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -89,33 +89,17 @@ class About:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """Between what a number must lie. The first four are named as pydantic names them."""
+    """Between what a number must lie: as `msgspec.Meta`, which would import msgspec."""
 
     gt: float | None = None
     ge: float | None = None
     lt: float | None = None
     le: float | None = None
-    most: int | None = None
-    """Like `le`, for limits so large that they are told with commas between the thousands."""
-    finite: bool = False
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        """Where pydantic asks how to check it. A bound given by pydantic's own `Field` would import pydantic."""
-        schema = handler(source)
-        limits = {"gt": self.gt, "ge": self.ge, "lt": self.lt, "le": self.le}
-        schema.update({name: limit for name, limit in limits.items() if limit is not None})
-        if self.finite:
-            schema["allow_inf_nan"] = False
-        if self.most is None:
-            return schema
-        from pydantic_core import core_schema
-
-        return core_schema.no_info_after_validator_function(self._not_above_most, schema)
-
-    def _not_above_most(self, value: float) -> float:
-        if self.most is not None and value > self.most:
-            raise ValueError(f"must be at most {self.most:,}")
-        return value
+    def given(self) -> dict[str, float]:
+        """Those that there are, by name."""
+        bounds = {"gt": self.gt, "ge": self.ge, "lt": self.lt, "le": self.le}
+        return {name: limit for name, limit in bounds.items() if limit is not None}
 
 
 def in_order(names: Sequence[str], behind: Mapping[str, str]) -> tuple[str, ...]:

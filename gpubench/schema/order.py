@@ -1,26 +1,26 @@
 """The order to a trial's processes: all that they are to know of it. Made in `plan/resolve.py`, checked by who gets it.
 
-Fields that stand in a trial, too, mean the same there (`schema/trial.py`), with what was left open filled in.
+It holds the trial itself, and beside it what the trial left open: as this machine fills it, on this node.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from os import devnull
 from pathlib import Path
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from gpubench.basics.errors import UsageError
-from gpubench.schema.workload import Workload
+from gpubench.schema.trial import Trial
 
 Kind = Literal["folder", "decoded", "named", "none"]
 Transforms = tuple[tuple[str, dict[str, Any]], ...]
 """Name and arguments of each transform, in order."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DataSpec:
+class DataSpec(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the images lie and what is done to them on the way to the network."""
 
     kind: Kind
@@ -44,8 +44,7 @@ class DataSpec:
     seed: int = 0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rendezvous:
+class Rendezvous(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the ranks of one node stand among those of all nodes, and how they meet them. Put in by the first node."""
 
     address: str
@@ -60,22 +59,22 @@ class Rendezvous:
     """Ranks of all nodes."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SteadyWindow:
+class SteadyWindow(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="steady"
+):
     """A continuous stream of shuffled passes over the images: a warm-up, then a window that is measured."""
 
-    kind: Literal["steady"] = "steady"
     window_s: float | None
     """Seconds that the window lasts at least; None where its steps are given."""
     steps: int | None = None
     """Steps of the window."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WholeEpochs:
+class WholeEpochs(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="epochs"
+):
     """Whole epochs, each timed from iter(loader) on, and top-1 after the last."""
 
-    kind: Literal["epochs"] = "epochs"
     epochs: int
     """In all; with `until_top1` the most."""
     warmup_epochs: int
@@ -89,19 +88,11 @@ Protocol = SteadyWindow | WholeEpochs
 """How a process measures: one of two quantities, which are never compared with each other."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TrialOrder:
+class TrialOrder(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What one trial is to run; of one over several nodes, what it is to run on one of them."""
 
-    workload: Workload = "training"
-    model: str
-    width: float
-    input_size: int
-    num_classes: int
-    channels: int
-    batch_size: int
-    """Images a step, over all ranks of all nodes."""
-    strategy: str
+    trial: Trial
+    """As it was asked for: what it left to the machine stands below."""
     jobs: int
     """Jobs of the group; 1: the trial runs alone."""
     device: str
@@ -109,24 +100,11 @@ class TrialOrder:
     gpu_uuids: tuple[str, ...]
     ranks: int
     """On this node."""
-    precision: str
-    memory_format: str
-    execution: str
-    cudnn_benchmark: bool
-    optimizer: str
-    lr: float
-    accumulate: int
-    sync_every: int | None
     workers: int
     """Loader processes, over all ranks of this node."""
-    prefetch: int
     cpu_ids: tuple[int, ...]
     threads_per_rank: int
-    gpu_mem_cap_mib: int | None
-    launch_cpu: str
-    """`free`; or `one`: each rank's own threads stay on one CPU, its loaders on the others."""
     protocol: Protocol
-    breakdown: bool
     seed: int
     """The seed of this repeat."""
     data: DataSpec

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
-
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainSerializer,
-    PlainValidator,
-)
+from typing import Any, Literal, Self
 
 from gpubench.schema.columns import (
     CpuSpeedColumns,
@@ -91,28 +82,11 @@ class Span:
     finished: float
 
 
-def _as(made: type[_ByName]) -> tuple[Any, ...]:
-    """How pydantic makes and writes it. What may stand in a stored one is checked in `results/stored_record.py`."""
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """One attempt at one unit, as stored: immutable, the truth behind every table.
 
-    def of(told: object) -> _ByName:
-        if isinstance(told, made):
-            return told
-        if not isinstance(told, Mapping):
-            raise ValueError("must be values by name")
-        return made(told)
-
-    return PlainValidator(of), PlainSerializer(vars)
-
-
-def _as_list(plain: Callable[[Any], Any] = lambda one: one) -> PlainSerializer:
-    """How pydantic writes lines that may be a list, or text that is still to be parsed."""
-    return PlainSerializer(lambda lines: [plain(one) for one in lines])
-
-
-class Record(BaseModel):
-    """One attempt at one unit, as stored: immutable, the truth behind every table."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    What may stand in a stored one is checked in `results/stored_record.py`."""
 
     schema_version: int = RECORD_SCHEMA
     trial_id: str
@@ -124,11 +98,11 @@ class Record(BaseModel):
     claim: str = ""
     """The claim under which it was measured (`store/work_claims.py`), whose last part is its number; empty where the
     sweep made none."""
-    folder_id: str = Field(default="", exclude=True)
+    folder_id: str = ""
     """Of the results folder where it was measured; of an earlier version's that in which it lies."""
     round: int = 1
     """Of the sweep's rounds, from 1: each measures every trial once, in processes of its own."""
-    reference: bool = Field(default=False, exclude=True)
+    reference: bool = False
     """Whether an earlier version measured it for its node alone, beside the measurement of this round: it counts
     nowhere."""
     experiment: str
@@ -140,36 +114,32 @@ class Record(BaseModel):
     reason: str = ""
     machine_key: str
     """GPU model and memory, or the CPU model where the device is the CPU."""
-    trial: Annotated[AskedFields, *_as(AskedFields)]
-    variant_definition: dict[str, Any] = Field(default_factory=dict)
-    data: dict[str, Any] = Field(default_factory=dict)
+    trial: AskedFields
+    variant_definition: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)
     """Facts of the images: fingerprint, counts, where they lay."""
-    resolved: dict[str, Any] = Field(default_factory=dict)
+    resolved: dict[str, Any] = field(default_factory=dict)
     """The values that fields left to the machine got."""
-    result: Annotated[ResultColumns, *_as(ResultColumns)] = Field(default_factory=ResultColumns)
-    missing: dict[str, str] = Field(default_factory=dict)
+    result: ResultColumns = field(default_factory=ResultColumns)
+    missing: dict[str, str] = field(default_factory=dict)
     """Column -> why it is empty."""
-    provenance: dict[str, Any] = Field(default_factory=dict)
+    provenance: dict[str, Any] = field(default_factory=dict)
     """Where sampled figures come from: source, period, samples, gaps."""
-    epochs: Annotated[Sequence[dict[str, Any]], _as_list()] = Field(default_factory=list)
+    epochs: Sequence[dict[str, Any]] = field(default_factory=list)
     """Rows of EPOCH_COLUMNS without the first two and the last. Besides, `steady_wait_s` (data wait of a steady step)
     and, where there are several ranks, `data_wait_s_by_rank` (seconds that each of them starved)."""
-    windows: Annotated[Sequence[EpochWindow], _as_list(asdict)] = Field(default_factory=list)
-    span: Annotated[
-        Span | None,
-        BeforeValidator(lambda told: None if told == {} else told),
-        PlainSerializer(lambda span: asdict(span) if span else {}),
-    ] = None
+    windows: Sequence[EpochWindow] = field(default_factory=list)
+    span: Span | None = None
     """None, and an empty object in its file: the version that measured it did not keep it."""
-    nodes: list[dict[str, Any]] = Field(default_factory=list)
+    nodes: list[dict[str, Any]] = field(default_factory=list)
     """Where the ranks were, under NODE_COLUMNS, with the `gpu_uuids` of each. Empty where all were on one node."""
-    phases: dict[str, float] = Field(default_factory=dict)
+    phases: dict[str, float] = field(default_factory=dict)
     """Wall seconds that the trial spent in each phase of its life."""
-    together: dict[str, Any] = Field(default_factory=dict)
+    together: dict[str, Any] = field(default_factory=dict)
     """For a job of a group: what was found out about the group, the same for all its jobs. See `record/together.py`."""
-    doubts: dict[str, str] = Field(default_factory=dict)
+    doubts: dict[str, str] = field(default_factory=dict)
     """Code -> one sentence with advice."""
-    environment: dict[str, Any] = Field(default_factory=dict)
+    environment: dict[str, Any] = field(default_factory=dict)
     started_at: str = ""
     source: str = "measured"
     """`measured` by gpubench, or where the figures were taken from."""
@@ -183,47 +153,61 @@ class Record(BaseModel):
         """Notes in which results folder it lies, for one that does not say where it was measured."""
         object.__setattr__(self, "folder_id", folder_id)
 
+    def stored(self) -> dict[str, Any]:
+        """Its values by name, as its file has them."""
+        values = {name: value for name, value in vars(self).items() if name not in UNSTORED}
+        return values | {
+            "trial": vars(self.trial),
+            "result": vars(self.result),
+            "epochs": list(self.epochs),
+            "windows": list(map(asdict, self.windows)),
+            "span": asdict(self.span) if self.span else {},
+        }
+
     @classmethod
     def of_checked(cls, values: Mapping[str, Any]) -> Self:
-        """The record of values that were checked already, which it keeps as they are.
-
-        As `model_construct` makes it, which takes as long as to parse a record, and keeps 2 KB beside each.
-        """
+        """The record of values that were checked already, which it keeps as they are. In a tenth of the time that its
+        own `__init__` takes."""
         record = cls.__new__(cls)
         object.__setattr__(record, "__dict__", {**_absent(), **values})
-        object.__setattr__(record, "__pydantic_fields_set__", _names_of(frozenset(values)))
-        object.__setattr__(record, "__pydantic_extra__", None)
-        object.__setattr__(record, "__pydantic_private__", None)
         return record
+
+
+UNSTORED = ("folder_id", "reference")
+"""Fields that no file of a record has."""
 
 
 @functools.cache
 def _absent() -> dict[str, Any]:
     """What stands for each field that a stored record lacks, in the order of the fields. Nobody changes a value."""
-    defaults = {
-        name: info.get_default(call_default_factory=True) for name, info in Record.model_fields.items()
-    }
     return {
-        name: None if Record.model_fields[name].is_required() else told for name, told in defaults.items()
+        info.name: None
+        if is_needed(info)
+        else info.default
+        if info.default_factory is MISSING
+        else info.default_factory()
+        for info in fields(Record)
     }
 
 
-@functools.cache
-def _names_of(given: frozenset[str]) -> set[str]:
-    """The names that a record was given, once for all records of these: nearly all are given the same."""
-    return set(given)
+def is_needed(info: Field[Any]) -> bool:
+    """Whether no record lacks a field."""
+    return info.default is MISSING and info.default_factory is MISSING
 
 
-class GroupRecord(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class GroupRecord:
     """One attempt at a group, as stored: one file, so that its jobs are there together or not at all."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     schema_version: int = RECORD_SCHEMA
     group_id: str
     attempt: int
     attempt_id: str = ""
     jobs: list[Record]
+
+    def stored(self) -> dict[str, Any]:
+        """Its values by name, as its file has them."""
+        return vars(self) | {"jobs": [job.stored() for job in self.jobs]}
 
 
 def name_attempt(record: Record) -> dict[str, Any]:

@@ -19,8 +19,8 @@ LONGEST_TRAINING = 100_000
 MOST_EPOCHS = 50
 """The default of `epochs` where training goes on until an accuracy is reached."""
 
-PositiveInt = Annotated[int, Bounds(ge=1, most=LARGEST_NUMBER)]
-Count = Annotated[int, Bounds(ge=0, most=LARGEST_NUMBER)]
+PositiveInt = Annotated[int, Bounds(ge=1, le=LARGEST_NUMBER)]
+Count = Annotated[int, Bounds(ge=0, le=LARGEST_NUMBER)]
 
 DEVICE_AXES = ("gpus", "gpu_ids", "ranks", "nodes")
 """Axes along which the number of devices changes; `analysis.alike.fair_step` says how far others may move along."""
@@ -236,7 +236,7 @@ class TrialFields:
     ] = "sgd"
     lr: Annotated[
         float,
-        Bounds(gt=0, most=10**15, finite=True),
+        Bounds(gt=0, le=10**15),
         About(
             meaning="learning rate",
             default="by optimizer",
@@ -339,7 +339,7 @@ class TrialFields:
         ),
     ] = None
     epochs: Annotated[
-        Annotated[int, Bounds(ge=1, most=LONGEST_TRAINING)] | None,
+        Annotated[int, Bounds(ge=1, le=LONGEST_TRAINING)] | None,
         About(
             meaning="whole epochs trained in all, in place of a window; the most where `until_top1` is given",
             default=f"none: a window is measured; {MOST_EPOCHS} with `until_top1`",
@@ -477,7 +477,7 @@ class TrialFields:
     ] = 1
 
     window: Annotated[
-        Annotated[float, Bounds(gt=0, most=LARGEST_NUMBER, finite=True)] | None,
+        Annotated[float, Bounds(gt=0, le=LARGEST_NUMBER)] | None,
         About(
             meaning="seconds that each process measures the rate of its steps",
             note="`3s` and the like are read, too",

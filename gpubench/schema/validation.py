@@ -1,61 +1,52 @@
-"""What pydantic finds wrong with a value, and TOML's reader with a text, in plain words."""
+"""What comes from outside: checked by msgspec, by the types of what it is to become; and in plain words what is wrong.
+
+msgspec is fast, and says what is wrong for programmers. So a value that it refuses is gone through once more, by the
+same types, for one line that names the field, the value and what is allowed.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import datetime
+import functools
+import math
 import re
 import tomllib
 import types
 import typing
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any
+from array import array
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel
-from pydantic_core import ErrorDetails
-from typing_extensions import is_typeddict
+import msgspec
+from msgspec import Meta
 
-from gpubench.basics.errors import nearest
+from gpubench.basics.errors import nearest, unknown
 from gpubench.basics.quoted import shown
+from gpubench.schema.field import Bounds
 
+T = TypeVar("T")
+
+REFUSED = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""What msgspec raises for a text that says something else than its type, or is no JSON."""
 _BOUNDS: Mapping[str, str] = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
-"""Attribute of a constraint -> how it is said."""
+"""Attribute of a bound -> how it is said."""
+_SANE = 1e9
+"""From here on a limit is none that people count with: it is named only where a value has broken it."""
 _LONG = 1e15
 """From here on a limit has more digits than anybody counts."""
-_OUT_OF_BOUNDS = frozenset({"greater_than", "greater_than_equal", "less_than", "less_than_equal"})
-_NUMBER, _TEXT, _LIST, _TABLE = "a number", "a text in quotes", "a list", "a table"
-_WHOLE, _TRUTH = "a whole number", "true or false"
-_ARMS: Mapping[Any, str] = {str: _TEXT, float: _NUMBER, list: _LIST, dict: _TABLE}
-"""Types that a field may give the choice of, in words."""
-_KINDS: Mapping[str, str] = {
-    "int_type": _WHOLE,
-    "int_parsing": _WHOLE,
-    "int_parsing_size": _WHOLE,
-    "int_from_float": _WHOLE,
-    "float_type": _NUMBER,
-    "float_parsing": _NUMBER,
-    "finite_number": "a finite number",
-    "bool_type": _TRUTH,
-    "bool_parsing": _TRUTH,
-    "string_type": _TEXT,
-    "string_pattern_mismatch": "letters, digits, dots, dashes and underscores, a letter or a digit first",
-    "list_type": _LIST,
-    "tuple_type": _LIST,
-    "dict_type": _TABLE,
-    "model_type": _TABLE,
-    "dataclass_type": _TABLE,
+_TABLE = "a table"
+_KINDS: Mapping[Any, str] = {
+    str: "a text in quotes",
+    float: "a number",
+    int: "a whole number",
+    bool: "true or false",
+    list: "a list",
+    tuple: "a list",
+    dict: _TABLE,
 }
-"""pydantic's type of an error -> what the value must be. Its own words are for programmers."""
-_LENGTHS: Mapping[str, str] = {
-    "too_short": "it has too few parts",
-    "too_long": "it has too many parts",
-    "string_too_long": "it is too long",
-    "missing": "it is missing",
-    "missing_argument": "it is missing",
-    "unexpected_keyword_argument": "there is no such field",
-}
-"""pydantic's type of an error about how much there is -> what is said of it."""
+"""Types in words."""
 _TOML: Mapping[str, str] = {
     r"Expected '=' after a key": "after a name must come = and a value",
     r"Expected '\]": "the name of a table has no ] at its end",
@@ -77,165 +68,308 @@ _TOML: Mapping[str, str] = {
 
 def toml_error_message(error: tomllib.TOMLDecodeError) -> str:
     """`line 3: after a name must come = and a value`."""
-    said = str(error)
-    words = next((words for begins, words in _TOML.items() if re.match(begins, said)), "it is no TOML")
-    line = re.search(r"\(at line (\d+), column \d+\)$", said)
+    text = str(error)
+    words = next((words for begins, words in _TOML.items() if re.match(begins, text)), "it is no TOML")
+    line = re.search(r"\(at line (\d+), column \d+\)$", text)
     return f"line {line[1]}: {words}" if line else f"its last line: {words}"
 
 
-def error_message(
-    error: ErrorDetails,
-    model: type[BaseModel],
-    table: str = _TABLE,
-    typed: Mapping[str, str] = MappingProxyType({}),
-) -> str:
-    """`until_top1 must be above 0 and below 100, not 200`: one error of a value of `model`, in one line.
+class InvalidValueError(ValueError):
+    """A value that its type does not take. The message is one line that names it."""
 
-    `table`: what holds values by name where the value stands. `typed`: what the user calls a field, where that is not
-    its name.
-    """
-    place, held, choice = _place(model, error["loc"])
-    name = ".".join([*(typed.get(one, one) for one in place[:1]), *place[1:]]) or "it"
-    given = error["input"]
-    if error["type"] == "missing":
-        return f"{name} is missing"
-    if error["type"] == "extra_forbidden":
-        return f"{name} is no known name"
-    if error["type"] == "value_error":  # our own words: what is wrong with this value, or with all of it
-        own = str(error["ctx"]["error"])
-        return f"{name} {own}" if place else own
-    if error["type"] == "too_short":
-        return f"{name} has too few parts"
-    if (
-        error["type"] == "list_type"
-        and place in (["group"], ["zip"], ["exclude"])
-        and isinstance(given, Mapping)
-    ):
-        return f"[{place[0]}] is one of several: write [[{place[0]}]]"
-    kind = error["type"]
-    if (
-        kind == "float_type" and isinstance(given, int) and not isinstance(given, bool)
-    ):  # larger than any float
-        limits = " and ".join(_bounds(held))
-        kind = "less_than" if "below" in limits or "at most" in limits else "finite_number"
-    must = choice or _must(kind, held)
-    if must is None:
-        return f"{name} does not take {_said(given)}"
-    must = must.replace(_TABLE, table)
+    def __init__(self, path: Sequence[str], problem: str) -> None:
+        """`path`: the keys that lead to the value. `problem`: what is wrong with it."""
+        super().__init__(f"{'.'.join(path) or 'it'} {problem}")
+        self.path, self.problem = tuple(path), problem
+
+    def named(self, names: Mapping[str, str]) -> str:
+        """The message, with what the user calls a field in place of its name."""
+        path = [*(names.get(name, name) for name in self.path[:1]), *self.path[1:]]
+        return f"{'.'.join(path) or 'it'} {self.problem}"
+
+
+class UnknownKeyError(InvalidValueError):
+    """A name that no field has. The message names the nearest one."""
+
+    def __init__(self, path: Sequence[str], known: Sequence[str]) -> None:
+        super().__init__(path, "is no known name")
+        self.args = (str(unknown("key", path[-1], known)),)
+
+
+def convert(value: Any, kind: type[T], table: str = _TABLE) -> T:
+    """What a plain value says, as one of this type. Raises InvalidValueError. `table`: what holds values by name."""
+    try:
+        return msgspec.convert(value, kind, dec_hook=_path)
+    except REFUSED as error:
+        raise why_wrong(value, kind, table) or InvalidValueError((), f"is refused ({error})") from None
+
+
+def reader(kind: Any) -> Callable[[Any], Any]:
+    """Makes what is of this type, a choice of several perhaps, of plain values. Raises InvalidValueError."""
+    return functools.partial(convert, kind=kind)
+
+
+def plain(value: Any) -> Any:
+    """What `convert` makes the same value of again, for JSON to say. A time series may be an array."""
+    return msgspec.to_builtins(value, enc_hook=_plain_of_other)
+
+
+def _plain_of_other(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, array):
+        return value.tolist()
+    raise NotImplementedError(f"{type(value).__name__} is nothing that JSON can say")
+
+
+def _path(kind: Any, value: Any) -> Any:
+    """A path, of its text: msgspec knows no paths."""
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    raise ValueError(f"{shown(value)} is no {kind.__name__}")
+
+
+def why_wrong(value: Any, kind: Any, table: str = _TABLE) -> InvalidValueError | None:
+    """The first thing that is wrong with a plain value of this type; None where nothing is."""
+    try:
+        return _problem(value, kind, (), table)
+    except RecursionError:
+        return InvalidValueError((), "is nested too deeply")
+
+
+def with_bounds(kind: Any) -> Any:
+    """A type with its Bounds as msgspec knows them."""
+    parts = typing.get_args(kind)
+    if typing.get_origin(kind) is Annotated:
+        bounds = [_meta(part) if isinstance(part, Bounds) else part for part in parts[1:]]
+        return Annotated[with_bounds(parts[0]), *bounds]
+    if _is_union(kind):
+        return typing.Union[*map(with_bounds, parts)]
+    return tuple.__class_getitem__((with_bounds(parts[0]), ...)) if typing.get_origin(kind) is tuple else kind
+
+
+def _meta(bounds: Bounds) -> Meta:
+    limits: dict[str, Any] = bounds.given()
+    return Meta(**limits)
+
+
+def _problem(value: Any, kind: Any, path: tuple[str, ...], table: str) -> InvalidValueError | None:
+    """The first thing that is wrong with the value that lies at `path`."""
+    kind, bounds = _bare(kind)
+    if kind is Any:
+        return None
+    if _is_union(kind):
+        return _problem_of_union(value, kind, path, table)
+    if typing.get_origin(kind) is Literal:
+        return _problem_of_choice(value, typing.get_args(kind), path)
+    plain = _plain(kind)
+    if not _is_of(value, plain):
+        if plain is list and isinstance(value, Mapping) and len(path) == 1 and _holds_tables(kind):
+            return InvalidValueError((f"[{path[0]}]",), f"is one of several: write [[{path[0]}]]")
+        must = _KINDS[plain]
+        if plain is float and _is_number(value):  # larger than any float
+            must = _broken_bounds(value, bounds) or "a finite number"
+        return _must(path, must.replace(_TABLE, table), value)
+    if plain in (int, float):
+        broken = _broken_bounds(value, bounds)
+        return _must(path, broken, value) if broken else None
+    if plain is str:
+        return _problem_of_text(value, bounds, path)
+    if plain is bool:
+        return None
+    inner = typing.get_args(kind)
+    if plain is tuple and inner[-1] is not ... and len(value) > len(inner):
+        return InvalidValueError(path, "has too many parts")
+    for bound in bounds:
+        if bound.min_length is not None and len(value) < bound.min_length:
+            return InvalidValueError(path, "has too few parts")
+        if bound.max_length is not None and len(value) > bound.max_length:
+            return InvalidValueError(path, f"must have at most {bound.max_length:,} parts")
+    for key, item, held in _parts(value, kind):
+        if held is _UNKNOWN:
+            return UnknownKeyError((*path, key), list(_fields(kind)))
+        if item is _MISSING:
+            return InvalidValueError((*path, key), "is missing")
+        if problem := _problem(item, held, (*path, key), table):
+            return problem
+    return None
+
+
+_UNKNOWN, _MISSING = object(), object()
+
+
+def _parts(value: Any, kind: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Key, value and type of all that a list or a table holds, or should hold. A name that isn't known first: what it
+    was meant for is then missing, too."""
+    inner = typing.get_args(kind)
+    if isinstance(value, (list, tuple)):
+        fixed = typing.get_origin(kind) is tuple and inner[-1] is not ...
+        for number in range(len(inner) if fixed else len(value)):
+            item = value[number] if number < len(value) else _MISSING
+            yield str(number), item, inner[number] if fixed else (*inner, Any)[0]
+        return
+    if not _has_fields(kind):
+        keys, held = inner or (Any, Any)
+        for key, item in value.items():
+            yield str(key), key, keys
+            yield str(key), item, held
+        return
+    fields = _fields(kind)
+    if (tag := _tag_field(kind)) in value:
+        yield tag, value[tag], Literal.__getitem__(kind.__struct_config__.tag)
+    if issubclass(kind, msgspec.Struct) and kind.__struct_config__.forbid_unknown_fields:
+        known = {*fields, _tag_field(kind)}
+        yield from ((str(key), item, _UNKNOWN) for key, item in value.items() if key not in known)
+    for name, (held, is_needed) in fields.items():
+        if name in value or is_needed:
+            yield name, value.get(name, _MISSING), held
+
+
+def _problem_of_union(value: Any, kind: Any, path: tuple[str, ...], table: str) -> InvalidValueError | None:
+    arms = [arm for arm in typing.get_args(kind) if arm is not types.NoneType]
+    tags = {arm.__struct_config__.tag: arm for arm in arms if _tag_field(arm)}
+    if tags and isinstance(value, Mapping):
+        field = _tag_field(next(iter(tags.values())))
+        if field not in value:
+            return InvalidValueError((*path, field), "is missing")
+        if not isinstance(value[field], str) or value[field] not in tags:
+            return _problem_of_choice(value[field], list(tags), (*path, field))
+        arms = [tags[value[field]]]
+    if value is None and types.NoneType in typing.get_args(kind):
+        return None
+    problems = [_problem(value, arm, path, table) for arm in arms]
+    if None in problems:
+        return None
+    alike = [
+        problem for arm, problem in zip(arms, problems, strict=True) if _is_of(value, _plain(_bare(arm)[0]))
+    ]
+    if alike or len(arms) == 1:
+        return (alike or problems)[0]
+    must = " or ".join(_KINDS[_plain(_bare(arm)[0])] for arm in arms)
+    return _must(path, must.replace(_TABLE, table), value)
+
+
+def _problem_of_choice(value: Any, choices: Sequence[Any], path: tuple[str, ...]) -> InvalidValueError | None:
+    if any(value == choice and type(value) is type(choice) for choice in choices):
+        return None
+    *most, last = map(str, choices)
+    # All are listed, so only what is surely meant is named.
+    near = nearest(value, map(str, choices), cutoff=1.0) if isinstance(value, str) else None
+    return _must(path, f"{', '.join(most)} or {last}" if most else last, value, near)
+
+
+def _problem_of_text(value: str, bounds: Sequence[Meta], path: tuple[str, ...]) -> InvalidValueError | None:
+    for bound in bounds:
+        if bound.max_length is not None and len(value) > bound.max_length:
+            return InvalidValueError(path, f"must have at most {bound.max_length:,} characters")
+        if bound.pattern is not None and not re.search(bound.pattern, value):
+            return _must(path, bound.description or f"of the form {bound.pattern}", value)
+    return None
+
+
+def _must(path: tuple[str, ...], must: str, value: Any, near: str | None = None) -> InvalidValueError:
+    """`until_top1 must be above 0 and below 100, not 200`."""
     # 2.0 is no whole number, and "a whole number, not 2" would say nothing.
-    said = shown(given) if kind == "int_type" and isinstance(given, float) else _said(given)
-    near = None
-    if kind == "literal_error" and isinstance(
-        given, str
-    ):  # all are listed, so only what is surely meant is named
-        near = nearest(given, map(str, _choices(held)), cutoff=1.0)
+    quoted = shown(value) if must == _KINDS[int] and isinstance(value, float) else _quoted(value)
     advice = f"; did you mean {near}?" if near else ""
-    return f"{name} must be {must}" + ("" if isinstance(given, Mapping) else f", not {said}{advice}")
+    return InvalidValueError(
+        path, f"must be {must}" + ("" if isinstance(value, Mapping) else f", not {quoted}{advice}")
+    )
 
 
-def why_wrong(kind: str, limits: Mapping[str, Any]) -> str:
-    """What is wrong with a value, in a few words: `it must be a number`. For errors whose model nobody asks about.
-
-    `kind`: pydantic's type of the error. `limits`: its context, which holds the bound that the value has broken.
-    """
-    if kind in _LENGTHS:
-        return _LENGTHS[kind]
-    broken = [f"{words} {_said(limits[name])}" for name, words in _BOUNDS.items() if name in limits]
-    must = _KINDS.get(kind) or " and ".join(broken)
-    return f"it must be {must}" if must else "it is none of the values that it may have"
-
-
-def first(errors: Sequence[ErrorDetails], model: type[BaseModel]) -> ErrorDetails:
-    """The error to tell of: the first one, or what is wrong deeper inside the same value.
-
-    Where a value may be of several types, pydantic says of each why it isn't that.
-    """
-    top = _place(model, errors[0]["loc"])[0]
-    same = [(place, e) for e in errors if (place := _place(model, e["loc"])[0])[: len(top)] == top]
-    return max(same, key=lambda one: len(one[0]))[1]
+def _broken_bounds(value: float, bounds: Sequence[Meta]) -> str:
+    """What a number must be that breaks one of its bounds; empty where it keeps them all."""
+    limits = [
+        (name, limit, _keeps(name, value, limit))
+        for bound in bounds
+        for name in _BOUNDS
+        if (limit := getattr(bound, name)) is not None
+    ]
+    if all(is_kept for _, _, is_kept in limits):
+        return ""
+    if not _is_finite(value):
+        return "a finite number"
+    return " and ".join(
+        f"{_BOUNDS[name]} {format(limit, ',').removesuffix('.0') if abs(limit) < _LONG else format(limit, 'g')}"
+        for name, limit, is_kept in limits
+        if not is_kept or abs(limit) < _SANE
+    )
 
 
-def _place(model: type[BaseModel], loc: Sequence[int | str]) -> tuple[list[str], Any, str | None]:
-    """Where an error lies: its keys, the annotation there or above, and in words what types are the choice there.
-
-    Between the keys pydantic names the one of several types that it tried.
-    """
-    held: Any = model
-    place: list[str] = []
-    choice = None
-    parts = list(loc)
-    while parts:
-        arms = [arm for arm in typing.get_args(held) if arm is not type(None)] if _is_union(held) else []
-        if len(arms) > 1:
-            tried = str(parts.pop(0)).partition("[")[0]
-            choice = " or ".join(_ARMS.get(typing.get_origin(arm) or arm, _TABLE) for arm in arms)
-            held = next(arm for arm in arms if (typing.get_origin(arm) or arm).__name__ == tried)
-            continue
-        choice = None
-        held = _inside(arms[0] if arms else held, parts[0])
-        place.append(str(parts.pop(0)))
-    return place, held, choice
+def _keeps(bound: str, value: float, limit: float) -> bool:
+    return {"gt": value > limit, "ge": value >= limit, "lt": value < limit, "le": value <= limit}[bound]
 
 
-def _is_union(held: Any) -> bool:
-    return typing.get_origin(held) in (typing.Union, types.UnionType)
+def _is_finite(value: float) -> bool:
+    return not isinstance(value, float) or math.isfinite(value)
 
 
-def _inside(held: Any, key: int | str) -> Any:
-    """The annotation of what lies at `key` of a value that `held` describes."""
-    bare = _bare(held)
-    if isinstance(bare, type) and issubclass(bare, BaseModel):
-        field = bare.model_fields.get(str(key))
-        return field.rebuild_annotation() if field else Any
-    if dataclasses.is_dataclass(bare) or is_typeddict(bare):
-        found = typing.get_type_hints(bare, include_extras=True).get(str(key), Any)
-        return typing.get_args(found)[0] if typing.get_origin(found) is typing.NotRequired else found
-    inner = typing.get_args(bare) or (Any,)
-    return inner[-1] if typing.get_origin(bare) is dict else inner[0]
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _bare(held: Any) -> Any:
-    """The annotation without the constraints that stand beside it, and without the None that may be in its place."""
-    while True:
-        arms = [arm for arm in typing.get_args(held) if arm is not type(None)]
-        if not (typing.get_origin(held) is typing.Annotated or (_is_union(held) and len(arms) == 1)):
-            return held
-        held = arms[0]
+def _is_of(value: Any, plain: type) -> bool:
+    """Whether a value is of one of the plain types that _KINDS has."""
+    if plain is dict:
+        return isinstance(value, Mapping)
+    if plain in (list, tuple):
+        return isinstance(value, (list, tuple))
+    if plain is float:
+        return isinstance(value, float) or (_is_number(value) and abs(value) <= _LARGEST_FLOAT)
+    return type(value) is plain
 
 
-def _must(kind: str, held: Any) -> str | None:
-    """What a value of annotation `held` has to be, where there are plain words for it."""
-    if kind in _OUT_OF_BOUNDS:
-        return " and ".join(_bounds(held)) or None
-    if kind == "literal_error":
-        *most, last = (str(value) for value in _choices(held))
-        return f"{', '.join(most)} or {last}" if most else last
-    return _KINDS.get(kind)
+_LARGEST_FLOAT = int(1.7976931348623157e308)
 
 
-def _bounds(annotation: Any) -> list[str]:
-    """The bounds in an annotation, in words: of `Annotated[float, Field(gt=0)] | None` it is `above 0`."""
-    found: list[str] = []
-    for part in typing.get_args(annotation):
-        found += [
-            f"{words} {_said(limit) if abs(limit) < _LONG else format(limit, 'g')}"
-            for constraint in (part, *getattr(part, "metadata", ()))
-            for attribute, words in _BOUNDS.items()
-            if (limit := getattr(constraint, attribute, None)) is not None
-        ]
-        found += _bounds(part)
-    return found
+def _plain(kind: Any) -> type:
+    """The plain Python type of what is of this type."""
+    origin = typing.get_origin(kind) or kind
+    if _has_fields(origin):
+        return dict
+    named: type = {Path: str, Sequence: list}.get(origin, origin)
+    return named
 
 
-def _choices(annotation: Any) -> list[Any]:
-    """The values of a `Literal`, wherever in the annotation it stands."""
-    parts = typing.get_args(annotation)
-    if typing.get_origin(annotation) is typing.Literal:
-        return list(parts)
-    return [value for part in parts for value in _choices(part)]
+def _has_fields(kind: Any) -> bool:
+    return isinstance(kind, type) and (issubclass(kind, msgspec.Struct) or dataclasses.is_dataclass(kind))
 
 
-def _said(value: Any) -> str:
+def _holds_tables(kind: Any) -> bool:
+    return any(_plain(_bare(part)[0]) is dict for part in typing.get_args(kind))
+
+
+def _tag_field(kind: Any) -> str:
+    """Under what name a Struct says which one it is; empty for those that don't."""
+    return (kind.__struct_config__.tag_field or "") if hasattr(kind, "__struct_config__") else ""
+
+
+def _fields(kind: Any) -> dict[str, tuple[Any, bool]]:
+    """Name -> type of each field of a Struct or a dataclass, and whether it must be given."""
+    if issubclass(kind, msgspec.Struct):
+        return {field.encode_name: (field.type, field.required) for field in msgspec.structs.fields(kind)}
+    types_ = typing.get_type_hints(kind, include_extras=True)
+    absent = dataclasses.MISSING
+    return {
+        field.name: (types_[field.name], field.default is absent and field.default_factory is absent)
+        for field in dataclasses.fields(kind)
+    }
+
+
+def _is_union(kind: Any) -> bool:
+    return typing.get_origin(kind) in (typing.Union, types.UnionType)
+
+
+def _bare(kind: Any) -> tuple[Any, list[Meta]]:
+    """A type without what is annotated, and its bounds."""
+    bounds: list[Meta] = []
+    while typing.get_origin(kind) is Annotated:
+        bounds += [part for part in kind.__metadata__ if isinstance(part, Meta)]
+        kind = typing.get_args(kind)[0]
+    return kind, bounds
+
+
+def _quoted(value: Any) -> str:
     """The value as it was written: 200, not 200.0. A long one is cut."""
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]

@@ -101,9 +101,9 @@ def choose_protocol(order: TrialOrder, training: TrainingSetup, peers: Peers) ->
     if isinstance(protocol, SteadyWindow):
         stream = Stream(
             workers=order.workers // order.ranks,
-            prefetch=order.prefetch,
-            sync_every=order.sync_every,
-            breakdown=order.breakdown,
+            prefetch=order.trial.prefetch,
+            sync_every=order.trial.sync_every,
+            breakdown=order.trial.breakdown,
         )
         return (
             Steady(protocol, training, stream)

@@ -21,7 +21,6 @@ import torch
 from torch import nn
 
 from gpubench.basics import stacks
-from gpubench.basics.checked import reader
 from gpubench.basics.finite import finite
 from gpubench.schema import catalog
 from gpubench.schema.events import (
@@ -32,16 +31,15 @@ from gpubench.schema.events import (
     DriverMemory,
     Error,
     Filling,
-    GoOn,
     Held,
     Hello,
     Result,
     Settle,
-    StopFilling,
     Told,
     Warm,
 )
 from gpubench.schema.order import TrialOrder
+from gpubench.schema.validation import reader
 from gpubench.train import loop, models, step
 from gpubench.train.breakdown import Breakdown, MarkedStep
 from gpubench.train.cpu_probe import measure_cpu_ms
@@ -70,7 +68,7 @@ class ParentChannel(Protocol):
     def receive(self, timeout: float | None = None) -> Any: ...
 
 
-read_answer: Callable[[Any], Answer] = reader(DriverMemory, GoOn, StopFilling)
+read_answer: Callable[[Any], Answer] = reader(Answer)
 
 
 def main(order: TrialOrder, rank: int, channel: ParentChannel) -> int:
@@ -131,20 +129,20 @@ class Rank:
             )
         )
         assignment = self.settle_in()
-        self.cap = MemoryCap(order.gpu_mem_cap_mib, assignment, order.gpu_uuids, self.driver_mib)
+        self.cap = MemoryCap(order.trial.gpu_mem_cap_mib, assignment, order.gpu_uuids, self.driver_mib)
         self.phase("start")
         self.create_context(assignment)
         self.phase("context")
 
-        facts = catalog.STRATEGIES[order.strategy]
-        settings = StrategySettings(accumulate=order.accumulate, sync_every=order.sync_every or 1)
+        facts = catalog.STRATEGIES[order.trial.strategy]
+        settings = StrategySettings(accumulate=order.trial.accumulate, sync_every=order.trial.sync_every or 1)
         strategy: Strategy = import_target(facts.target)(assignment, settings)
         strategy.open()
         self.phase("rendezvous")
-        breakdown = Breakdown(assignment) if order.breakdown else None
+        breakdown = Breakdown(assignment) if order.trial.breakdown else None
         trained = self.build(strategy, breakdown)
-        dtype = step.AUTOCAST.get(order.precision)
-        self.cap.run_warm_batch(trained, order.input_size, order.channels, dtype)
+        dtype = step.AUTOCAST.get(order.trial.precision)
+        self.cap.run_warm_batch(trained, order.data.input_size, order.data.channels, dtype)
         training_step = self.build_step(trained, strategy, breakdown)
         self.phase("build")
         probes_ms = [self.probe_cpu(strategy)]
@@ -192,7 +190,7 @@ class Rank:
         self.phase("count")
         self.phases.update(phases)
         self.phases["warm_up"] = max(0.0, phases["warm_up"] - self.phases["first_step"])
-        exchange = catalog.STRATEGIES[self.order.strategy].exchange
+        exchange = catalog.STRATEGIES[self.order.trial.strategy].exchange
         exchanged_bytes = import_target(exchange)(strategy) if exchange else None
         strategy.wait_for_others()
         return Result(
@@ -216,15 +214,17 @@ class Rank:
     def settle_in(self) -> DeviceAssignment:
         """Threads, visible devices, seeds: before CUDA starts."""
         order = self.order
-        if order.launch_cpu == "one":  # before torch and CUDA start threads, which stay where this one is
+        if (
+            order.trial.launch_cpu == "one"
+        ):  # before torch and CUDA start threads, which stay where this one is
             os.sched_setaffinity(0, launch_cpus(order)[self.rank : self.rank + 1])
         torch.set_num_threads(order.threads_per_rank)
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
         os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(order.gpu_uuids)
         random.seed(order.seed)
         torch.manual_seed(order.seed)
-        step.set_precision(order.precision)
-        torch.backends.cudnn.benchmark = order.cudnn_benchmark
+        step.set_precision(order.trial.precision)
+        torch.backends.cudnn.benchmark = order.trial.cudnn_benchmark
         count = len(order.gpu_uuids)
         if order.device == "cpu":
             devices: tuple[torch.device, ...] = (torch.device("cpu"),)
@@ -259,17 +259,17 @@ class Rank:
         """The model as it is trained."""
         order = self.order
         model = models.build_model(
-            order.model,
-            num_classes=order.num_classes,
-            input_size=order.input_size,
-            channels=order.channels,
-            width=order.width,
+            order.trial.model,
+            num_classes=order.data.num_classes,
+            input_size=order.data.input_size,
+            channels=order.data.channels,
+            width=order.trial.width,
         )
 
         def compiled(module: nn.Module) -> nn.Module:
-            return torch.compile(module, dynamic=False) if order.execution == "compile" else module  # type: ignore[return-value]
+            return torch.compile(module, dynamic=False) if order.trial.execution == "compile" else module  # type: ignore[return-value]
 
-        trained = strategy.prepare(model, MEMORY_FORMAT[order.memory_format], compiled)
+        trained = strategy.prepare(model, MEMORY_FORMAT[order.trial.memory_format], compiled)
         if breakdown is not None:
             strategy.watch_exchange(breakdown.bucket)
         # From here on each rank draws for itself: dropout must differ between ranks.
@@ -279,10 +279,10 @@ class Rank:
     def build_step(self, trained: nn.Module, strategy: Strategy, breakdown: Breakdown | None) -> step.Step:
         """The optimizer step of this trial."""
         order = self.order
-        graph = order.execution == "graph"
-        make = functools.partial(step.make_optimizer, order.optimizer, order.lr, graph=graph)
+        graph = order.trial.execution == "graph"
+        make = functools.partial(step.make_optimizer, order.trial.optimizer, order.trial.lr, graph=graph)
         optimizer = strategy.optimizer(make)
-        arguments: dict[str, Any] = {"precision": order.precision, "accumulate": order.accumulate}
+        arguments: dict[str, Any] = {"precision": order.trial.precision, "accumulate": order.trial.accumulate}
         if breakdown is not None:
             return MarkedStep(trained, optimizer, strategy, breakdown=breakdown, **arguments)
         return (step.GraphStep if graph else step.Step)(trained, optimizer, strategy, **arguments)
@@ -296,14 +296,16 @@ class Rank:
             rank=share.index,
             world=share.degree,
             reads=share.reads,
-            batch_size=order.batch_size // share.degree,
-            val_batch_size=max(1, order.batch_size // (share.degree * len(assignment.devices))),
+            batch_size=order.trial.batch_size // share.degree,
+            val_batch_size=max(1, order.trial.batch_size // (share.degree * len(assignment.devices))),
             workers=order.workers // order.ranks,
-            prefetch=order.prefetch,
+            prefetch=order.trial.prefetch,
             dtype=torch.float32,
-            memory_format=MEMORY_FORMAT[order.memory_format],
+            memory_format=MEMORY_FORMAT[order.trial.memory_format],
             seed=order.seed,
-            loader_cpus=sorted({*order.cpu_ids} - {*launch_cpus(order)}) if order.launch_cpu == "one" else (),
+            loader_cpus=sorted({*order.cpu_ids} - {*launch_cpus(order)})
+            if order.trial.launch_cpu == "one"
+            else (),
         )
 
     def probe_cpu(self, strategy: Strategy) -> float:
@@ -370,7 +372,7 @@ class Rank:
             return ModelFacts(params_m=params_m, gmacs_per_image=known)
         try:
             counted = models.gmacs_per_image(
-                model, input_size=self.order.input_size, channels=self.order.channels
+                model, input_size=self.order.data.input_size, channels=self.order.data.channels
             )
         except Exception as error:  # noqa: BLE001 - a user's model may not run on the meta device; the reason is kept
             why = f"the model can't be counted without data: {type(error).__name__}: {error}"[:300]

@@ -20,7 +20,7 @@ from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.experiment_file import to_toml
 from gpubench.plan.slowdowns import Demand, Slowdowns, predict_slowdowns
 from gpubench.schema import catalog, trial
-from gpubench.schema.record import Record
+from gpubench.schema.record import AskedFields, Record, ResultColumns
 
 HERE = Path(__file__).parent
 SOURCE = "published log"
@@ -54,6 +54,13 @@ QUESTIONS = {
 }
 """Of the tables of trials alone. Jobs of a group need no plan: their records say what ran together."""
 
+STATED = (
+    "schema_version", "trial_id", "config_id", "attempt", "experiment", "group", "job", "status", "reason",
+    "machine_key", "trial", "variant_definition", "data", "result", "missing", "provenance", "doubts", "environment",
+    "started_at", "source",
+)  # fmt: skip
+"""What the log states of a record, so that a new field of Record changes no old file."""
+
 Line = dict[str, str]
 
 
@@ -67,8 +74,7 @@ def write(folder: Path) -> None:
     for record in records(lines):
         path = folder / "records" / record.trial_id[1:3] / f"{record.trial_id}-{record.attempt}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        # What the log does not state stays unset, so that a new field of Record changes no old file.
-        stated = record.model_dump(mode="json", exclude_unset=True)
+        stated = {name: value for name, value in record.stored().items() if name in STATED}
         path.write_text(json.dumps(stated, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "plans").mkdir(exist_ok=True)
     for name in QUESTIONS:
@@ -150,10 +156,10 @@ def record(line: Line, lines: Sequence[Line]) -> Record:
         status="oom" if line["status"] == "oom" else "ok",
         reason="out of GPU memory, says the log" if line["status"] == "oom" else "",
         machine_key=MACHINE,
-        trial=stated,
+        trial=AskedFields(stated),
         variant_definition=catalog.VARIANTS[stated["variant"]].definition(),
         data={"fingerprint": FINGERPRINT},
-        result={**figures, **derived},
+        result=ResultColumns({**figures, **derived}),
         missing=missing(line, figures) | (unpredicted(line, lines) if line["colocated_with"] else {}),
         provenance={
             **dict.fromkeys(figures, SOURCE),

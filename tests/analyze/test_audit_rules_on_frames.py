@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -267,7 +268,7 @@ def test_rates_over_the_tools_own_images_have_no_epoch_that_could_be_short() -> 
 
 
 def attempt(number: int, batch: int = 16) -> Any:
-    return made_up_rows.alone(batch).model_copy(update={"attempt": number})
+    return dataclasses.replace(made_up_rows.alone(batch), attempt=number)
 
 
 def observe_attempts(path: Path, numbers: Sequence[int], logs: Sequence[int] = ()) -> dict[str, Observation]:

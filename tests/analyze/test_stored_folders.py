@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import tomllib
 from pathlib import Path
 
@@ -138,11 +139,11 @@ def test_an_edited_variant_takes_the_place_of_its_older_rows(tmp_path: Path) -> 
 def test_repeats_that_lie_apart_are_doubted_in_both_csvs_and_in_no_record(tmp_path: Path) -> None:
     job = swept(tmp_path, "one", "16,32", repeats=2)
     kept = [
-        r.model_copy(update={"result": ResultColumns({**vars(r.result), "epoch_time_s": 1.0})})
+        dataclasses.replace(r, result=ResultColumns({**vars(r.result), "epoch_time_s": 1.0}))
         for r in job.runner.results.records()
     ]
     far = [
-        r.model_copy(update={"result": ResultColumns({**vars(r.result), "epoch_time_s": 2.0})})
+        dataclasses.replace(r, result=ResultColumns({**vars(r.result), "epoch_time_s": 2.0}))
         if r.trial.batch_size == 32 and r.trial.repeat
         else r
         for r in kept

@@ -91,7 +91,7 @@ def _real() -> dict[str, Any]:
 
 
 def _record(real: dict[str, Any], job: Any) -> str:
-    asked = job.trial.model_dump(mode="json")
+    asked = job.trial.as_json()
     batch = asked["batch_size"]
     # Anything that is always the same for a trial, and differs between trials by some per cent.
     noise = 1 + int.from_bytes(hashlib.blake2s(job.trial_id.encode(), digest_size=2).digest(), "big") / 2**21

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 import shutil
@@ -243,7 +244,7 @@ def test_the_command_that_pages_give_for_the_log_works(page: str) -> None:
         (alone(32, status="oom"), r"32 alone ended as out of memory\.|out of memory alone"),
         (alone(32, status="failed"), r"32 alone ended as failed\."),
         (
-            alone(32, data={"fingerprint": "other"}).model_copy(update={"config_id": "c1"}),
+            dataclasses.replace(alone(32, data={"fingerprint": "other"}), config_id="c1"),
             r"32 was not measured alone\.",
         ),
     ],
@@ -367,11 +368,14 @@ def test_images_that_lie_elsewhere(tmp_path: Path, asked: Asked, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     facts = {"fingerprint": "f1", "train_images": 1000, "val_images": 10, "num_classes": 2, "size": 224}
     gone = [
-        record.model_copy(update={
-            "trial": AskedFields({**vars(record.trial), "data": "data/birds"}), "data": facts, "config_id": f"c{n}",
-            "trial_id": f"t{n:012}",
-            "resolved": {**record.resolved, "train_images": 1000},
-        })
+        dataclasses.replace(
+            record,
+            trial=AskedFields({**vars(record.trial), "data": "data/birds"}),
+            data=facts,
+            config_id=f"c{n}",
+            trial_id=f"t{n:012}",
+            resolved={**record.resolved, "train_images": 1000},
+        )
         for n, record in enumerate((alone(16), alone(32)))
     ]  # fmt: skip
     place = folder(tmp_path / "one", *gone)
@@ -395,11 +399,14 @@ def of_images(root: Path, policy: BadImages) -> list[Record]:
     """Trials alone on the images of this folder that are used under a policy."""
     facts = Disk(policy).data(str(root)).as_dict()
     return [
-        record.model_copy(update={
-            "trial": AskedFields({**vars(record.trial), "data": str(root)}), "data": facts,
-            "config_id": f"c{n}", "trial_id": f"t{n:012}",
-            "resolved": {**record.resolved, "train_images": facts["train_images"], "num_classes": facts["num_classes"]},
-        })
+        dataclasses.replace(
+            record,
+            trial=AskedFields({**vars(record.trial), "data": str(root)}),
+            data=facts,
+            config_id=f"c{n}",
+            trial_id=f"t{n:012}",
+            resolved={**record.resolved, "train_images": facts["train_images"], "num_classes": facts["num_classes"]},
+        )
         for n, record in enumerate((alone(16), alone(32)))
     ]  # fmt: skip
 

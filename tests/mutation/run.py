@@ -28,7 +28,7 @@ from mutators import mutate
 
 ROOT = Path(__file__).parents[2]
 LIBRARIES = (
-    "hypothesis", "msgspec", "numpy", "pandas", "PIL.Image", "pydantic", "pytest", "rich.console", "scipy.stats",
+    "hypothesis", "msgspec", "numpy", "pandas", "PIL.Image", "pytest", "rich.console", "scipy.stats",
     "torch", "torchvision.models", "torchvision.transforms.v2", "typer", "xdist",
 )  # fmt: skip
 Ending = Literal["killed", "timed out", "lived"]

@@ -7,12 +7,12 @@ import re
 import secrets
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from msgspec import structs
 from place import until
 from telling_model import DIES, weights, write
 
@@ -261,7 +261,7 @@ def test_what_a_login_prints_before_the_part_begins_is_passed_over(two: Two, tmp
 @pytest.mark.slow
 def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(two: Two, tmp_path: Path) -> None:
     gpu, hold = f"GPU-{secrets.token_hex(8)}", GpuLocks()
-    order = replace(two.order(tmp_path)[0], gpu_uuids=(gpu,))
+    order = structs.replace(two.order(tmp_path)[0], gpu_uuids=(gpu,))
     assert hold.take([gpu]) == []
     try:
         assert f"measures on {gpu}; wait" in why_ended(order)

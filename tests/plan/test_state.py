@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from fakes import Given, record
 
@@ -31,7 +33,7 @@ def stored(plan: Plan, *statuses: Status | None, torch: str = "1.0") -> dict[str
             status=status,
             reason="why",
             environment=HERE | {"torch": torch},
-            trial=job.trial.model_dump(mode="json"),
+            trial=AskedFields(job.trial.as_json()),
             variant_definition=job.variant.definition(),
         )
         for job, status in zip(plan.jobs, statuses, strict=False)
@@ -93,15 +95,15 @@ def test_too_few_gpus(plan: Plan) -> None:
 def test_what_another_plan_found_out_of_memory_is_skipped_here_too(plan: Plan) -> None:
     found = stored(plan, "oom")
     (smallest,) = found.values()
-    elsewhere = {"batch": smallest.model_copy(update={"trial_id": "t-of-another-plan"})}
+    elsewhere = {"batch": dataclasses.replace(smallest, trial_id="t-of-another-plan")}
     oom = out_of_memory(elsewhere.values())
     skipped = survey(plan, {}, oom=oom, room=ROOM, environment=HERE)
     assert [item.state for item in skipped] == ["run", "skip", "skip"]
-    other = smallest.model_copy(update={"variant_definition": {"files": "none", "cpu": [], "gpu": []}})
+    other = dataclasses.replace(smallest, variant_definition={"files": "none", "cpu": [], "gpu": []})
     assert [i.state for i in survey(plan, {}, oom=out_of_memory([other]), room=ROOM, environment=HERE)] == [
         "run"
     ] * 3
-    odd = smallest.model_copy(update={"trial": AskedFields({"a_field_of": "the future"})})
+    odd = dataclasses.replace(smallest, trial=AskedFields({"a_field_of": "the future"}))
     assert out_of_memory([odd]) == OutOfMemory()
 
 
@@ -141,7 +143,7 @@ def tried(plan: Plan, *endings: tuple[Status, ...]) -> dict[str, Record]:
                 if job.membership
                 else {},
                 environment=HERE,
-                trial=job.trial.model_dump(mode="json"),
+                trial=AskedFields(job.trial.as_json()),
                 variant_definition=job.variant.definition(),
             )
     return found
@@ -154,10 +156,10 @@ def test_a_group_that_ran_before_its_baselines_runs_again_once_they_are_there(gr
     chosen = tried(groups, OK, OK * 2, OK * 3)
     last = groups.units[2].jobs[1].trial_id
     for one in groups.units[2].jobs:
-        chosen[one.trial_id] = chosen[last].model_copy(update={"together": {"solos": [None] * 3}})
+        chosen[one.trial_id] = dataclasses.replace(chosen[last], together={"solos": [None] * 3})
     baseline = groups.units[0].jobs[0].trial_id
-    lost = chosen | {baseline: chosen[baseline].model_copy(update={"status": "failed"})}
-    newer = chosen | {baseline: chosen[baseline].model_copy(update={"attempt": 2})}
+    lost = chosen | {baseline: dataclasses.replace(chosen[baseline], status="failed")}
+    newer = chosen | {baseline: dataclasses.replace(chosen[baseline], attempt=2)}
     cases = (
         (chosen, ["done", "done", "run"]),
         (lost, ["failed", "done", "done"]),
@@ -214,7 +216,7 @@ def test_a_failed_group_is_told_with_the_reason_of_the_job_that_failed(groups: P
 def test_one_stale_job_makes_the_group_stale(groups: Plan) -> None:
     chosen = tried(groups, OK, OK * 2)
     last = groups.units[1].jobs[1].trial_id
-    chosen[last] = chosen[last].model_copy(update={"environment": HERE | {"torch": "0.9"}})
+    chosen[last] = dataclasses.replace(chosen[last], environment=HERE | {"torch": "0.9"})
     kept = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
     assert [(item.state, item.stale) for item in kept[:2]] == [("done", False), ("done", True)]
     again = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE, retry={"stale"})
@@ -226,14 +228,14 @@ def test_jobs_that_were_taken_along_ran_out_of_nothing(groups: Plan) -> None:
     found = out_of_memory(chosen.values())
     assert not found.chains, "alone each of them may fit"
     assert [len(fits) for fits in found.groups] == [2]
-    odd = [r.model_copy(update={"trial": AskedFields({"a_field_of": "the future"})}) for r in chosen.values()]
+    odd = [dataclasses.replace(r, trial=AskedFields({"a_field_of": "the future"})) for r in chosen.values()]
     assert out_of_memory(odd) == OutOfMemory()
 
 
 def test_a_stale_trial_alone_makes_the_groups_stale_that_are_compared_with_it(groups: Plan) -> None:
     chosen = tried(groups, OK, OK * 2)
     baseline = groups.units[0].jobs[0].trial_id
-    chosen[baseline] = chosen[baseline].model_copy(update={"environment": HERE | {"torch": "0.9"}})
+    chosen[baseline] = dataclasses.replace(chosen[baseline], environment=HERE | {"torch": "0.9"})
     kept = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE)
     assert [(item.state, item.stale) for item in kept[:2]] == [("done", True), ("done", True)]
     again = survey(groups, chosen, oom=OutOfMemory(), room=ROOM, environment=HERE, retry={"stale"})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import scripted
+from msgspec import structs
 
 from gpubench.record.breakdown import summarize_breakdown
 from gpubench.schema.events import BreakdownTimes, Result
@@ -17,7 +17,7 @@ COMM = ("comm_ms", "comm_hidden_ms", "comm_pct", "slowest_rank")
 
 def told(rank: int, *, comm: float | None = 10.0, alone: str | None = None, **more: Any) -> Result:
     times = STEP_TIMES | {"comm_ms": comm, "comm_hidden_ms": 2.0, "cost_pct": 0.5}
-    return replace(
+    return structs.replace(
         scripted.RESULT,
         rank=rank,
         breakdown=BreakdownTimes(**times | more),
@@ -27,7 +27,7 @@ def told(rank: int, *, comm: float | None = 10.0, alone: str | None = None, **mo
 
 
 def without_breakdown(result: Result) -> Result:
-    return replace(result, breakdown=None)
+    return structs.replace(result, breakdown=None)
 
 
 def test_times_are_the_ranks_means() -> None:

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 import pytest
+from msgspec import structs
 from whole_epochs import epoch_row
 
 from gpubench.record.epochs import (
@@ -102,7 +103,7 @@ def test_a_row_says_all_that_is_known_of_its_epoch() -> None:
     first, second = told(0, ends, [0.5, 0, 0], epoch=3), told(1, ends, [0.25, 0, 0], epoch=3)
     (*steps, end) = second
     assert isinstance(end, End)
-    second = [*steps, replace(end, t0=250.5, t1=253.0)]
+    second = [*steps, structs.replace(end, t0=250.5, t1=253.0)]
     evaluated = Evaluated(rank=0, epoch=3, top1_pct=71.5)
     found = make_epoch_rows([*first, *second, evaluated], ranks=2, batch_size=BATCH)
     assert found == [

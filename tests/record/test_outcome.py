@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 import scripted
+from msgspec import structs
 
 from gpubench.node.launch.trial_log import TrialLog
 from gpubench.record.outcome import Outcome, find_ending, read_outcome
@@ -130,7 +130,7 @@ def test_a_whole_trial() -> None:
 
 def test_the_slowest_rank_is_the_epochs_time() -> None:
     events = [
-        replace(e, t1=e.t1 + 0.25) if isinstance(e, End) and e.rank == 1 else e
+        structs.replace(e, t1=e.t1 + 0.25) if isinstance(e, End) and e.rank == 1 else e
         for e in told_by(scripted.order(ranks=2))
     ]
     found = told(events, ranks=2)
@@ -168,7 +168,7 @@ def test_what_each_gpus_allocator_held_and_the_slowest_probe() -> None:
         memory = AllocatorMemory(
             allocated_mib=9.0, reserved_mib=30.0 + rank, retries=1, devices={str(rank): held[rank]}
         )
-        return replace(event, cpu_probe_ms=7.0 - rank, memory=memory)
+        return structs.replace(event, cpu_probe_ms=7.0 - rank, memory=memory)
 
     events = [on_a_gpu(event) for event in told_by(scripted.order(ranks=2))]
     found = told(events, ranks=2)

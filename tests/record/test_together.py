@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -238,8 +239,8 @@ def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown(
 
     def of(found: Record, trial_id: str, **trial: Any) -> Record:
         given = {"batch_size": 16, "gpus": 2, "strategy": "ddp", **trial}
-        return found.model_copy(
-            update={"trial_id": trial_id, "trial": AskedFields({**vars(found.trial), **given})}
+        return dataclasses.replace(
+            found, trial_id=trial_id, trial=AskedFields({**vars(found.trial), **given})
         )
 
     stored = solos_of(group, of(steps(2.0), "t1"), of(steps(2.0), "t2"))
@@ -262,7 +263,7 @@ def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown(
     # The jobs ask for less than there is.
     assert said.endswith("wait for nothing that they share")
     for lost in ({"status": "failed"}, {"group": "2 copies"}):
-        assert line(one_gpu.model_copy(update=lost))[0].prediction == unknown.prediction
+        assert line(dataclasses.replace(one_gpu, **lost))[0].prediction == unknown.prediction
     measured, said = line(one_gpu, of(steps(2.0, comm_ms=50.0), "t4", breakdown=True))
     assert measured.prediction
     assert measured.prediction.least_s["gpu 0"] == pytest.approx(1.0)
@@ -286,7 +287,7 @@ def test_what_nobody_measured_alone_is_not_predicted() -> None:
     lacking = predict_group(group, places, solos_of(group, fine))
     assert (lacking.solos, lacking.prediction) == ((fine, None), None)
     assert lacking.why_not == "no figures of job 2 of 2 alone"
-    failed = fine.model_copy(update={"status": "failed"})
+    failed = dataclasses.replace(fine, status="failed")
     assert predict_group(group, places, solos_of(group, failed, fine)).solos == (None, fine)
     assert predict_group(group, places, {}).why_not == "no figures of job 1 of 2 and 2 of 2 alone"
 
@@ -414,7 +415,7 @@ def test_what_speaks_against_a_prediction_is_what_tables_say_of_its_rows() -> No
     """An earlier version called two epochs doubtful for how far they lie apart."""
     told = {"spread": "9 %", "other-load": "busy", "shared-gpu": "harmless"}
     three, two = ({"epoch_time_iqr_s": 0.5, "epochs_measured": epochs} for epochs in (3, 2))
-    few, many = (solo(2.0, **one).model_copy(update={"doubts": told}) for one in (two, three))
+    few, many = (dataclasses.replace(solo(2.0, **one), doubts=told) for one in (two, three))
     assert write_doubts([row_of(few), row_of(few)]) == "; alone with warnings (other-load)"
     assert write_doubts([row_of(few), row_of(many)]) == "; alone with warnings (other-load, spread)"
 

@@ -32,7 +32,7 @@ from gpubench.results.allowance import again_lines, explain_mismatch, keep_match
 from gpubench.run.announce import print_plan
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
-from gpubench.schema.record import Record
+from gpubench.schema.record import AskedFields, Record
 
 BASE = """
 name = "test"
@@ -354,7 +354,7 @@ def test_a_thousand_trials_that_are_done_are_looked_through_in_no_time(
         record(
             trial_id=job.trial_id,
             machine_key=made.runner.machine_key(job),
-            trial=job.trial.model_dump(mode="json"),
+            trial=AskedFields(job.trial.as_json()),
             resolved=one.columns(),
             environment=here,
         )

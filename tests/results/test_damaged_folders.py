@@ -321,7 +321,7 @@ def test_a_damaged_attempt_is_measured_again_under_the_next_number(place: Home, 
     damage(path, RECORDS[kind])
     before = contents_of(place.folder)
     work, launcher, said = swept(place.folder, place.good)
-    assert [order.batch_size for order in launcher.launched] == [16]
+    assert [order.trial.batch_size for order in launcher.launched] == [16]
     assert len([line for line in said if path.name in line]) == 1
     (again,) = [record for record in work.records if record.trial.batch_size == 16 and not record.group]
     assert again.attempt == 2
@@ -503,7 +503,7 @@ def test_a_damaged_group_is_measured_again_as_a_whole(place: Home) -> None:
     path = place.group()
     damage(path, FILES["half"])
     _, launcher, _ = swept(place.folder, place.other)
-    assert [order.batch_size for order in launcher.launched] == [64, 128]
+    assert [order.trial.batch_size for order in launcher.launched] == [64, 128]
     (again,) = (file.name for file in path.parent.glob("g*") if file != path)
     assert again.startswith(path.name.replace("-1.json", "-2-"))
 

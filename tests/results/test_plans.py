@@ -208,7 +208,7 @@ def why_left_out(folder: Path, old: str, new: str) -> str:
             'val_images = "x"',
             "plan.data.procedural.val_images must be a whole number, not 'x'",
         ),
-        ("\ncpus = .*", "\ncpus = 0", "plan.cpus must be at least 1 and at most 65536, not 0"),
+        ("\ncpus = .*", "\ncpus = 0", "plan.cpus must be at least 1 and at most 65,536, not 0"),
         ('device = "cpu"\ngpus', "device = 3\ngpus", "plan.device must be cuda or cpu, not 3"),
         ('name = "one"', "name = 3", "its experiment: name must be a text in quotes, not 3"),
         (r"(?s)\A(.*)\[plan\].*", r"plan = 3\n\1", "plan must be a table"),

@@ -62,7 +62,13 @@ def both(folder: Path, without: tuple[str, ...]) -> list[tuple[list[str], list[A
         told: list[str] = []
         records = Results(folder).records(told.append, without, together=together)
         found.append(
-            (told, [(one.model_dump(exclude=set(UNASKED)), measured_times(one.epochs)) for one in records])
+            (
+                told,
+                [
+                    ({k: v for k, v in one.stored().items() if k not in UNASKED}, measured_times(one.epochs))
+                    for one in records
+                ],
+            )
         )
         if not without:
             found[-1][1].append([(list(one.epochs), list(one.windows), one.phases) for one in records])

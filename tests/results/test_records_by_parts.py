@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from gpubench.results import stored_record
 from gpubench.results.store import Results
 from gpubench.results.stored_record import DamagedError, KnownParts, read
 
-WHOLE = json.dumps(FULL.model_dump(), indent=1, ensure_ascii=False) + "\n"
+WHOLE = json.dumps(FULL.stored(), indent=1, ensure_ascii=False) + "\n"
 NAME = f"{FULL.trial_id}-1.json"
 
 
@@ -23,18 +24,19 @@ def test_what_is_read_by_parts_is_what_the_file_says() -> None:
         known = KnownParts()
         for path in sorted((folder / "records").glob("*/t*.json")):
             (record,) = read(path, known)
-            told = json.dumps(record.model_dump(exclude_unset=True), indent=1, ensure_ascii=False) + "\n"
-            assert told == path.read_text("utf-8"), path
+            text = path.read_text("utf-8")
+            values = {name: value for name, value in record.stored().items() if name in json.loads(text)}
+            assert json.dumps(values, indent=1, ensure_ascii=False) + "\n" == text, path
 
 
 def test_parts_that_are_alike_are_kept_once(tmp_path: Path) -> None:
     results = Results(tmp_path)
     for number in range(2):
-        results.save([FULL.model_copy(update={"trial_id": f"t012345678{number:02x}"})], [[]], [])
+        results.save([dataclasses.replace(FULL, trial_id=f"t012345678{number:02x}")], [[]], [])
     one, other = results.records()
     assert one.environment is other.environment
     assert one.missing is other.missing
-    assert one == other.model_copy(update={"trial_id": one.trial_id})
+    assert one == dataclasses.replace(other, trial_id=one.trial_id)
 
 
 def spoiled(text: str) -> list[str]:

@@ -347,7 +347,7 @@ def test_each_machine_has_its_own_attempts_at_a_group() -> None:
 def test_jobs_on_different_devices_are_one_attempt() -> None:
     """A CPU's and a GPU's: their machine keys differ, and one of them alone would keep what it had."""
     mixed = [
-        [one.model_copy(update={"machine_key": key}) for one, key in zip(attempt, "AB", strict=True)]
+        [dataclasses.replace(one, machine_key=key) for one, key in zip(attempt, "AB", strict=True)]
         for attempt in (jobs("ok", "ok"), jobs("skipped", "oom", attempt=2))
     ]
     assert list(newest([*mixed[0], *mixed[1]]).values()) == mixed[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import math
 import re
@@ -422,7 +423,7 @@ def test_a_broken_record_is_seen() -> None:
     ]
     assert broken(sound, younger_than(folder)) == []
     for fault in faults:
-        assert broken(sound.model_copy(update=fault), younger_than(folder)), fault
+        assert broken(dataclasses.replace(sound, **fault), younger_than(folder)), fault
 
 
 def test_a_broken_group_is_seen() -> None:
@@ -437,7 +438,7 @@ def test_a_broken_group_is_seen() -> None:
     ]
     assert broken(job, younger_than(folder)) == []
     for fault in faults:
-        assert broken(job.model_copy(update=fault), younger_than(folder)), fault
+        assert broken(dataclasses.replace(job, **fault), younger_than(folder)), fault
 
 
 def test_jobs_that_measured_apart_are_seen() -> None:
@@ -447,7 +448,7 @@ def test_jobs_that_measured_apart_are_seen() -> None:
     first, *others = groups[0]
     warm_up, window = first.windows
     for fault in (replace(window, t1=window.t1 - 0.5), replace(window, t0=window.t0 + 0.5)):
-        assert _apart([first.model_copy(update={"windows": [warm_up, fault]}), *others])
+        assert _apart([dataclasses.replace(first, windows=[warm_up, fault]), *others])
 
 
 # ---------------------------------------------------------------- of a fresh sweep

@@ -44,7 +44,7 @@ class Desk:
         done = command.sweep(file, options, RunOptions(order="given", out=self.folder))
         assert done == 0
         said = [line for line in self._capsys.readouterr().err.splitlines() if "was begun by" in line]
-        return [(order.batch_size, order.protocol) for order in launcher.launched], said
+        return [(order.trial.batch_size, order.protocol) for order in launcher.launched], said
 
     def grow_old(self, *unasked: str) -> None:
         """Makes its plans those of an earlier version. `unasked`: lines that a user of that version had not given."""

@@ -54,13 +54,13 @@ class Card(Scripted):
         self.fails = fails
 
     def _script(self, order: TrialOrder) -> scripted.Script:
-        if order.batch_size == self.fails:
+        if order.trial.batch_size == self.fails:
             return scripted.raises
         return scripted.trains if self.needs(order) <= self.room_mib else scripted.runs_out_of_gpu_memory
 
     @staticmethod
     def needs(order: TrialOrder) -> int:
-        return BASE_MIB + IMAGE_MIB * order.batch_size // len(order.gpu_uuids)
+        return BASE_MIB + IMAGE_MIB * order.trial.batch_size // len(order.gpu_uuids)
 
 
 class Held(Mapping[int, float]):
@@ -110,7 +110,7 @@ def found(work: SweepState, card: Card, stop_after: int = 99) -> list[str]:
 
 def tried(card: Card) -> list[int]:
     """The batch sizes of the search, in the order in which they were tried."""
-    return [order.batch_size for order in card.launched if order.protocol == TRY]
+    return [order.trial.batch_size for order in card.launched if order.protocol == TRY]
 
 
 @pytest.mark.slow
@@ -193,7 +193,7 @@ def test_several_gpus_share_the_batch_and_each_configuration_has_its_own_edge(tm
         "gpus=1: the largest batch that ran is 200, the smallest that ran out of memory 202",
         "gpus=2: the largest batch that ran is 400, the smallest that ran out of memory 404",
     ]
-    assert all(order.batch_size % len(order.gpu_uuids) == 0 for order in card.launched)
+    assert all(order.trial.batch_size % len(order.gpu_uuids) == 0 for order in card.launched)
 
 
 def test_a_try_that_fails_ends_the_search(tmp_path: Path) -> None:

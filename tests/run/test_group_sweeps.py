@@ -28,7 +28,7 @@ def desk(tmp_path: Path) -> Desk:
 def test_two_jobs_and_their_baselines(desk: Desk) -> None:
     by = times(alone={16: 2.0, 32: 1.0}, together={16: 3.0, 32: 2.0})
     assert counts(desk.sweep(*TWO, by=by)) == {"ran": 3}
-    assert [(order.batch_size, order.jobs) for order in by.launched] == [
+    assert [(order.trial.batch_size, order.jobs) for order in by.launched] == [
         (16, 1),
         (32, 1),
         (16, 2),
@@ -85,7 +85,7 @@ def side_by_side(one: tuple[float, int, float], other: tuple[float, int, float])
     begun: list[float] = []
 
     def measures(order: TrialOrder) -> Iterator[scripted.Line]:
-        begins, steps, step_s = {16: one, 32: other}[order.batch_size]
+        begins, steps, step_s = {16: one, 32: other}[order.trial.batch_size]
         yield from scripted.warms_up(order)
         begun.append(time.monotonic())
         t0 = begun[0] + begins
@@ -199,7 +199,7 @@ def test_the_audit_copes_with_groups(desk: Desk, capsys: pytest.CaptureFixture[s
 
 @pytest.mark.slow
 def test_every_pair(desk: Desk) -> None:
-    by = Scripted(lambda order: trains_for(1.0 if order.jobs == 1 else 1.0 + order.batch_size / 100))
+    by = Scripted(lambda order: trains_for(1.0 if order.jobs == 1 else 1.0 + order.trial.batch_size / 100))
     desk.sweep("batch_size=10", "batch_size=20", "batch_size=40", by=by, pairs=True)
     assert len(by.launched) == 3 + 2 * 3, "each job alone once"
     text = (desk.folder / "table.md").read_text(encoding="utf-8")

@@ -66,7 +66,7 @@ def test_an_edited_group_takes_no_half_of_the_old_one_away(desk: Desk) -> None:
 @pytest.mark.slow
 def test_a_baseline_that_succeeds_at_last_runs_its_group_again_in_the_same_sweep(desk: Desk) -> None:
     failing = Scripted(
-        lambda order: scripted.raises if order.jobs == 1 and order.batch_size == 32 else scripted.trains
+        lambda order: scripted.raises if order.jobs == 1 and order.trial.batch_size == 32 else scripted.trains
     )
     desk.sweep(*TWO, by=failing)
     again = Scripted()
@@ -97,7 +97,7 @@ def test_a_job_that_aborts_after_its_result_is_not_to_blame(desk: Desk) -> None:
         yield scripted.HANG
 
     def choose(order: TrialOrder) -> scripted.Script:
-        return scripted.trains if order.jobs == 1 else aborts if order.batch_size == 16 else hangs
+        return scripted.trains if order.jobs == 1 else aborts if order.trial.batch_size == 16 else hangs
 
     assert counts(desk.sweep(*TWO, by=Scripted(choose), timeout="2")) == {"ran": 3, "timed_out": 1}
     one, other = desk.jobs()
@@ -145,7 +145,7 @@ def test_a_neighbour_whose_cpus_reach_further_hides_what_another_one_spent(
 
 
 def test_slowed_jobs_are_no_measure_of_how_long_a_trial_takes(desk: Desk) -> None:
-    slow = Scripted(lambda order: scripted.trains if order.jobs == 1 else trains_for(order.batch_size))
+    slow = Scripted(lambda order: scripted.trains if order.jobs == 1 else trains_for(order.trial.batch_size))
     desk.sweep(*TWO, by=slow)
     work = desk.work(*TWO)
     work.load()
@@ -165,7 +165,7 @@ def test_a_baseline_of_a_group_that_can_not_run_is_not_trained(desk: Desk) -> No
 
 def test_a_job_that_was_faster_beside_others_leaves_no_verdict(desk: Desk) -> None:
     def choose(order: TrialOrder) -> scripted.Script:
-        return trains_for(8.1) if order.jobs == 1 and order.batch_size == 16 else trains_for(1.0)
+        return trains_for(8.1) if order.jobs == 1 and order.trial.batch_size == 16 else trains_for(1.0)
 
     desk.sweep(*TWO, by=Scripted(choose))
     for record in desk.jobs():

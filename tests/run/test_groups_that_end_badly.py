@@ -27,7 +27,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_a_baseline_that_failed_leaves_the_slowdown_empty_and_the_group_runs(desk: Desk) -> None:
     by = Scripted(
-        lambda order: scripted.raises if order.jobs == 1 and order.batch_size == 32 else scripted.trains
+        lambda order: scripted.raises if order.jobs == 1 and order.trial.batch_size == 32 else scripted.trains
     )
     assert counts(desk.sweep(*TWO, by=by)) == {"ran": 3, "failed": 1}
     one, other = desk.jobs()
@@ -45,7 +45,7 @@ def test_a_baseline_that_failed_leaves_the_slowdown_empty_and_the_group_runs(des
 
 def test_a_baseline_that_ran_out_of_memory_skips_its_groups(desk: Desk) -> None:
     by = Scripted(
-        lambda order: scripted.runs_out_of_gpu_memory if order.batch_size >= 32 else scripted.trains
+        lambda order: scripted.runs_out_of_gpu_memory if order.trial.batch_size >= 32 else scripted.trains
     )
     assert counts(desk.sweep(*TWO, by=by)) == {"ran": 2, "skipped": 1}
     why = "job 2 of 2: batch 32 of the same configuration was out of memory alone"
@@ -81,7 +81,9 @@ def test_jobs_that_do_not_fit_together_are_a_result(desk: Desk, script: scripted
 @pytest.mark.slow
 def test_groups_that_need_more_are_skipped_and_smaller_ones_are_not(desk: Desk) -> None:
     def choose(order: TrialOrder) -> scripted.Script:
-        return scripted.runs_out_when_measured if order.jobs * order.batch_size >= 64 else scripted.trains
+        return (
+            scripted.runs_out_when_measured if order.jobs * order.trial.batch_size >= 64 else scripted.trains
+        )
 
     by = Scripted(choose)
     summary = desk.sweep(by=by, batch_size="16,32", copies="1,2,3,4,5")

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pandas as pd
 import pytest
 import scripted
@@ -109,7 +110,7 @@ def gpu_desk(tmp_path: Path) -> Desk:
 
 def from_batch(batch: int, script: Script) -> Scripted:
     """This script for batches of this size and above."""
-    return Scripted(lambda order: script if order.batch_size >= batch else scripted.trains)
+    return Scripted(lambda order: script if order.trial.batch_size >= batch else scripted.trains)
 
 
 def always(script: Script) -> Scripted:
@@ -192,7 +193,7 @@ def test_on_the_way_to_an_accuracy_it_is_shown(desk: Desk) -> None:
     options = Options(fields={"batch_size": "8"})
     job = desk.job(retry="", fresh=False, order="given", options=options)
     (one,) = job.plan.jobs
-    aims = dataclasses.replace(one, trial=one.trial.model_copy(update={"until_top1": 60.0}))
+    aims = dataclasses.replace(one, trial=msgspec.structs.replace(one.trial, until_top1=60.0))
     job.plan = dataclasses.replace(job.plan, units=(Unit((aims,)),))
     view = Watched()
     run_with(always(learns), job, view)
@@ -230,12 +231,12 @@ def test_other_configurations_are_not_skipped(gpu_desk: Desk) -> None:
     launcher = Scripted(
         lambda order: (
             scripted.runs_out_of_gpu_memory
-            if order.precision == "fp32" and order.batch_size >= 32
+            if order.trial.precision == "fp32" and order.trial.batch_size >= 32
             else scripted.trains
         )
     )
     gpu_desk.sweep(launcher, precision="fp32,bf16", batch_size="16,32,64")
-    ran = [(order.precision, order.batch_size) for order in launcher.launched]
+    ran = [(order.trial.precision, order.trial.batch_size) for order in launcher.launched]
     assert ran == [("fp32", 16), ("fp32", 32), ("bf16", 16), ("bf16", 32), ("bf16", 64)]
 
 
@@ -252,7 +253,7 @@ def test_a_chain_in_any_order(gpu_desk: Desk) -> None:
 def test_a_trial_that_dies_leaves_a_row_and_the_sweep_goes_on(
     desk: Desk, script: Script, reason: str
 ) -> None:
-    launcher = Scripted(lambda order: script if order.batch_size == 16 else scripted.trains)
+    launcher = Scripted(lambda order: script if order.trial.batch_size == 16 else scripted.trains)
     assert counts(desk.sweep(launcher, batch_size="16,32")) == {"ran": 2, "failed": 1}
     table = desk.table()
     assert list(table["status"]) == ["failed", "ok"]
@@ -260,7 +261,7 @@ def test_a_trial_that_dies_leaves_a_row_and_the_sweep_goes_on(
 
 
 def test_a_deadline(desk: Desk) -> None:
-    launcher = Scripted(lambda order: scripted.hangs if order.batch_size == 16 else scripted.trains)
+    launcher = Scripted(lambda order: scripted.hangs if order.trial.batch_size == 16 else scripted.trains)
     assert counts(desk.sweep(launcher, batch_size="16,32", timeout="0.2s")) == {"ran": 2, "timed_out": 1}
     assert desk.statuses() == {16: "timeout", 32: "ok"}
     assert desk.table().loc[16, "reason"] == "did not end within 0.2 s"
@@ -292,7 +293,7 @@ def test_an_interrupt_between_two_trials(desk: Desk) -> None:
 def test_a_trial_that_cannot_be_launched_is_a_failed_row(desk: Desk) -> None:
     class Broken(Scripted):
         def launch(self, order: TrialOrder, *more: object) -> scripted.ScriptedTrial:  # noqa: ARG002
-            if order.batch_size == 32:
+            if order.trial.batch_size == 32:
                 raise UnusableError("the fork server died")
             return super().launch(order)
 
@@ -362,13 +363,13 @@ def test_another_question_reuses_the_same_trials(desk: Desk) -> None:
     desk.sweep(batch_size="16,32")
     launcher = Scripted()
     desk.sweep(launcher, batch_size="32", optimizer="sgd,adam")
-    assert [order.optimizer for order in launcher.launched] == ["adam"]
+    assert [order.trial.optimizer for order in launcher.launched] == ["adam"]
 
 
 @pytest.mark.slow
 def test_failures_run_again_when_asked(desk: Desk) -> None:
     desk.sweep(
-        Scripted(lambda order: scripted.raises if order.batch_size == 16 else scripted.trains),
+        Scripted(lambda order: scripted.raises if order.trial.batch_size == 16 else scripted.trains),
         batch_size="16,32",
     )
     launcher = Scripted()
@@ -434,7 +435,8 @@ def test_repeats_run_in_a_random_order_drawn_from_the_seed(desk: Desk, tmp_path:
     Desk(folder=tmp_path / "same").sweep(same, repeats=3, order="random", batch_size=batches)
     Desk(folder=tmp_path / "other").sweep(other, repeats=3, order="random", seed="1", batch_size=batches)
     runs = [
-        [(order.batch_size, order.seed) for order in launcher.launched] for launcher in (one, same, other)
+        [(order.trial.batch_size, order.seed) for order in launcher.launched]
+        for launcher in (one, same, other)
     ]
     assert len(set(runs[0])) == 12
     assert {seed for _, seed in runs[0]} == {0, 1, 2}, "each repeat has a seed of its own"

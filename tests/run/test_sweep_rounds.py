@@ -120,7 +120,11 @@ def by_turns(**times: tuple[float, ...]) -> Scripted:
     turns = {int(name[1:]): cycle(each) for name, each in times.items()}
 
     def choose(order: TrialOrder) -> Script:
-        return trains_for(next(turns[order.batch_size])) if order.batch_size in turns else scripted.trains
+        return (
+            trains_for(next(turns[order.trial.batch_size]))
+            if order.trial.batch_size in turns
+            else scripted.trains
+        )
 
     return Scripted(choose)
 
@@ -130,8 +134,8 @@ def fails_in(*numbers: int, batch: int = 16, script: Script = scripted.raises) -
     seen: Counter[int] = Counter()
 
     def choose(order: TrialOrder) -> Script:
-        seen[order.batch_size] += 1
-        fails = order.batch_size == batch and seen[batch] in numbers
+        seen[order.trial.batch_size] += 1
+        fails = order.trial.batch_size == batch and seen[batch] in numbers
         return script if fails else scripted.trains
 
     return Scripted(choose)
@@ -438,12 +442,14 @@ def test_a_row_in_no_question_has_three_processes_and_leaves_the_budget_to_quest
     """Of two learning rates, only one has two batch sizes, and they cost about the same."""
     times = {(0.01, 16): cycle((0.5, 0.6, 0.7)), (0.01, 32): cycle((0.5, 0.7, 0.6, 0.8))}
     alone = cycle((0.3,))
-    launcher = Scripted(lambda order: trains_for(next(times.get((order.lr, order.batch_size), alone))))
+    launcher = Scripted(
+        lambda order: trains_for(next(times.get((order.trial.lr, order.trial.batch_size), alone)))
+    )
     desk.sweep(
         launcher, lr="0.01,0.02", excludes=("lr=0.02,batch_size=32",), budget="10h",
         stop=lambda: len(launcher.launched) >= 13 and not launcher.left,
     )  # fmt: skip
-    turns = Counter((order.lr, order.batch_size) for order in launcher.launched)
+    turns = Counter((order.trial.lr, order.trial.batch_size) for order in launcher.launched)
     assert turns == {(0.01, 16): 5, (0.01, 32): 5, (0.02, 16): 3}
 
 
@@ -464,7 +470,7 @@ def test_a_repeat_that_failed_does_not_end_the_others_of_its_row(desk: Desk) -> 
     times, turns = cycle((0.5, 0.8, 0.65)), Counter[tuple[int, int]]()
 
     def choose(order: TrialOrder) -> Script:
-        turns[own := (order.batch_size, order.seed)] += 1
+        turns[own := (order.trial.batch_size, order.seed)] += 1
         return scripted.raises if own == (16, 1) and turns[own] == 2 else trains_for(next(times))
 
     launcher = Scripted(choose)

@@ -46,7 +46,7 @@ def test_energy_of_a_shared_gpu_is_divided_and_adds_up(desk: Desk) -> None:
     )
     desk.nvml, desk.cpus = nvml, None
     seconds = {(16, 1): 0.3, (32, 1): 0.3, (16, 2): 0.3, (32, 2): 0.6}
-    by = Scripted(lambda order: scripted.lasts(seconds[order.batch_size, order.jobs], warmup_s=0.3))
+    by = Scripted(lambda order: scripted.lasts(seconds[order.trial.batch_size, order.jobs], warmup_s=0.3))
     desk.sweep(*TWO, by=by, epochs="2")
     one, other = desk.jobs()
     for solo in desk.solos():
@@ -99,7 +99,9 @@ def test_the_view_follows_the_job_that_is_the_least_far(desk: Desk) -> None:
 
     work = desk.work(*TWO, epochs="2")
     work.runner.results.create()
-    by = Scripted(lambda order: scripted.lasts(0.6 if order.jobs > 1 and order.batch_size == 16 else 0.05))
+    by = Scripted(
+        lambda order: scripted.lasts(0.6 if order.jobs > 1 and order.trial.batch_size == 16 else 0.05)
+    )
     run_with(by, work, Watching())
     notes = {progress.note for progress in seen if progress.trial_label.startswith("16 & 32")}
     assert "job 1 of 2, 1 waits for it" in notes

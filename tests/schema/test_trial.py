@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
@@ -10,11 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial import REPEAT_FIELDS, Trial, config_id, make, trial_id
 from gpubench.schema.trial_fields import DEFAULTS, FIELDS, those
+from gpubench.schema.validation import InvalidValueError, convert
 
 VARIANT = catalog.VARIANTS["crop-resize"].definition()
 
@@ -35,7 +36,7 @@ BESIDE: dict[str, dict[str, Any]] = {"warmup_epochs": {"epochs": 3}}
 
 
 def ids(fields: dict[str, Any], fingerprint: str = "images-1", model: str = "") -> tuple[str, str]:
-    t = Trial.model_validate(fields)
+    t = convert(fields, Trial)
     config = config_id(t, VARIANT, fingerprint, model)
     return config, trial_id(config, t.seed, t.repeat)
 
@@ -174,7 +175,7 @@ def test_another_process_finds_the_same_ids() -> None:
 )
 def test_a_trial_read_back_from_json_is_the_same_trial(fields: dict[str, Any]) -> None:
     t = make(fields)
-    again = Trial.model_validate_json(t.model_dump_json())
+    again = convert(json.loads(json.dumps(t.as_json())), Trial)
     assert config_id(again, VARIANT, "x") == config_id(t, VARIANT, "x")
 
 
@@ -219,7 +220,7 @@ def test_what_follows_from_other_fields(fields: dict[str, Any], filled: dict[str
     ],
 )  # fmt: skip
 def test_wrong_values_are_refused(fields: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(InvalidValueError):
         make(fields)
 
 
@@ -238,5 +239,5 @@ def test_devices() -> None:
 )
 def test_what_no_record_could_hold_is_refused(fields: dict[str, Any]) -> None:
     """A row that was stored could not be read back."""
-    with pytest.raises(ValidationError, match="must be at most"):
+    with pytest.raises(InvalidValueError, match="at most"):
         make(fields)

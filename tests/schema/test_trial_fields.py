@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import committed
+import msgspec
 import pytest
 from whole_rows import row_with
 
@@ -144,7 +145,7 @@ UNLIKE = {
 def test_a_field_tells_workloads_and_memory_apart_unless_its_entry_says_otherwise(name: str) -> None:
     """As a later field does, of whose entry nothing else is known."""
     about = ABOUT[name]
-    value, other = (make({}), make({}).model_copy(update={name: "something else"}))
+    value, other = (make({}), msgspec.structs.replace(make({}), **{name: "something else"}))
     assert (chain_key(value, {}) != chain_key(other, {})) is (about.memory == "changes")
     values = UNLIKE[kind(BY_NAME[name])]
     fields = Fields.from_frame(build_runs([row_with(**{name: value}) for value in values]))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from gpubench.basics.checked import plain
 from gpubench.node.launch.channel import LARGEST
+from gpubench.schema.validation import plain
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.loop import step_messages
 from gpubench.train.timing import CudaClock, TimedWindow, step_clock
@@ -50,7 +50,7 @@ def test_the_steps_of_a_long_epoch_fit_into_messages():
     )
     messages = list(step_messages(long, 63, 89))
     for message in messages:
-        sent = json.dumps(message, separators=(",", ":"), default=plain)
+        sent = json.dumps(plain(message), separators=(",", ":"))
         assert len(sent) <= LARGEST
     ends = [end for message in messages for end in message.end_us]
     waits = [wait for message in messages for wait in message.wait_us]

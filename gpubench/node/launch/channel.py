@@ -1,6 +1,6 @@
 """Messages over a SOCK_SEQPACKET socket: one `send` is one message, whoever else writes to it.
 
-A dataclass goes out as JSON; what comes in is JSON's plain values, which the receiver makes its own dataclass of.
+A Struct goes out as JSON; what comes in is JSON's plain values, which the receiver makes its own Struct of.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import socket
 from collections.abc import Sequence
 from typing import Any
 
-from gpubench.basics.checked import plain
 from gpubench.schema.catalog import MOST_RANKS
+from gpubench.schema.validation import plain
 
 LARGEST = 200_000
 """Bytes of one message at most; the kernel's default buffer holds a little more."""
 EXIT_UNHEARD = 71
 """Exit code of a rank that can't speak to the parent any more."""
-_to_json = json.JSONEncoder(separators=(",", ":"), default=plain).encode
+_to_json = json.JSONEncoder(separators=(",", ":")).encode
 """Bound here, before a user's model is loaded beside it, which may put another `json.dumps` in its place."""
 
 
@@ -46,7 +46,7 @@ class Channel:
         `wait=False`: raises BlockingIOError where the other end has not read what was sent before. Raises
         TooLargeError, and then nothing was sent.
         """
-        data = _to_json(message).encode()
+        data = _to_json(plain(message)).encode()
         if len(data) > LARGEST:
             raise TooLargeError(f"{len(data):,} bytes, and at most {LARGEST:,} can be sent")
         flags = 0 if wait else socket.MSG_DONTWAIT

@@ -7,21 +7,18 @@ What holds of every rank stands here; what its work is told by belongs to its ki
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
-from typing import Annotated, Protocol
-
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from typing import Protocol
 
 from gpubench.basics.quoted import clean
 from gpubench.node.launch.training_events import TrainingEvents
 from gpubench.schema.events import Error, Hello, OfRank, RankExit, Told
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.validation import why_wrong
+from gpubench.schema.validation import InvalidValueError, reader
 from gpubench.schema.workload import WORKLOADS, Workload
 
-_EVENT: TypeAdapter[Told] = TypeAdapter(
-    Annotated[Told, Field(discriminator="event")], config=ConfigDict(extra="forbid", strict=True)
-)
+_read_event: Callable[[object], Told] = reader(Told)
 
 
 class InvalidEventError(Exception):
@@ -46,8 +43,8 @@ class EventChecker:
 
     def __init__(self, order: TrialOrder, clock: Callable[[], float]) -> None:
         """`order`: what the trial was given, now. `clock`: monotonic seconds, as the ranks read them."""
-        self._work = EVENTS[order.workload](order, clock)
-        self._last_word = WORKLOADS[order.workload].last_word
+        self._work = EVENTS[order.trial.workload](order, clock)
+        self._last_word = WORKLOADS[order.trial.workload].last_word
         self._said: list[set[type[OfRank]]] = [set() for _ in range(order.ranks)]
         """Of each rank what is said once, and has been."""
 
@@ -79,19 +76,22 @@ class EventChecker:
 def _parse(data: bytes) -> Told:
     """The event of one message. Raises InvalidEventError."""
     try:
-        return _EVENT.validate_json(data)
-    except ValidationError as error:
-        raise InvalidEventError(_explain(data, error)) from None
+        message = json.loads(data)
+    except (ValueError, RecursionError):
+        raise InvalidEventError(_describe_bytes(data)) from None
+    try:
+        return _read_event(message)
+    except InvalidValueError as error:
+        if error.path in ((), ("event",)):
+            raise InvalidEventError(_describe_bytes(data)) from None
+        place = clean(".".join(error.path), 60)
+        raise InvalidEventError(
+            f"{message['event']!r} with {place} out of order ({clean(error.problem, 100)})"
+        ) from None
 
 
-def _explain(data: bytes, error: ValidationError) -> str:
-    """What is wrong with a message, in a few words."""
-    first = error.errors(include_url=False, include_input=False)[0]
-    if first["type"] == "json_invalid" or not first["loc"]:
-        return f"{len(data):,} bytes that are no message ({clean(repr(data[:60]))})"
-    name, *place = (clean(str(part), 60) for part in first["loc"])
-    why = why_wrong(first["type"], first.get("ctx", {}))
-    return f"{name!r} with {'.'.join(place) or 'fields'} out of order ({clean(why, 100)})"
+def _describe_bytes(data: bytes) -> str:
+    return f"{len(data):,} bytes that are no message ({clean(repr(data[:60]))})"
 
 
 def garbled_reason(rank: int, what: str) -> str:

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import gpubench
 from gpubench.basics import stacks
-from gpubench.basics.checked import MismatchError
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS, signals_blocked
 from gpubench.node.launch.channel import Channel, TooLargeError, channel_pair
@@ -35,6 +34,7 @@ from gpubench.node.launch.launcher import StoppedError, never_stop
 from gpubench.node.launch.scratch import with_compile_cache
 from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
 from gpubench.schema.order import TrialOrder
+from gpubench.schema.validation import InvalidValueError
 
 START_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
@@ -128,7 +128,7 @@ class ForkServer:
             return
         try:
             news = read_server_message(received)
-        except MismatchError as error:
+        except InvalidValueError as error:
             news = Refused(reason=f"its answer: {error}")
         match news:
             case ImportFailed(reason=reason):

@@ -85,7 +85,7 @@ def fork_rank(order: TrialOrder, rank: int, channels: list[Channel]) -> int:
         linux.die_with_parent(parent)
         for other in channels[:rank] + channels[rank + 1 :]:
             other.close()  # nobody but a rank itself can speak for it
-        worker = importlib.import_module(WORKLOADS[order.workload].worker)
+        worker = importlib.import_module(WORKLOADS[order.trial.workload].worker)
         code = worker.main(order, rank, channels[rank])
     except OSError:
         code = EXIT_UNHEARD  # all else is reported by worker.main: it could not be

@@ -7,6 +7,8 @@ from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from msgspec import structs
+
 from gpubench.basics.stacks import describe
 from gpubench.node.cgroup import MemoryKills
 from gpubench.node.launch import shared_memory
@@ -67,7 +69,7 @@ class RunningJob:
         self.stopped: float | None = None
         self.ready: set[int] = set()
         """Ranks that are warm and wait for the other jobs."""
-        self._last_word = WORKLOADS[task.order.workload].last_word
+        self._last_word = WORKLOADS[task.order.trial.workload].last_word
         self._with_result: set[int] = set()
         self.failed_at: float | None = None
         """When the first word came that it broke."""
@@ -172,7 +174,7 @@ class RunningJob:
     def take(self, event: Event) -> None:
         """Notes one event, and answers a rank that waits."""
         if isinstance(event, Steps):  # of every step: kept in a quarter of the room
-            event = replace(event, end_us=array("q", event.end_us), wait_us=array("q", event.wait_us))
+            event = structs.replace(event, end_us=array("q", event.end_us), wait_us=array("q", event.wait_us))
         if not isinstance(event, StepsDone | AskMemory):  # many, for hours, and nothing is made of them later
             self.events.append(event)
         now, watcher = self.progress, self.watcher

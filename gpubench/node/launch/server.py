@@ -25,7 +25,6 @@ from pathlib import Path
 import psutil
 
 from gpubench.basics import linux
-from gpubench.basics.checked import MismatchError
 from gpubench.basics.stopping import SIGNALS
 from gpubench.node.launch import leader
 from gpubench.node.launch.channel import Channel
@@ -41,6 +40,7 @@ from gpubench.node.launch.control import (
 )
 from gpubench.schema.events import Error
 from gpubench.schema.order import TrialOrder
+from gpubench.schema.validation import InvalidValueError
 
 
 def import_torch() -> None:
@@ -82,7 +82,7 @@ def serve(control: Channel) -> None:
                 break
             try:
                 request = read_request(message)
-            except MismatchError as error:
+            except InvalidValueError as error:
                 request = None
                 control.send(Refused(reason=str(error)))
             match request:

@@ -69,15 +69,15 @@ class _Rank:
             case WholeEpochs(epochs=epochs):
                 self._is_whole, self._most_windows = True, epochs
                 # Loaders may drop fewer images than a whole batch would.
-                self._most_steps = 2 * ((order.data.train_images or 0) // order.batch_size) + 1
+                self._most_steps = 2 * ((order.data.train_images or 0) // order.trial.batch_size) + 1
             case SteadyWindow(window_s=window_s, steps=steps):
                 self._is_whole = False
                 self._most_windows = MOST_WINDOWS_ALONE if order.jobs == 1 else MOST_WINDOWS_TOGETHER
                 self._most_steps = max(
                     steps or 0,
-                    warm_up_steps(order.workers * order.prefetch),
+                    warm_up_steps(order.workers * order.trial.prefetch),
                     math.ceil(MAX_STEPS_PER_S * max(window_s or 0.0, WARM_UP_S))
-                    + 2 * (order.sync_every or 0),
+                    + 2 * (order.trial.sync_every or 0),
                 )
         self._free_from = clock()
         """Until when the rank is accounted for: its next window can't have begun earlier."""

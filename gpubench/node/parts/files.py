@@ -11,15 +11,13 @@ import json
 import math
 import secrets
 import shutil
-from array import array
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from msgspec import Struct
 
-from gpubench.basics.checked import plain, reader
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.quoted import clean
 from gpubench.schema.attempt import Attempt
@@ -27,6 +25,7 @@ from gpubench.schema.events import Count, Event, Finite
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended
 from gpubench.schema.samples import Samples, Series
+from gpubench.schema.validation import convert, plain, reader
 from gpubench.schema.watched import Watched
 
 T = TypeVar("T")
@@ -34,11 +33,11 @@ T = TypeVar("T")
 # ---------------------------------------------------------------- what a part reads
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PreparePart:
+class PreparePart(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="request", tag="prepare"
+):
     """The first line: make ready, and write what this node is."""
 
-    request: Literal["prepare"] = "prepare"
     first: str
     """The first node, by name or IP address."""
     folder: Path
@@ -49,11 +48,9 @@ class PreparePart:
     """Of the part's node among those of the trial, from 1."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunPart:
+class RunPart(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="request", tag="run"):
     """The second line: run this node's part of the trial."""
 
-    request: Literal["run"] = "run"
     order: TrialOrder
     left_out: tuple[str, ...]
     timeout_s: float
@@ -62,14 +59,13 @@ class RunPart:
 
 
 Request = PreparePart | RunPart
-read_request: Callable[[Any], Request] = reader(PreparePart, RunPart)
+read_request: Callable[[Any], Request] = reader(Request)
 
 
 # ---------------------------------------------------------------- what a part writes
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NodeGpu:
+class NodeGpu(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A GPU that the part may use."""
 
     uuid: str
@@ -77,11 +73,9 @@ class NodeGpu:
     memory_mib: int
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NodeInfo:
+class NodeInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="file", tag="node"):
     """What its node is. Trials can be started there from now on."""
 
-    file: Literal["node"] = "node"
     version: str
     """Of gpubench."""
     host: str
@@ -97,8 +91,7 @@ class NodeInfo:
     """Nodes that say the same have their loopback addresses in common."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredSeries:
+class StoredSeries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A series of samples."""
 
     metric: str
@@ -109,8 +102,7 @@ class StoredSeries:
     reason: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredWatched:
+class StoredWatched(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What was seen of this node's part of a trial: `Watched`, before it is cut to windows, with its fields' names."""
 
     series: list[StoredSeries]
@@ -162,17 +154,17 @@ class StoredWatched:
 
 
 _WATCHED_FIELDS = [
-    field.name for field in fields(StoredWatched) if field.name not in ("series", "trained_until", "skipped")
+    name for name in StoredWatched.__struct_fields__ if name not in ("series", "trained_until", "skipped")
 ]
 """Fields that are stored as they are."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StoredAttempt:
+class StoredAttempt(
+    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="file", tag="attempt"
+):
     """What happened on this node: `Attempt`, of this node's ranks and clock, with its fields' names."""
 
-    file: Literal["attempt"] = "attempt"
-    events: list[Annotated[Event, Field(discriminator="event")]]
+    events: list[Event]
     forced: tuple[Ended, str] | None
     launched: Finite
     started: Finite
@@ -191,13 +183,7 @@ class StoredAttempt:
         )
 
 
-_ATTEMPT_FIELDS = [field.name for field in fields(StoredAttempt) if field.name not in ("file", "watched")]
-
-
-_PART_FILE: TypeAdapter[NodeInfo | StoredAttempt] = TypeAdapter(
-    Annotated[NodeInfo | StoredAttempt, Field(discriminator="file")],
-    config=ConfigDict(extra="forbid", strict=True),
-)
+_ATTEMPT_FIELDS = [name for name in StoredAttempt.__struct_fields__ if name != "watched"]
 
 
 class InvalidFileError(Exception):
@@ -216,13 +202,9 @@ def read_attempt(data: bytes) -> Attempt:
 
 def _read(kind: type[T], data: bytes) -> T:
     try:
-        written = _PART_FILE.validate_json(data)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidFileError(clean(f"{'.'.join(map(str, first['loc']))}: {first['msg']}", 200)) from None
-    if not isinstance(written, kind):
-        raise InvalidFileError(f"file: another one than {kind.__name__}")
-    return written
+        return convert(json.loads(data), kind)
+    except (ValueError, RecursionError) as error:
+        raise InvalidFileError(clean(str(error), 200)) from None
 
 
 # ---------------------------------------------------------------- the folder between
@@ -230,14 +212,7 @@ def _read(kind: type[T], data: bytes) -> T:
 
 def encode(value: Any) -> bytes:
     """As a line of JSON."""
-    return _encode(value).encode() + b"\n"
-
-
-def _plain(value: Any) -> Any:
-    return value.tolist() if isinstance(value, array) else plain(value)
-
-
-_encode = json.JSONEncoder(separators=(",", ":"), default=_plain).encode
+    return json.dumps(plain(value), separators=(",", ":")).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)

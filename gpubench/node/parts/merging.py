@@ -6,13 +6,14 @@ clock, so a node's times are put onto the first node's between the barriers that
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import structs
 
 from gpubench.node.launch.faults import distance_from_cause
 from gpubench.schema import hosts
@@ -219,7 +220,7 @@ def _last_words(parts: Sequence[NodePart], lines: Sequence[ClockMap | None]) -> 
 def _renumbered(event: Event, node: int, first_rank: int, first_gpu: int, line: ClockMap) -> Event:
     """An event of one node as one of the trial: with the rank's number among all, and on the first node's time line."""
     if isinstance(event, LeaderExit | ServerExit | KilledForMemory):
-        return replace(event, node=node)
+        return structs.replace(event, node=node)
     changed: dict[str, Any] = {"rank": event.rank + first_rank}
     match event:
         case Steps():
@@ -230,10 +231,10 @@ def _renumbered(event: Event, node: int, first_rank: int, first_gpu: int, line: 
             changed |= {"t0": began, "t1": began + event.t1 - event.t0}
         case Result(memory=AllocatorMemory() as memory):
             devices = {str(int(index) + first_gpu): held for index, held in memory.devices.items()}
-            changed |= {"memory": replace(memory, devices=devices), "at": line.to_first(event.at)}
+            changed |= {"memory": structs.replace(memory, devices=devices), "at": line.to_first(event.at)}
         case Error() | Result() | RankExit():
             changed |= {"at": line.to_first(event.at)}
-    return dataclasses.replace(event, **changed)
+    return structs.replace(event, **changed)
 
 
 # ---------------------------------------------------------------- what was seen

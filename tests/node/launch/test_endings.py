@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 
 import psutil
 import pytest
 from family import Spy, blamed, family, left, line_of
+from msgspec import structs
 from scripted import SIGKILLED
 
 from gpubench.node.launch import fork_server
@@ -251,7 +251,7 @@ class Altering:
         self.server, self.changes = server, changes
 
     def launch(self, order, should_stop):
-        return self.server.launch(replace(order, **self.changes), should_stop)
+        return self.server.launch(structs.replace(order, **self.changes), should_stop)
 
 
 def test_a_trial_that_cannot_even_start_says_why(train, server):
@@ -265,11 +265,11 @@ def test_a_trial_that_cannot_even_start_says_why(train, server):
 def test_an_order_that_the_server_cannot_read_is_refused_in_words_and_the_next_is_run(train, server):
     """As where gpubench was changed while a sweep ran, and the server had to be started anew."""
     pid, before = server.pid, psutil.Process(server.pid).num_fds()
-    ran = train(model=MODELS + "tiny", launcher=Altering(server, precision=16))
+    ran = train(model=MODELS + "tiny", launcher=Altering(server, jobs="two"))
     assert ran.status == "failed"
     assert ran.reason == (
-        "this process and its fork server do not understand each other (order.precision: 16 is no str); was "
-        "gpubench changed while it ran? start the sweep again"
+        "this process and its fork server do not understand each other (order.jobs must be a whole number, not 'two'); "
+        "was gpubench changed while it ran? start the sweep again"
     )
     assert train(model=MODELS + "tiny").status == "ok"
     assert server.pid == pid, "the same server"

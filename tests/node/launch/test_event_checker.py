@@ -61,27 +61,27 @@ def test_a_loss_that_is_no_number_comes_through() -> None:
         ),
         (
             b'{"event":"hello","rank":0,"pid":1,"cuda":null,"torch":"2","decoder":"d","more":1}',
-            "'hello' with more out of order (there is no such field)",
+            "'hello' with more out of order (is no known name)",
         ),
         (
             b'{"event":"filling","rank":0,"at":Infinity}',
-            "'filling' with at out of order (it must be a finite number)",
+            "'filling' with at out of order (must be a finite number, not inf)",
         ),
         (
             b'{"event":"progress","rank":0,"epoch":-1,"step":1}',
-            "'progress' with epoch out of order (it must be at least 0)",
+            "'progress' with epoch out of order (must be at least 0, not -1)",
         ),
         (
             b'{"event":"steps","rank":0,"epoch":0,"end_us":[],"wait_us":[]}',
-            "'steps' with end_us out of order (it has too few parts)",
+            "'steps' with end_us out of order (has too few parts)",
         ),
         (
             b'{"event":"hello","rank":0,"pid":1,"cuda":null}',
-            "'hello' with torch out of order (it is missing)",
+            "'hello' with torch out of order (is missing)",
         ),
         (
             json.dumps(WHOLE[-2] | {"phases": {"no name": 1.0}}).encode(),
-            "'result' with phases.no name.[key] out of order (it is none of the values that it may have)",
+            "'result' with phases.no name out of order (must be",
         ),
         (b'{"event":"hello","rank":1,"pid":1,"cuda":null,"torch":"2","decoder":"d"}', "'hello' of rank 1"),
         (b'{"event":"ready","rank":0}', "'ready' out of turn"),

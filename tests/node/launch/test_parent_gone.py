@@ -6,19 +6,19 @@ import json
 import signal
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
 import pytest
 from family import left
+from msgspec import structs
 
-from gpubench.basics.checked import plain
 from gpubench.schema.order import WholeEpochs
+from gpubench.schema.validation import plain
 
 DRIVER = """
 import json, sys
-from gpubench.basics.checked import reader
+from gpubench.schema.validation import reader
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.descendants import descendants, process
 from gpubench.schema.events import Begin
@@ -48,7 +48,7 @@ def test_server_leader_ranks_loader_workers_and_daemons_go_with_the_parent(
     # An order of a trial that would go on for hours, made by running a short one.
     order = train(model="tests/train/user_models.py:tiny", ranks=2, cpus=2, workers=2).order
     (tmp_path / "scratch").mkdir()
-    order = replace(
+    order = structs.replace(
         order,
         model="tests/train/user_models.py:leaves_a_daemon_and_is_slow",
         protocol=WholeEpochs(epochs=1000, warmup_epochs=1),
@@ -64,7 +64,7 @@ def test_server_leader_ranks_loader_workers_and_daemons_go_with_the_parent(
     )
     assert parent.stdin is not None
     assert parent.stdout is not None
-    parent.stdin.write(json.dumps(order, default=plain))
+    parent.stdin.write(json.dumps(plain(order)))
     parent.stdin.close()
     # The trial's second epoch begins: both loader workers are there.
     pids = [json.loads(parent.stdout.readline()) for _ in range(4)][-1]

@@ -65,11 +65,11 @@ def test_a_part_takes_no_orders_that_srun_has_left_for_another(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("written", "where"),
     [
-        (b'{"file":"node","version":"1","host":1}', "node.host"),
-        (b'{"file":"node","more":1}', "node"),
-        (b'{"file":"joke"}', ": "),
-        (b"[]", ": "),
-        (b"no JSON", ": "),
+        (b'{"file":"node","version":"1","host":1}', "host"),
+        (b'{"file":"node","more":1}', "unknown key 'more'"),
+        (b'{"file":"joke"}', "file must be node"),
+        (b"[]", "it must be a table"),
+        (b"no JSON", "Expecting value: "),
     ],
 )
 def test_a_file_that_no_part_writes_is_told_as_one(tmp_path: Path, written: bytes, where: str) -> None:

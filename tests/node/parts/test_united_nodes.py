@@ -12,6 +12,7 @@ import pytest
 import scripted
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from scripted import RESULT
 
 from gpubench.node.parts.files import StoredAttempt, read_attempt, write_answer
@@ -81,7 +82,7 @@ def told(begin: float, *more: Event, steps: int = 6, index: str = "0") -> list[E
         scripted.steps(0, 0, steps, 10.0),
         End(rank=0, epoch=0, measured=True, t0=begin, t1=begin + 10, steps=steps, first_batch_s=0.0, train_loss=1.0),
         Settle(rank=0),
-        dataclasses.replace(RESULT, at=begin + 10, memory=memory),
+        structs.replace(RESULT, at=begin + 10, memory=memory),
         *more,
     ]  # fmt: skip
 

@@ -403,7 +403,7 @@ warmup_epochs = 0
 def in_real_time(order: TrialOrder) -> Iterator[scripted.Event]:
     """A trial of one epoch, during which the sweep's own loop watches at its own pace."""
     yield from scripted.hello(order)
-    steps = order.data.train_images // order.batch_size
+    steps = order.data.train_images // order.trial.batch_size
     yield Begin(rank=0, epoch=0, measured=True, steps=steps)
     t0 = time.monotonic()
     while time.monotonic() < t0 + 0.5:
@@ -432,7 +432,7 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
     store_plan(work)
 
     def choose(order: TrialOrder) -> scripted.Script:
-        nvml.calls, nvml.made = frozenset(turns[(order.batch_size - 64) // 16]), {}
+        nvml.calls, nvml.made = frozenset(turns[(order.trial.batch_size - 64) // 16]), {}
         return in_real_time
 
     launcher = scripted.Scripted(choose)
@@ -440,7 +440,7 @@ def test_a_sweep_stores_its_records_whatever_fails(tmp_path: Path, when: str) ->
     launcher.close()
     assert (summary.ran, summary.failed) == (len(turns), 0)
     for record in sorted(Results(tmp_path / "results").records(), key=lambda r: r.trial.batch_size):
-        json.loads(record.model_dump_json())
+        json.loads(json.dumps(record.stored()))
         assert record.status == "ok"
         for column in (c.name for c in MEASURED if c.name != "doubts"):
             value, why = vars(record.result).get(column), record.missing.get(column)
