@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
 from gpubench.plan.experiment_file import parse
@@ -32,13 +34,25 @@ def test_learning_rate_and_length_are_told_whether_given_or_not(text: str, line:
     assert training_line(plan) == f"training: mobilenet_v2, crop-resize, fp32; {line}"
 
 
-def test_what_varies_is_told_by_the_lines_of_trials_alone() -> None:
-    text = 'name = "t"\n[axes]\nmodel = ["lenet", "mlp"]\nprecision = ["bf16"]'
-    plan = expand(parse(text, "t"), device="cpu", sources=Disk())
-    assert training_line(plan) == "training: crop-resize, bf16; a window of 2.5 s; sgd with lr 0.05"
+@pytest.mark.parametrize(
+    ("axes", "line"),
+    [
+        ('model = ["lenet", "mlp"]\nprecision = ["bf16"]', "crop-resize, bf16; a window of 2.5 s; sgd with lr 0.05"),
+        ('model = ["lenet"]\nprecision = ["bf16", "fp32"]', "lenet, crop-resize; a window of 2.5 s; sgd with lr 0.05"),
+    ],
+)  # fmt: skip
+def test_what_varies_is_told_by_the_lines_of_trials_alone(axes: str, line: str) -> None:
+    plan = expand(parse(f'name = "t"\n[axes]\n{axes}\n', "t"), device="cpu", sources=Disk())
+    assert training_line(plan) == f"training: {line}"
 
 
-def test_rounds_are_named_with_their_gaps() -> None:
-    assert name_rounds([3]) == "round 3"
-    assert name_rounds([4, 2, 3]) == "rounds 2 to 4"
-    assert name_rounds({2, 4, 6, 7, 8}) == "rounds 2, 4 and 6 to 8"
+@pytest.mark.parametrize(
+    ("rounds", "name"),
+    [
+        ([3], "round 3"),
+        ([4, 2, 3], "rounds 2 to 4"),
+        ({2, 4, 6, 7, 8}, "rounds 2, 4 and 6 to 8"),
+    ],
+)
+def test_rounds_are_named_with_their_gaps(rounds: Iterable[int], name: str) -> None:
+    assert name_rounds(rounds) == name

@@ -76,7 +76,8 @@ def test_what_is_missing_is_measured_by_as_many_epochs(
         f"{desk.folder} was begun by whole epochs and goes on by them (--epochs {epochs}); in another folder (--out) "
         "the steady rate is measured"
     )
-    assert desk.sweep() == ([], [line]), "the same command again measures nothing"
+    # The same command again measures nothing.
+    assert desk.sweep() == ([], [line])
     assert desk.sweep("16,64") == ([(64, alike)], [line])
     assert desk.sweep("16,128") == ([(128, alike)], [line]), "and so on for ever"
     assert desk.kinds() == {"whole epochs"}

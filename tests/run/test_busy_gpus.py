@@ -67,7 +67,8 @@ def test_a_busy_stranger_is_a_refusal_that_says_all() -> None:
         assert part in words
     assert "GPU 0" not in words
     assert caught.value.exit_code == 4
-    assert dict(ruling.idle_power_w) == {"g0": 75.0}, "what a busy GPU draws is no idle power"
+    # What a busy GPU draws is no idle power.
+    assert dict(ruling.idle_power_w) == {"g0": 75.0}
 
 
 def test_with_allow_busy_it_is_a_line() -> None:
@@ -101,9 +102,8 @@ def test_ten_per_cent_is_busy() -> None:
 @pytest.mark.parametrize("util", [2.0, 40.0])
 def test_a_desktop_is_a_line_whatever_it_shows(util: float) -> None:
     ruling = rule(g0=a_look(util, (), (XORG,)))
-    assert ("g0" in ruling.idle_power_w) == (util < 10), (
-        "what it draws while it shows a film is no idle power"
-    )
+    # What it draws while it shows a film is no idle power.
+    assert ("g0" in ruling.idle_power_w) == (util < 10)
     (line,) = ruling.enforce(allow_busy=False)
     assert "desktop" in line
     assert "Xorg, memory unknown" in line

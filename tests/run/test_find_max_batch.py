@@ -22,6 +22,7 @@ from gpubench.commands.merge import merged
 from gpubench.core.audit import RowShare, RuleFinding
 from gpubench.node.node import Node
 from gpubench.plan.experiment_file import parse
+from gpubench.plan.max_batch import Edge
 from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
@@ -32,7 +33,7 @@ from gpubench.render.running import describe_trial_end
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.run.limits import Limits
-from gpubench.run.max_batch import find, searches
+from gpubench.run.max_batch import find, known, plan_of, searches
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.summary import Summary
 from gpubench.run.sweep_state import SweepState
@@ -108,6 +109,23 @@ def found(work: SweepState, card: Card, stop_after: int = 99) -> list[str]:
     return told
 
 
+def edges(work: SweepState) -> dict[str, Edge]:
+    """Where memory ends by all that is stored, by the names of the configurations."""
+    return {
+        search.name: known(work, search, plan_of(work, search, [search.job.trial.batch_size]))[0]
+        for search in searches(work)
+    }
+
+
+def lines_of(edges: Mapping[str, Edge]) -> list[str]:
+    """How a search says that memory ends there."""
+    return [
+        f"{name}{': ' if name else ''}the largest batch that ran is {edge.ran:,}, "
+        f"the smallest that ran out of memory {edge.full:,}"
+        for name, edge in edges.items()
+    ]
+
+
 def tried(card: Card) -> list[int]:
     """The batch sizes of the search, in the order in which they were tried."""
     return [order.trial.batch_size for order in card.launched if order.protocol == TRY]
@@ -118,9 +136,9 @@ def test_the_line_leads_to_the_edge_in_a_few_tries(tmp_path: Path) -> None:
     """12,340 MiB are there: 1,134 images."""
     card = Card(12_340)
     work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
-    assert found(work, card) == [
-        "the largest batch that ran is 1,134, the smallest that ran out of memory 1,150"
-    ]
+    lines = found(work, card)
+    assert edges(work) == {"": Edge(ran=1_134, full=1_150)}
+    assert lines == lines_of(edges(work))
     assert tried(card) == [1134, 1150]
 
 
@@ -128,10 +146,11 @@ def test_the_line_leads_to_the_edge_in_a_few_tries(tmp_path: Path) -> None:
 def test_without_a_line_sizes_are_doubled_and_halved(tmp_path: Path) -> None:
     card = Card(12_340)
     work = sweep(tmp_path, card, batch_size="16")
-    (said,) = found(work, card)
-    ran, full = (int(word.replace(",", "")) for word in (said.split()[6].strip(","), said.split()[-1]))
-    assert ran <= 1_134 < full
-    assert full - ran <= 16
+    found(work, card)
+    edge = edges(work)[""]
+    assert edge.full is not None
+    assert edge.ran <= 1_134 < edge.full
+    assert edge.full - edge.ran <= 16
     assert tried(card)[:3] == [32, 64, 128]
 
 
@@ -164,7 +183,8 @@ def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
     one, tries = (report_table(folder, table) for table in folder.tables)
     assert {column.name for column in one.columns} >= {"epoch_time_s", "memory_gib"}
     assert [column.name for column in tries.columns] == ["batch_size", "memory_gib"]
-    assert (tries.findings, tries.warnings) == ((), ()), "their sizes and memory say it"
+    # Their sizes and memory say it.
+    assert (tries.findings, tries.warnings) == ((), ())
     rows = [row for row in rows_of_table(folder, 1) if row["status"] == "ok"]
     assert all(row["epoch_time_s"] is None and row["gpu_mem_mib"] for row in rows)
 
@@ -189,10 +209,9 @@ def test_a_search_that_was_stopped_goes_on_and_one_that_has_ended_tries_nothing(
 def test_several_gpus_share_the_batch_and_each_configuration_has_its_own_edge(tmp_path: Path) -> None:
     card = Card(3_000)
     work = sweep(tmp_path, card, there=2, gpus="1,2")
-    assert found(work, card) == [
-        "gpus=1: the largest batch that ran is 200, the smallest that ran out of memory 202",
-        "gpus=2: the largest batch that ran is 400, the smallest that ran out of memory 404",
-    ]
+    lines = found(work, card)
+    assert edges(work) == {"gpus=1": Edge(ran=200, full=202), "gpus=2": Edge(ran=400, full=404)}
+    assert lines == lines_of(edges(work))
     assert all(order.trial.batch_size % len(order.gpu_uuids) == 0 for order in card.launched)
 
 
@@ -239,22 +258,21 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
         return command.sweep(tmp_path / "one.toml", options, RunOptions(out=tmp_path / "x", **more))
 
     assert asked(find_max_batch=True, dry_run=True) == 0
-    assert capsys.readouterr().out.endswith(
-        "then batch sizes are tried at the edge of GPU memory: at most 16 trials of 3 steps (--find-max-batch)\n"
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        "then batch sizes are tried at the edge of GPU memory: at most 16 trials of 3 steps (--find-max-batch)"
     )
     assert asked() == 0
     assert tried(card) == []
     assert asked(find_max_batch=True) == 0
     assert len(tried(card)) > 0
-    assert "**What is the largest batch that fits?**" in (tmp_path / "x" / "table.md").read_text()
+    assert "**What is the largest batch" in (tmp_path / "x" / "table.md").read_text()
     told = capsys.readouterr()
-    assert told.err.splitlines()[-1] == (
-        "the largest batch that ran is 200, the smallest that ran out of memory 202"
-    )
+    edge_lines = lines_of({"": Edge(ran=200, full=202)})
+    assert told.err.splitlines()[-1:] == edge_lines
     before = len(card.launched)
     assert asked(find_max_batch=True) == 0
     assert len(card.launched) == before
-    assert "the largest batch that ran is 200" in capsys.readouterr().err
+    assert capsys.readouterr().err.splitlines()[-1:] == edge_lines
 
 
 def test_a_try_that_no_job_has_time_for_is_told_though_the_next_configuration_has_its_edge(
@@ -303,10 +321,8 @@ def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
     ]
     capsys.readouterr()
     assert asked("all", quiet=False).launched == []
-    assert capsys.readouterr().err.splitlines()[-2:] == [
-        f"width={width}: the largest batch that ran is 200, the smallest that ran out of memory 202"
-        for width in (1, 2)
-    ]
+    edge = Edge(ran=200, full=202)
+    assert capsys.readouterr().err.splitlines()[-2:] == lines_of({"width=1": edge, "width=2": edge})
 
 
 def audited(work: SweepState) -> dict[int, RuleFinding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from scripted import Scripted
 
 from gpubench.basics.errors import UnusableError
 from gpubench.run.checks import check_hardware
+from gpubench.schema.codes import REASONS
 from gpubench.schema.order import TrialOrder
 
 
@@ -37,10 +39,11 @@ def test_a_baseline_that_failed_leaves_the_slowdown_empty_and_the_group_runs(des
     assert other.missing["slowdown"] == "the same trial alone has no figures here"
     assert other.missing["solo_epoch_time_s"] == other.missing["slowdown"]
     for record in (one, other):
-        assert record.missing["overlap_gain"].startswith("not all jobs have a slowdown: ")
-        assert record.missing["predicted_slowdown"] == "no figures of job 2 of 2 alone"
+        assert record.missing["overlap_gain"].startswith("not all jobs have a ")
+        assert record.missing["overlap_gain"].endswith(other.missing["slowdown"])
+        assert "job 2 of 2" in record.missing["predicted_slowdown"]
     (line,) = [line for line in desk.said if "predicted" in line]
-    assert line.endswith("not predicted: no figures of job 2 of 2 alone")
+    assert line.endswith(f"not predicted: {one.missing['predicted_slowdown']}")
 
 
 def test_a_baseline_that_ran_out_of_memory_skips_its_groups(desk: Desk) -> None:
@@ -54,7 +57,8 @@ def test_a_baseline_that_ran_out_of_memory_skips_its_groups(desk: Desk) -> None:
     assert list(found["status"]) == ["skipped"] * 2
     assert list(found["reason"]) == [why] * 2
     assert found["solo_id"].notna().all()
-    assert len(desk.records()) == 2, "skipped before it ran: nothing is stored"
+    # Skipped before it ran: nothing is stored.
+    assert len(desk.records()) == 2
     assert counts(desk.sweep(*TWO)) == {"reused": 2, "skipped": 1}
 
 
@@ -65,14 +69,16 @@ def test_a_baseline_that_ran_out_of_memory_skips_its_groups(desk: Desk) -> None:
 @pytest.mark.parametrize("script", [scripted.runs_out_of_gpu_memory, scripted.runs_out_when_measured])
 def test_jobs_that_do_not_fit_together_are_a_result(desk: Desk, script: scripted.Script) -> None:
     summary = desk.sweep(*TWO, by=in_a_group(script, 32), precision="fp32,bf16")
-    assert counts(summary) == {"ran": 6}, "no failure: exit code 0; and the sweep goes on"
+    # No failure: exit code 0; and the sweep goes on.
+    assert counts(summary) == {"ran": 6}
+    no_slowdown = REASONS["no-slowdown"].partition("{}")[0]
     for record in desk.jobs():
         if record.trial.batch_size == 32:
             assert (record.status, record.reason) == ("oom", "OutOfMemoryError: CUDA out of memory")
         else:
             assert record.status == "skipped"
             assert record.reason == "job 2 of 2 ran out of GPU memory: OutOfMemoryError: CUDA out of memory"
-        assert record.missing["overlap_gain"].startswith("not all jobs have a slowdown: job ")
+        assert record.missing["overlap_gain"].startswith(no_slowdown)
     again = Scripted()
     assert counts(desk.sweep(*TWO, by=again, precision="fp32,bf16")) == {"reused": 6}
     assert again.launched == []
@@ -119,7 +125,8 @@ def test_one_that_dies_takes_the_others_along_and_the_whole_group_is_run_again(
     assert counts(desk.sweep(*TWO, by=again, seed="0,1")) == {"reused": 4, "failed": 2}
     assert again.launched == []
     assert counts(desk.sweep(*TWO, by=again, seed="0", retry="failed")) == {"ran": 1, "reused": 2}
-    assert again.batches == [16, 32], "not only the job that failed"
+    # The whole group runs again, not only the job that failed.
+    assert again.batches == [16, 32]
     assert [(r.attempt, r.status) for r in desk.jobs() if r.trial.seed == 0] == [(2, "ok")] * 2
     kept = [r.status for r in desk.records() if r.group and r.trial.seed == 0]
     assert sorted(kept) == ["failed", "ok", "ok", "skipped"], "both attempts are kept"
@@ -129,9 +136,12 @@ def test_a_job_that_hangs_is_named_and_the_others_were_skipped(desk: Desk) -> No
     summary = desk.sweep(*TWO, by=in_a_group(scripted.hangs, 32), timeout="0.3s")
     assert counts(summary) == {"ran": 3, "timed_out": 1}
     one, other = desk.jobs()
-    assert (other.status, other.reason) == ("timeout", "did not end within 0.3 s")
-    assert (one.status, one.reason) == ("skipped", "job 2 of 2 timed out: did not end within 0.3 s")
-    assert one.epochs, "what it got done is kept"
+    assert (one.status, other.status) == ("skipped", "timeout")
+    assert other.reason.endswith("within 0.3 s")
+    assert one.reason.startswith("job 2 of 2 ")
+    assert one.reason.endswith(f" timed out: {other.reason}")
+    # What it got done is kept.
+    assert one.epochs
     assert counts(desk.sweep(*TWO, retry="timeout")) == {"ran": 1, "reused": 2}
 
 
@@ -177,13 +187,15 @@ def test_fresh_runs_groups_again(desk: Desk) -> None:
 
 def test_groups_beyond_the_machine(desk: Desk) -> None:
     assert counts(desk.sweep("gpu_ids=0", "gpu_ids=3")) == {"skipped": 3}
-    assert set(desk.table()["reason"]) == {"needs 4 GPUs, this machine shows 1"}
+    (reason,) = set(desk.table()["reason"])
+    assert re.findall(r"\d", reason) == ["4", "1"]
     work = desk.work("gpu_ids=0", "gpu_ids=3")
-    with pytest.raises(UnusableError, match="no trial is left: needs 4 GPUs, this machine shows 1"):
+    with pytest.raises(UnusableError, match=f"no trial is left: {reason}"):
         check_hardware(work.list_round(1), work.runner.node.machine)
     summary = desk.sweep("lr=0.1", "lr=0.2", "lr=0.3", cpu_sharing="pinned")
     assert summary.skipped == 4
-    assert "needs 3 CPUs for jobs pinned to their own, 2 may be used" in desk.said[-1]
+    assert "needs 3 CPUs" in desk.said[-1]
+    assert "pinned" in desk.said[-1]
 
 
 @pytest.mark.slow
@@ -202,7 +214,8 @@ def test_a_cap_that_one_job_breaks_is_out_of_memory(desk: Desk) -> None:
     desk.nvml = scripted.Driver(mib={os.getpid(): 900.0})
     assert counts(desk.sweep(*jobs)) == {"ran": 1, "reused": 2}, "no failure"
     one, other = desk.jobs()
-    assert (one.status, one.reason) == ("oom", "900 MiB by the driver, over the cap of 800 MiB")
-    assert other.status == "skipped"
-    assert other.reason == f"job 1 of 2 ran out of GPU memory: {one.reason}"
+    assert (one.status, other.status) == ("oom", "skipped")
+    assert re.findall(r"\d+ MiB", one.reason) == ["900 MiB", "800 MiB"]
+    assert other.reason.startswith("job 1 of 2 ")
+    assert other.reason.endswith(one.reason)
     assert counts(desk.sweep(*jobs)) == {"reused": 3}, "final"

@@ -136,7 +136,8 @@ def test_a_trial_that_outlives_its_gpu_keeps_its_row_and_the_rest_is_skipped(des
     assert first.result.epoch_time_s > 0
     assert said in first.missing["gpu_mem_mib"]
     told = [line for line in desk.said if re.match(lost(1, said), line)]
-    assert len(told) == 1, "once, however many trials need it"
+    # Once, however many trials need it.
+    assert len(told) == 1
     skipped = [line for line in desk.said if "skipped: " in line]
     assert len(skipped) == summary.lost == summary.skipped == 1
     assert all(re.search(f"skipped: {lost(1, said)}$", line) for line in skipped)
@@ -218,7 +219,7 @@ def test_the_sweep_ends_when_no_gpu_is_left(desk: Desk) -> None:
     assert caught.value.exit_code == 4
     assert len(launcher.launched) == 1
     assert [r.status for r in desk.records()] == ["ok"]
-    assert desk.rows() == [(64, "1", "ok")], "the tables are written all the same"
+    assert desk.rows() == [(64, "1", "ok")]
     assert not [line for line in desk.said if "skipped" in line and "GPU 1" in line]
 
     desk.nvml.lost.clear()

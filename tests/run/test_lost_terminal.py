@@ -100,6 +100,7 @@ def test_two_quick_signals_end_it_at_once_and_the_terminal_says_what_is_kept(
     )
     assert "Traceback" not in shown.decode()
     hides, shows = shown.rfind(b"\x1b[?25l"), shown.rfind(b"\x1b[?25h")
-    assert 0 < hides < shows, "the live view hid the cursor, and it is back"
+    # The live view hid the cursor, and it is back.
+    assert 0 < hides < shows
     assert [record.status for record in records(tmp_path / "out")] == ["ok"]
     assert list_workers(tmp_path / "out") == [], "its claim is given back"

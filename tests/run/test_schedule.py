@@ -52,7 +52,8 @@ def test_a_stop_and_a_spent_budget_end_the_round_at_once(outcome: Outcome) -> No
 
 def test_a_batch_job_without_time_is_asked_for_shorter_units_of_the_round_and_begins_no_other() -> None:
     assert go([LATE, RAN], rounds=2) == ["round 1", "0", "1"]
-    assert go([LEFT, RAN], rounds=2)[-2:] == ["1", "end"], "what no such job can measure keeps nothing back"
+    # What no such job can measure keeps nothing back.
+    assert go([LEFT, RAN], rounds=2)[-2:] == ["1", "end"]
 
 
 def test_a_further_round_of_which_nothing_is_to_be_measured_is_the_last() -> None:
@@ -73,7 +74,8 @@ def test_beside_others_it_goes_over_the_plan_until_all_that_is_left_is_theirs() 
         "round 1", "0", "1", "end with figures", "once more",
         "round 1 again", "0", "1", "end",
     ]  # fmt: skip
-    assert go([THEIRS, COUNTED])[-1] == "end", "nothing was measured, so nothing can have come free"
+    # Nothing was measured, so nothing can have come free.
+    assert go([THEIRS, COUNTED])[-1] == "end"
 
 
 def test_what_waits_is_asked_for_again_however_little_was_measured() -> None:

@@ -54,7 +54,8 @@ def test_the_caches_of_this_test_are_stale(tmp_path: Path) -> None:
     with views(tmp_path) as (one, two, _):
         assert not (two / "x").exists()
         (one / "x").touch()
-        assert not (two / "x").exists(), "else the other test shows nothing"
+        # Otherwise the other test shows nothing.
+        assert not (two / "x").exists()
         with pytest.raises(FileExistsError):
             (two / "x").symlink_to("y")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -210,7 +211,7 @@ def test_out_of_memory_is_a_row_and_larger_batches_are_skipped(gpu_desk: Desk) -
     table = gpu_desk.table()
     assert list(table["status"]) == ["ok", "oom", "skipped", "skipped"]
     assert "out of memory" in str(table.loc[32, "reason"])
-    assert table.loc[128, "reason"] == "batch 32 of the same configuration was out of memory"
+    assert str(table.loc[128, "reason"]).startswith("batch 32 ")
     assert table.loc[32:, "epoch_time_s"].isna().all()
     assert len(gpu_desk.records()) == 2, "skipped is never stored"
     assert len(gpu_desk.said) == 2
@@ -223,7 +224,8 @@ def test_out_of_memory_is_final(gpu_desk: Desk) -> None:
     assert counts(gpu_desk.sweep(again, batch_size="16,32,64")) == {"reused": 2, "skipped": 1}
     assert again.batches == []
     gpu_desk.sweep(again, batch_size="16,32,64", retry="oom")
-    assert again.batches == [32, 64], "asked for: they run, larger ones too"
+    # What is asked for runs, and so do larger ones.
+    assert again.batches == [32, 64]
     assert gpu_desk.statuses() == {16: "ok", 32: "ok", 64: "ok"}
 
 
@@ -264,9 +266,10 @@ def test_a_deadline(desk: Desk) -> None:
     launcher = Scripted(lambda order: scripted.hangs if order.trial.batch_size == 16 else scripted.trains)
     assert counts(desk.sweep(launcher, batch_size="16,32", timeout="0.2s")) == {"ran": 2, "timed_out": 1}
     assert desk.statuses() == {16: "timeout", 32: "ok"}
-    assert desk.table().loc[16, "reason"] == "did not end within 0.2 s"
+    assert str(desk.table().loc[16, "reason"]).endswith("within 0.2 s")
     record = next(r for r in desk.records() if r.status == "timeout")
-    assert [e["epoch"] for e in record.epochs] == [0], "what it got done is kept"
+    # What it got done is kept.
+    assert [e["epoch"] for e in record.epochs] == [0]
 
 
 @pytest.mark.slow
@@ -278,7 +281,8 @@ def test_an_interrupt_stops_the_sweep_and_nothing_is_lost(desk: Desk) -> None:
     assert desk.statuses() == {16: "ok", 32: "interrupted"}
     again = Scripted()
     assert counts(desk.sweep(again, batch_size="16,32,64")) == {"ran": 2, "reused": 1}
-    assert again.batches == [32, 64], "what was interrupted runs again unasked"
+    # What was interrupted runs again unasked.
+    assert again.batches == [32, 64]
     assert desk.statuses() == {16: "ok", 32: "ok", 64: "ok"}
     assert [r.attempt for r in desk.records() if r.trial.batch_size == 32] == [1, 2], "both attempts are kept"
 
@@ -341,7 +345,10 @@ def test_trials_for_more_gpus_than_there_are_are_skipped(gpu_desk: Desk) -> None
     launcher = Scripted()
     assert counts(gpu_desk.sweep(launcher, batch_size="64", gpus="1,2,4")) == {"ran": 2, "skipped": 1}
     assert [len(order.gpu_uuids) for order in launcher.launched] == [1, 2]
-    assert gpu_desk.said == ["[3/3] gpus=4  skipped: needs 4 GPUs, this machine shows 2"]
+    (line,) = gpu_desk.said
+    label, _, reason = line.partition("  skipped: ")
+    assert label == "[3/3] gpus=4"
+    assert re.findall(r"\d", reason) == ["4", "2"]
 
 
 # ---- resume ----
@@ -439,7 +446,7 @@ def test_repeats_run_in_a_random_order_drawn_from_the_seed(desk: Desk, tmp_path:
         for launcher in (one, same, other)
     ]
     assert len(set(runs[0])) == 12
-    assert {seed for _, seed in runs[0]} == {0, 1, 2}, "each repeat has a seed of its own"
+    assert {seed for _, seed in runs[0]} == {0, 1, 2}
     assert runs[0] == runs[1]
     assert [batch for batch, _ in runs[0]] != [batch for batch, _ in runs[2]]
     assert [batch for batch, _ in runs[0]] != [8, 16, 32, 64] * 3
@@ -469,4 +476,5 @@ def test_the_time_left_is_estimated_once(desk: Desk, monkeypatch: pytest.MonkeyP
     run_with(Scripted(), job, view)
     assert calls == [4]
     left = [next(p.left_s for p in view.shown if p.done == done) for done in range(4)]
-    assert 0 < left[1] < left[0], "at the pace of the first trial, which took far less than was estimated"
+    # At the pace of the first trial, which took far less than was estimated.
+    assert 0 < left[1] < left[0]

@@ -79,4 +79,5 @@ def test_a_budget_reckons_with_what_trials_took(desk: Desk) -> None:
     summary = desk.sweep(**asked, rounds=5, budget="90s")
     assert (summary.ran, summary.limits.certainty.is_over_budget) == (0, True)
     assert summary.limits.certainty.longest_s == pytest.approx(100.0)
-    assert desk.sweep(**asked, rounds=5, budget="150s").ran == 4, "at the pace of the first of them"
+    # At the pace of the first of them.
+    assert desk.sweep(**asked, rounds=5, budget="150s").ran == 4

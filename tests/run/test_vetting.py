@@ -56,7 +56,8 @@ def test_a_model_whose_process_dies_is_named_and_what_another_prints_or_starts_i
         UsageError, match=r"dies\.py:net': its process died while it was tried \(last words\)"
     ):
         checks.run_tries(NODE, tries(tmp_path, loud=loud + NET, dies=dies), 30, pytest.fail)
-    assert time.monotonic() - began < 19, "it does not wait for what the file has started"
+    # It does not wait for what the file has started.
+    assert time.monotonic() - began < 19
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ def test_what_somebody_else_has_measured_meanwhile_is_done(tmp_path: Path) -> No
     queue = open_queue(first)
     run_with(Scripted(), second, Heard())
     assert queue.choose(unit(plan, 8), 1) == ("done", "")
-    assert sorted(one.trial.batch_size for one in first.records) == [8, 16], "and is known from now on"
+    # What the other has stored is known from now on.
+    assert sorted(one.trial.batch_size for one in first.records) == [8, 16]
     assert first.measured == set()
 
 
@@ -77,7 +78,8 @@ def test_what_failed_elsewhere_is_not_tried_again_by_all(tmp_path: Path) -> None
     second = sweep_in(tmp_path, plan, retry=frozenset({"failed"}))
     failing = Scripted(lambda _: scripted.raises)
     queue = open_queue(first)
-    assert run_with(failing, second, Heard()).failed == 1, "nor again and again by one"
+    # Nor does one try it again and again.
+    assert run_with(failing, second, Heard()).failed == 1
     assert queue.choose(unit(plan, 8), 1)[0] == "done"
 
 
@@ -117,7 +119,8 @@ def test_what_is_taken_as_one_stands_together_and_all_is_there(tmp_path: Path) -
     work = sweep_in(tmp_path, plan)
     queue = open_queue(work)
     given = work.list_round(1)[::-1]
-    assert queue.in_lots(given) == given, "alone it keeps the order of the round"
+    # Without others at work it keeps the order of the round.
+    assert queue.in_lots(given) == given
     queue.place = 0.0
     planned = queue.in_lots(given)
     assert sorted(item.unit.unit_id for item in planned) == sorted(one.unit_id for one in plan.units)
@@ -155,7 +158,8 @@ def test_beside_others_it_begins_elsewhere(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "records").rename(tmp_path / "gone")
     assert open_queue(work).place is None
     monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "1")
-    assert open_queue(work).place is not None, "others of its array are about to come"
+    # Others of its array are about to come.
+    assert open_queue(work).place is not None
 
 
 def test_a_larger_batch_waits_while_a_smaller_one_may_run_out_of_memory(tmp_path: Path) -> None:
@@ -181,7 +185,8 @@ def test_it_does_not_wait_where_what_ran_says_that_it_fits(tmp_path: Path) -> No
     queue = open_queue(work)
     run_with(Scripted(), ran, Heard())
     claim_elsewhere(queue, unit(plan, 64))
-    assert queue.choose(unit(plan, 256), 1)[0] == "run", "16 times 8,000 MiB is less than 90 % of 143,771"
+    # 16 times 8,000 MiB is less than 90 % of 143,771.
+    assert queue.choose(unit(plan, 256), 1)[0] == "run"
     assert queue.choose(unit(plan, 1024), 1)[0] == "waits"
 
 
@@ -203,7 +208,7 @@ def test_what_ran_out_of_memory_elsewhere_is_not_tried_with_a_larger_batch(tmp_p
     run_with(Scripted(lambda _: scripted.runs_out_of_gpu_memory), second, Heard())
     turn, why = queue.choose(unit(plan, 64), 1)
     assert turn == "skip"
-    assert why == "batch 16 of the same configuration was out of memory"
+    assert why.startswith("batch 16 ")
 
 
 def test_each_writes_the_tables_of_all_that_is_there_at_its_end(tmp_path: Path) -> None:
@@ -254,7 +259,8 @@ def test_a_claim_that_a_dead_one_has_left_on_what_is_done_keeps_nobody_waiting(t
     queue = open_queue(work)
     run_with(Scripted(lambda _: scripted.raises), ran, Heard())
     claim_elsewhere(queue, unit(plan, 16))
-    assert queue.choose(unit(plan, 64), 1)[0] == "run", "16 has failed, and says nothing of memory"
+    # 16 has failed, and says nothing of memory.
+    assert queue.choose(unit(plan, 64), 1)[0] == "run"
 
 
 def test_who_has_other_cpus_measures_for_itself_and_takes_nothing_away(tmp_path: Path) -> None:
