@@ -266,7 +266,7 @@ def test_names_stand_where_they_cover_no_other_name_and_no_point() -> None:
         ("left", 10, 0),
         ("left", 10, 0),
     ]
-    (alone,) = label_points(points[:1], places[:1], {}, others=[(320.0, 100.0), (270.0, 100.0)])
+    (alone,) = label_points(points[:1], places[:1], {}, unnamed=[(320.0, 100.0), (270.0, 100.0)])
     assert (alone["mark"]["align"], alone["mark"]["dy"]) == ("center", -17)
 
 

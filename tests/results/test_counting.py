@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -150,7 +151,7 @@ def test_the_host_tells_first_attempts_of_one_second_apart_and_else_the_machine(
     )
     assert [node_of(job) for job in (*hosts, store(1))] == ["n1", "n2", ""]
     unlike = store_group(1, "ok", "ok")
-    unlike[1] = unlike[1].model_copy(update={"machine_key": "another"})
+    unlike[1] = dataclasses.replace(unlike[1], machine_key="another")
     assert identify_attempt(unlike[0]) == identify_attempt(unlike[1])
 
 

@@ -50,7 +50,7 @@ def test_server_leader_ranks_loader_workers_and_daemons_go_with_the_parent(
     (tmp_path / "scratch").mkdir()
     order = structs.replace(
         order,
-        model="tests/train/user_models.py:leaves_a_daemon_and_is_slow",
+        trial=structs.replace(order.trial, model="tests/train/user_models.py:leaves_a_daemon_and_is_slow"),
         protocol=WholeEpochs(epochs=1000, warmup_epochs=1),
         log=tmp_path / "log",
         scratch=tmp_path / "scratch",
