@@ -16,7 +16,7 @@ SCRIPT = BatchScript(
     gpubench=["gpubench"],
     results="/r",
     home="/h",
-    asked="gpubench slurm",
+    command_line="gpubench slurm",
     cpus_per_task=4,
     time="0:10:00",
 )
