@@ -148,7 +148,7 @@ def test_lots_are_dealt_like_cards() -> None:
 @pytest.mark.parametrize(("text", "found"), [("1/1", (1, 1)), ("2/8", (2, 8)), (" 8/8 ", (8, 8))])
 def test_a_shard_is_read(text: str, found: tuple[int, int]) -> None:
     shard = Shard.parse(text)
-    assert (shard.number, shard.of) == found
+    assert (shard.number, shard.count) == found
     assert str(shard) == text.strip()
 
 
