@@ -27,7 +27,7 @@ NEW = """
     flavour: Annotated[
         float,
         Bounds(ge=0, le=1),
-        About(meaning="what nothing uses", heading="flavour", said="flavour {}", added=True),
+        About(meaning="what nothing uses", heading="flavour", phrase="flavour {}", added=True),
     ] = 0.0
 
 
