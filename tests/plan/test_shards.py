@@ -49,7 +49,7 @@ def test_the_shards_together_are_the_plan(name: str, count: int, data: st.DataOb
     shares = deal(whole, count)
     assert len(shares) == count
     found = [unit.unit_id for units in shares for unit in units]
-    assert sorted(found) == sorted(unit.unit_id for unit in whole.units), "each unit in one of them"
+    assert sorted(found) == sorted(unit.unit_id for unit in whole.units)
     number = data.draw(st.integers(1, count))
     one = part(whole, Shard(number, count))
     mine = {unit.unit_id for unit in shares[number - 1]}
