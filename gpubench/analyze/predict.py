@@ -302,7 +302,7 @@ def _describe_machine(
 ) -> Predictions:
     return Predictions(
         machine=stored.key, gpus=len(stored.machine.gpus), cpus=stored.cpus, is_here=stored.is_here,
-        other_machines=stored.others, filled=filled or {}, groups=tuple(groups),
+        other_machines=stored.other_machines, filled=filled or {}, groups=tuple(groups),
     )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def slurm(
         command=["sweep", *([str(path.absolute())] if path else []), *sweep_words],
         results=str(folder.absolute()),
         home=str(Path.cwd()),
-        asked=job.command_line,
+        command_line=job.command_line,
         tasks=job.tasks,
         nodes=max(job.nodes, experiment.most_nodes),
         trial_nodes=experiment.most_nodes,

@@ -29,18 +29,18 @@ def plan_line(work: Remaining, script: BatchScript, *, is_by_plan: bool) -> str:
     """How much there is to do, and the time limit. `is_by_plan`: nobody else said one."""
     if not work.units:
         return "nothing of the plan is left to run" if not work.skipped else "no unit of the plan would run"
-    about = "about" if all(one.known for one in work.units) else "roughly"
-    total = words(sum(one.seconds for one in work.units))
+    about = "about" if all(unit.known for unit in work.units) else "roughly"
+    total = words(sum(unit.seconds for unit in work.units))
     line = f"{many(len(work.units), 'unit')} to run, {about} {total} in all"
     if not is_by_plan:
         return line
-    each = f" for each of {script.tasks} tasks" if script.tasks > 1 else ""
-    return f"{line}: --time {script.time}{each}; what is not done by then goes on after a requeue"
+    per_task = f" for each of {script.tasks} tasks" if script.tasks > 1 else ""
+    return f"{line}: --time {script.time}{per_task}; what is not done by then goes on after a requeue"
 
 
 def advice(work: Remaining, script: BatchScript) -> list[str]:
     """What is better changed before the script is submitted."""
-    found = []
+    hints = []
     if work.skipped:
         what = (
             f"{len(work.skipped)} of the plan would be skipped"
@@ -48,9 +48,9 @@ def advice(work: Remaining, script: BatchScript) -> list[str]:
             else "all of it would be skipped"
         )
         ask = "--gres=gpu:N" if " GPU" in work.skipped[0] else "--cpus-per-task N"
-        found.append(f"{what}: {work.skipped[0]}; {ask} asks SLURM for more")
+        hints.append(f"{what}: {work.skipped[0]}; {ask} asks SLURM for more")
     if work.measurements is not None and 0 < work.measurements < script.tasks:
-        found.append(
+        hints.append(
             f"{script.tasks} tasks for {many(work.measurements, 'measurement')}: some would find nothing to do; "
             f"--tasks {work.measurements} is enough"
         )
@@ -58,8 +58,8 @@ def advice(work: Remaining, script: BatchScript) -> list[str]:
     spare_s = find_spare(limit_s)
     if work.units and work.longest.seconds > limit_s - spare_s:
         about = "about" if work.longest.known else "roughly"
-        found.append(
+        hints.append(
             f"--time {script.time} is short: the longest measurement takes {about} {words(work.longest.seconds)}, and "
             f"{words(spare_s)} of a job are kept for its end"
         )
-    return found
+    return hints

@@ -52,7 +52,7 @@ class BatchScript:
     """The folder, as all nodes see it."""
     home: str
     """Where the script works, wherever it is submitted from: paths among the sweep's options are of there."""
-    asked: str
+    command_line: str
     """The command line that the script was made by."""
     tasks: int = 1
     """Jobs of an array, which work through the plan together."""
@@ -73,8 +73,8 @@ class BatchScript:
     @property
     def job_name(self) -> str:
         """As sbatch was told, else the experiment's."""
-        told = [value_of(one) for one in self.options if name_of(one) in ("--job-name", "-J")]
-        return told[-1] if told else self.name
+        names = [value_of(option) for option in self.options if name_of(option) in ("--job-name", "-J")]
+        return names[-1] if names else self.name
 
     @property
     def is_by_gpu(self) -> bool:
@@ -83,11 +83,11 @@ class BatchScript:
 
     @property
     def is_array(self) -> bool:
-        return self.tasks > 1 or any(name_of(one) in ("--array", "-a") for one in self.options)
+        return self.tasks > 1 or any(name_of(option) in ("--array", "-a") for option in self.options)
 
     def text(self) -> str:
         """The script."""
-        own = {
+        defaults = {
             "--job-name": self.name,
             "--output": f"%x-{'%A_%a' if self.is_array else '%j'}.out",
             "--chdir": self.home,
@@ -101,7 +101,7 @@ class BatchScript:
             "--signal": f"USR1@{self.signal_s}",
         }
         given = {SHORT.get(name := name_of(option), name) for option in self.options}
-        lines = [_option(name, value) for name, value in own.items() if name not in given]
+        lines = [_option(name, value) for name, value in defaults.items() if name not in given]
         sweep = [*self.gpubench, *self.command, "--out", self.results]
         # The id alone may stand for all tasks of an array.
         me = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if self.is_array else "$SLURM_JOB_ID"
@@ -110,7 +110,7 @@ class BatchScript:
                 "#!/bin/bash",
                 *(f"#SBATCH {line}" for line in (*lines, *self.options)),
                 "",
-                f"# Made by: {' '.join(self.asked.split())}",
+                f"# Made by: {' '.join(self.command_line.split())}",
                 f"# {self._what()} To go on later, submit it again.",
                 "# srun hands the warning before the time limit on"
                 + ("." if self.is_by_gpu else ", and the CPUs only if it is told how many."),
@@ -148,14 +148,19 @@ class BatchScript:
 
     def table_options(self, job: str) -> list[str]:
         """What sbatch is given for the job that writes the tables once that one is over, in whatever way."""
-        own = [*self.gpubench]
-        merge, table = [*own, "merge", self.results], [*own, "table", self.results]
+        program = [*self.gpubench]
+        merge, table = [*program, "merge", self.results], [*program, "table", self.results]
         return [
             f"--job-name={self.job_name}-table",
             "--output=%x-%j.out",
             f"--dependency=afterany:{job}",
             f"--time={TABLE_MINUTES}",
-            *(word for one in self.options if name_of(one) in OF_ACCOUNTS for word in shlex.split(one)),
+            *(
+                word
+                for option in self.options
+                if name_of(option) in OF_ACCOUNTS
+                for word in shlex.split(option)
+            ),
             f"--wrap={shlex.join(merge)} && {shlex.join(table)}",
         ]
 
@@ -172,14 +177,16 @@ def value_of(option: str) -> str:
 
 def gpus_of(options: Sequence[str], nodes: int) -> int | None:
     """How many GPUs each node has by these options of sbatch; 0: none is asked for; None: not to be read from them."""
-    asked = [(name_of(one), value_of(one)) for one in options if name_of(one) in GPU_OPTIONS]
-    found = [_gpus(name, value) for name, value in asked]
-    if None in found:
+    gpu_options = [
+        (name_of(option), value_of(option)) for option in options if name_of(option) in GPU_OPTIONS
+    ]
+    counts = [_gpus(name, value) for name, value in gpu_options]
+    if None in counts:
         return None
     # Of one task on each node, which is what the scripts start.
     shares = [
         (count or 0) // (nodes if name in ("--gpus", "-G") else 1)
-        for (name, _), count in zip(asked, found, strict=True)
+        for (name, _), count in zip(gpu_options, counts, strict=True)
     ]
     return max(shares, default=0)
 
@@ -249,12 +256,12 @@ def seconds(text: str) -> int:
     UsageError."""
     if text.strip().upper() in NO_LIMIT:
         return YEAR_S
-    found = _CLOCK.fullmatch(text.strip())
-    if found is None:
+    match = _CLOCK.fullmatch(text.strip())
+    if match is None:
         raise UsageError(
             f"--time: {shown(text)} is no time of SLURM's; write 90 (minutes), 2:00:00, 1-12:00:00 or UNLIMITED"
         )
-    days, *rest = (None if part is None else int(part) for part in found.groups())
+    days, *rest = (None if part is None else int(part) for part in match.groups())
     first, second, third = rest
     if days is not None or third is not None:
         hours, minutes, secs = first, second, third

@@ -71,17 +71,17 @@ def _nodes(case: Combination) -> str | None:
     if case.together > 1:
         return "jobs that run together run on one node: leave nodes (--nodes) out"
     if not catalog.STRATEGIES[t.strategy].process_per_device:
-        spanning = [name for name, one in catalog.STRATEGIES.items() if one.process_per_device]
+        spanning = [name for name, strategy in catalog.STRATEGIES.items() if strategy.process_per_device]
         return (
             f"strategy {t.strategy} is one process, which can't be on {t.nodes} nodes: take "
             f"{', '.join(spanning[:-1])} or {spanning[-1]}"
         )
     if t.gpu_ids is not None:
         return f"gpu_ids (--gpu-ids) name GPUs of one node: with {over} give their number, gpus (--gpus)"
-    counted, said = ("ranks", "--ranks") if case.device == "cpu" else ("gpus", "--gpus")
+    counted, option = ("ranks", "--ranks") if case.device == "cpu" else ("gpus", "--gpus")
     if t.devices % t.nodes:
         return (
-            f"{counted} = {t.devices} can't be shared equally by {t.nodes} nodes: {counted} ({said}) counts those of "
+            f"{counted} = {t.devices} can't be shared equally by {t.nodes} nodes: {counted} ({option}) counts those of "
             f"all nodes, so take a multiple of {t.nodes}"
         )
     if t.cpus is not None and t.cpus % t.nodes:
@@ -119,9 +119,9 @@ def _strategy(case: Combination) -> str | None:
 def _own_fields(case: Combination) -> str | None:
     t = case.trial
     for name, facts in catalog.STRATEGIES.items():
-        for own in facts.own_fields:
-            if name != t.strategy and getattr(t, own) is not None:
-                return f"{own} belongs to strategy {name}: leave it out with {t.strategy}"
+        for field in facts.own_fields:
+            if name != t.strategy and getattr(t, field) is not None:
+                return f"{field} belongs to strategy {name}: leave it out with {t.strategy}"
     return None
 
 
@@ -203,8 +203,8 @@ def _protocol(case: Combination) -> str | None:
         return None
     warmup = t.warmup_epochs or 0
     if warmup >= t.epochs:
-        one = warmup == t.epochs == 1
-        warm = "the only epoch warms up" if one else f"{warmup} of {t.epochs} epochs warm up"
+        is_only_epoch = warmup == t.epochs == 1
+        warm = "the only epoch warms up" if is_only_epoch else f"{warmup} of {t.epochs} epochs warm up"
         return (
             f"{warm}, which leaves none to measure: write --epochs {warmup + 1} or more, or --set "
             f"warmup_epochs={t.epochs - 1} (in a file the same fields under [run])"

@@ -43,11 +43,11 @@ def read_experiment(path: Path | None, options: Options, *, has_gpu: bool) -> Ex
         without = {"variant"} if {"data", "epochs", "until_top1"} & options.fields.keys() else set()
         without |= {"input_size"} if "data" in options.fields else set()
         base = replace(base, fixed={k: v for k, v in base.fixed.items() if k not in without})
-    asked = with_options(base, options)
+    changed = with_options(base, options)
     # Other axes ask another question than the built-in one, and so do jobs that run together. Its name stays: with it
     # the results folder, where rows of trials alone may be that jobs can be compared with.
-    same = path is not None or (asked.varied, asked.groups) == (base.varied, base.groups)
-    return asked if same else replace(asked, question="")
+    is_same_question = path is not None or (changed.varied, changed.groups) == (base.varied, base.groups)
+    return changed if is_same_question else replace(changed, question="")
 
 
 def make_plan(experiment: Experiment, machine: environment.Machine, sources: Disk, order: str | None) -> Plan:

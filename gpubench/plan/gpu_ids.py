@@ -18,12 +18,12 @@ def gpu_ids(trials: Sequence[Trial], gpus: Sequence[Gpu], lost: Collection[int])
     stay among the numbers: such a unit can't run.
     """
     may_move = bool(lost) and not any(trial.gpu_ids is not None for trial in trials)
-    left = [gpu.index for gpu in gpus if gpu.index not in lost]
+    usable = [gpu.index for gpu in gpus if gpu.index not in lost]
 
     def first(count: int) -> tuple[int, ...]:
-        planned, others = tuple(range(count)), tuple(left[:count])
-        fits = may_move and len(others) == count and _models(others, gpus) == _models(planned, gpus)
-        return others if fits else planned
+        planned, moved = tuple(range(count)), tuple(usable[:count])
+        fits = may_move and len(moved) == count and _models(moved, gpus) == _models(planned, gpus)
+        return moved if fits else planned
 
     return [
         trial.gpu_ids if trial.gpu_ids is not None else first(trial.devices // trial.nodes)

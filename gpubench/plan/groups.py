@@ -55,7 +55,7 @@ def sets_of_jobs(fields: Mapping[str, Any], group: Group | None) -> list[tuple[s
     if group is None:
         jobs = _copied([fields])
         return [(f"{len(jobs)} copies" if len(jobs) > 1 else "", jobs)]
-    jobs = [_over(fields, own) for own in group.jobs]
+    jobs = [_over(fields, job) for job in group.jobs]
     if group.pairs:
         _check_one_gpu(group, jobs)
         return _pairs(group, jobs)
@@ -105,10 +105,10 @@ def settled_by(group: Group, field: str) -> str | None:
     """Which fields settle `field` in every job, in words (`it` for itself); None where a job leaves it open."""
     settled: list[str] = []
     for job in group.jobs:
-        own = next((name for name in (field, *RIVALS.get(field, ())) if name in job), None)
-        if own is None:
+        settling = next((name for name in (field, *RIVALS.get(field, ())) if name in job), None)
+        if settling is None:
             return None
-        settled.append("it" if own == field else own)
+        settled.append("it" if settling == field else settling)
     return " or ".join(dict.fromkeys(settled)) or None
 
 
@@ -156,24 +156,24 @@ def name_jobs(trials: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def name_group(group: str, jobs: Sequence[Mapping[str, Any]], fields: Iterable[str]) -> str:
     """A group's name, with those of the fields, but for its copies, that all of its jobs agree in."""
-    same = [
+    agreed = [
         f"{name}={as_text(jobs[0][name])}"
         for name in fields
         if name != "copies"
         and jobs[0].get(name) is not None
         and all(job[name] == jobs[0][name] for job in jobs)
     ]
-    return f"{group} ({', '.join(same)})" if same else group
+    return f"{group} ({', '.join(agreed)})" if agreed else group
 
 
 def _names(jobs: Iterable[Mapping[str, Any]]) -> str:
     return " & ".join(label(job) for job in jobs)
 
 
-def _over(fields: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _over(fields: Mapping[str, Any], job: Mapping[str, Any]) -> dict[str, Any]:
     """A job's own fields over those of the experiment, in place of their rivals too."""
-    beaten = {rival for name in own for rival in RIVALS.get(name, ())}
-    return {name: value for name, value in fields.items() if name not in beaten} | dict(own)
+    beaten = {rival for name in job for rival in RIVALS.get(name, ())}
+    return {name: value for name, value in fields.items() if name not in beaten} | dict(job)
 
 
 def _copied(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -188,22 +188,24 @@ def _copied(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _pairs(group: Group, jobs: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
     """Every two of the jobs, once: of equal jobs one pair is enough."""
     before = f"{group.name}: " if group.name else ""
-    keys = [frozenset(own.items()) for own in group.jobs]
-    found: dict[frozenset[frozenset[tuple[str, Any]]], tuple[str, list[dict[str, Any]]]] = {}
-    for one, other in itertools.combinations(range(len(jobs)), 2):
-        name = before + _names([group.jobs[one], group.jobs[other]])
-        found.setdefault(frozenset({keys[one], keys[other]}), (name, [dict(jobs[one]), dict(jobs[other])]))
-    return list(found.values())
+    keys = [frozenset(job.items()) for job in group.jobs]
+    pairs: dict[frozenset[frozenset[tuple[str, Any]]], tuple[str, list[dict[str, Any]]]] = {}
+    for first, second in itertools.combinations(range(len(jobs)), 2):
+        name = before + _names([group.jobs[first], group.jobs[second]])
+        pairs.setdefault(
+            frozenset({keys[first], keys[second]}), (name, [dict(jobs[first]), dict(jobs[second])])
+        )
+    return list(pairs.values())
 
 
 def _check_one_gpu(group: Group, jobs: Sequence[Mapping[str, Any]]) -> None:
     """Raises UsageError where pairs would not be on one GPU."""
     used: dict[int, None] = {}
-    for own, job in zip(group.jobs, jobs, strict=True):
+    for given, job in zip(group.jobs, jobs, strict=True):
         ids, gpus = job.get("gpu_ids"), job.get("gpus")
         count = len(ids) if isinstance(ids, tuple) else gpus if isinstance(gpus, int) else 1
         if count > 1:
-            raise UsageError(f"pairs share one GPU; job {shown(label(own))} has {count}")
+            raise UsageError(f"pairs share one GPU; job {shown(label(given))} has {count}")
         if count and job.get("device") != "cpu":
             used[ids[0] if isinstance(ids, tuple) and ids else 0] = None  # without ids: the first GPU
     if len(used) > 1:

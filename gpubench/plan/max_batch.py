@@ -43,9 +43,9 @@ class Edge:
     full: int | None = None
     """The smallest above it that ran out of memory; None: none."""
 
-    def is_found(self, each: int) -> bool:
+    def is_found(self, multiple: int) -> bool:
         """Whether both lie so near to each other that nothing between them is tried."""
-        return self.full is not None and self.full - self.ran <= fineness(self.ran, each)
+        return self.full is not None and self.full - self.ran <= fineness(self.ran, multiple)
 
 
 def edge(ran: Sequence[int], full: Sequence[int]) -> Edge:
@@ -54,20 +54,21 @@ def edge(ran: Sequence[int], full: Sequence[int]) -> Edge:
     return Edge(ran=largest, full=min((size for size in full if size > largest), default=None))
 
 
-def fineness(size: int, each: int) -> int:
+def fineness(size: int, multiple: int) -> int:
     """By how much two sizes differ that are worth trying: a power of two times the devices' multiple."""
-    return each << max(0, math.floor(math.log2(max(size, 1) / (each * FINE))))
+    return multiple << max(0, math.floor(math.log2(max(size, 1) / (multiple * FINE))))
 
 
-def next_size(known: Edge, guesses: Sequence[float], each: int, most: int) -> int | None:
+def next_size(known: Edge, guesses: Sequence[float], multiple: int, most: int) -> int | None:
     """The batch size to try next; None where the edge is found, or cannot be looked for any further.
 
-    `guesses`: where the edge may be, the best first. `each`: sizes are multiples of it. `most`: the largest there is.
+    `guesses`: where the edge may be, the best first. `multiple`: sizes are multiples of it. `most`: the largest there
+    is.
     """
-    if known.is_found(each) or (not known.ran and known.full is None):
+    if known.is_found(multiple) or (not known.ran and known.full is None):
         return None
-    fine, most = fineness(known.ran, each), most // each * each
-    below = known.full if known.full is not None else most + each
+    fine, most = fineness(known.ran, multiple), most // multiple * multiple
+    below = known.full if known.full is not None else most + multiple
     for guess in guesses:
         size = math.floor(min(guess, most) / fine) * fine
         if known.ran + fine <= size < below:

@@ -57,13 +57,13 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
             if settled_by(groups[0], name):
                 forget(name)
     for name, text in options.fields.items():
-        found = values.parse(name, text, typed.get(name))
+        field_values = values.parse(name, text, typed.get(name))
         index = next((i for i, axis in enumerate(axes) if axis.fields == (name,)), len(axes))
         forget(name)
-        if len(found) == 1:
-            fixed[name] = found[0]
+        if len(field_values) == 1:
+            fixed[name] = field_values[0]
         else:  # at the place of the file's own axis, so that the table keeps its order
-            axes.insert(index, Axis((name,), tuple((v,) for v in found)))
+            axes.insert(index, Axis((name,), tuple((v,) for v in field_values)))
     for axis in zips:
         for name in axis.fields:
             forget(name)
@@ -78,7 +78,7 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         for text in options.excludes
     ]
     repeats = options.repeats or experiment.repeats
-    asked = replace(
+    changed = replace(
         experiment,
         fixed=fixed,
         # Fields that move together come last, as in a file, so that a stored plan keeps its order.
@@ -93,10 +93,10 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
         else policy(options.bad_images, "--bad-images"),
         typed=typed,
     )
-    return checked(asked, "--job" if options.jobs else None)
+    return checked(changed, "--job" if options.jobs else None)
 
 
-def _groups(own: tuple[Group, ...], options: Options, given: Sequence[str]) -> tuple[Group, ...]:
+def _groups(file_groups: tuple[Group, ...], options: Options, given: Sequence[str]) -> tuple[Group, ...]:
     """The command line's jobs as one group, or else the file's groups. `given`: fields of other options.
 
     Raises UsageError for an option that the jobs would silently beat.
@@ -108,9 +108,9 @@ def _groups(own: tuple[Group, ...], options: Options, given: Sequence[str]) -> t
                 called = options.typed.get(name, name)
                 raise UsageError(f"{called} has no effect beside --job: every job gives {settled}")
         return (group,)
-    if options.pairs and not own:
+    if options.pairs and not file_groups:
         raise UsageError("--pairs: there are no jobs to pair; give --job two or more times")
-    for group in own:
+    for group in file_groups:
         for name in given:
             for rival in (name, *RIVALS.get(name, ())):
                 if any(rival in job for job in group.jobs):
@@ -119,7 +119,7 @@ def _groups(own: tuple[Group, ...], options: Options, given: Sequence[str]) -> t
                     raise UsageError(
                         f"{called} {by} by the jobs of {called_group(group)}; change it there, or give --job"
                     )
-    return tuple(replace(group, pairs=group.pairs or options.pairs) for group in own)
+    return tuple(replace(group, pairs=group.pairs or options.pairs) for group in file_groups)
 
 
 def lift_epochs(fixed: dict[str, Any]) -> None:

@@ -46,8 +46,8 @@ class Ahead:
 
     def more(self, within_pct: float) -> float:
         """Processes in further rounds after which it should be as sure as that; infinite for more than there may be."""
-        each = [self._more(times, within_pct) for times in self.samples]
-        return max(0.0, max(each, default=FEWEST_FOR_CERTAINTY) - self.turns)
+        counts = [self._more(times, within_pct) for times in self.samples]
+        return max(0.0, max(counts, default=FEWEST_FOR_CERTAINTY) - self.turns)
 
     def _more(self, times: Sequence[float], within_pct: float) -> float:
         known = len(times) > 1
@@ -82,10 +82,10 @@ def outlook(rounds: Rounds, number: int, ahead: Sequence[Ahead]) -> Outlook:
     """The outlook from round `number`. `ahead`: each unit that may be measured in further rounds."""
     after = rounds.most - number
     if rounds.within_pct is None:
-        later_s = math.inf if rounds.is_endless else after * sum(one.each_s for one in ahead)
+        later_s = math.inf if rounds.is_endless else after * sum(unit.each_s for unit in ahead)
         return Outlook(rounds=rounds, number=number, later_s=later_s)
-    later_s = sum(one.each_s * min(one.more(rounds.within_pct), after) for one in ahead)
-    at_least = after > 0 and not all(one.is_known for one in ahead)
+    later_s = sum(unit.each_s * min(unit.more(rounds.within_pct), after) for unit in ahead)
+    at_least = after > 0 and not all(unit.is_known for unit in ahead)
     return Outlook(rounds=rounds, number=number, later_s=later_s, at_least=at_least)
 
 

@@ -191,18 +191,18 @@ def _check_size(experiment: Experiment) -> None:
 
 def _with_solos(units: Sequence[Unit]) -> Iterator[Unit]:
     """Each group after the trials alone that its jobs are compared with, each unit once."""
-    told: set[str] = set()
-    asked = {unit.unit_id for unit in units}
+    listed: set[str] = set()
+    unit_ids = {unit.unit_id for unit in units}
     for unit in units:
         solos = [
-            Unit((job.membership.solo,), baseline=job.membership.solo.trial_id not in asked)
+            Unit((job.membership.solo,), baseline=job.membership.solo.trial_id not in unit_ids)
             for job in unit.jobs
             if job.membership
         ]
-        for one in (*solos, unit):
-            if one.unit_id not in told:
-                told.add(one.unit_id)
-                yield one
+        for member in (*solos, unit):
+            if member.unit_id not in listed:
+                listed.add(member.unit_id)
+                yield member
 
 
 def _combinations(experiment: Experiment) -> Iterator[dict[str, Any]]:

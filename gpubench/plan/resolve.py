@@ -92,8 +92,8 @@ def resolve_unit(
     shares = shares_of(unit.jobs, machine.cpu_count, default_device)
     gpus = gpu_ids([job.trial for job in unit.jobs], machine.gpus, lost)
     return [
-        _resolved(job, share, own, machine, facts(job), default_device)
-        for job, share, own in zip(unit.jobs, shares, gpus, strict=True)
+        _resolved(job, share, job_gpus, machine, facts(job), default_device)
+        for job, share, job_gpus in zip(unit.jobs, shares, gpus, strict=True)
     ]
 
 

@@ -79,7 +79,7 @@ def rounds_of(
 
 
 def overridden(
-    asked: Rounds, number: int | None, within: str | None, budget: str | None, repeats: int
+    file_rounds: Rounds, number: int | None, within: str | None, budget: str | None, repeats: int
 ) -> Rounds:
     """The rounds of an experiment file with what options say of them; what they don't say stays. Raises UsageError.
 
@@ -88,22 +88,22 @@ def overridden(
     if budget is not None and budget.strip().isdecimal():
         raise UsageError(f"--budget {budget}: write {budget}m or {budget}s, for minutes or seconds")
     given = rounds_of(number, within, budget, dashes="--")
-    kept = None if asked.number == 1 and (within, budget) != (None, None) else asked.number
+    kept = None if file_rounds.number == 1 and (within, budget) != (None, None) else file_rounds.number
     return Rounds(
         number=kept if number is None else number,
-        within_pct=asked.within_pct if within is None else given.within_pct,
-        budget_s=asked.budget_s if budget is None else given.budget_s,
+        within_pct=file_rounds.within_pct if within is None else given.within_pct,
+        budget_s=file_rounds.budget_s if budget is None else given.budget_s,
         repeats=repeats,
     )
 
 
 def as_table(rounds: Rounds) -> dict[str, int | float | str]:
     """What an experiment file says of them: what was asked for."""
-    found: dict[str, int | float | str] = {}
+    table: dict[str, int | float | str] = {}
     if rounds.number is not None:
-        found["rounds"] = rounds.number
+        table["rounds"] = rounds.number
     if rounds.within_pct is not None:
-        found["within"] = f"{rounds.within_pct:g}%"
+        table["within"] = f"{rounds.within_pct:g}%"
     if rounds.budget_s is not None:
-        found["budget"] = rounds.budget_s
-    return found
+        table["budget"] = rounds.budget_s
+    return table

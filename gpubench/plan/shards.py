@@ -31,24 +31,24 @@ _FORM = re.compile(r"([0-9]{1,6})/([0-9]{1,6})", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """One of `of` parts of a plan; the first has number 1."""
+    """One of `count` parts of a plan; the first has number 1."""
 
     number: int
-    of: int
+    count: int
 
     @classmethod
     def parse(cls, text: str) -> Self:
         """`2/8`. Raises UsageError."""
-        found = _FORM.fullmatch(text.strip())
-        number, of = map(int, found.groups()) if found else (0, 0)
-        if not 1 <= number <= of <= MOST:
+        match = _FORM.fullmatch(text.strip())
+        number, count = map(int, match.groups()) if match else (0, 0)
+        if not 1 <= number <= count <= MOST:
             raise UsageError(
                 f"--shard {shown(text)}: which part of how many, from 1: 1/8 to 8/8 are the eight parts of a plan"
             )
-        return cls(number, of)
+        return cls(number, count)
 
     def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
+        return f"{self.number}/{self.count}"
 
 
 Parts = tuple[Shard, ...]
@@ -60,17 +60,17 @@ def parsed(text: str) -> Parts:
     return tuple(map(Shard.parse, filter(None, text.split(","))))
 
 
-def joined(asked: Iterable[Parts]) -> Parts:
+def joined(requests: Iterable[Parts]) -> Parts:
     """What a folder is asked for that was asked for each of these: the whole plan where one is, or all parts are."""
-    found: set[Shard] = set()
-    for parts in asked:
+    shards: set[Shard] = set()
+    for parts in requests:
         if not parts:
             return ()
-        found.update(parts)
-    dealt_out = Counter(one.of for one in found)
-    if any(count == of for of, count in dealt_out.items()):
+        shards.update(parts)
+    dealt_out = Counter(shard.count for shard in shards)
+    if any(number == count for count, number in dealt_out.items()):
         return ()
-    return tuple(sorted(found, key=lambda one: (one.of, one.number)))
+    return tuple(sorted(shards, key=lambda shard: (shard.count, shard.number)))
 
 
 def part(plan: Plan, shard: Shard) -> Plan:
@@ -83,7 +83,9 @@ def these(plan: Plan, parts: Parts) -> Plan:
     if not parts:
         return plan
     lots = list_lots(plan)
-    chosen = {unit.unit_id for shard in parts for lot in lots[shard.number - 1 :: shard.of] for unit in lot}
+    chosen = {
+        unit.unit_id for shard in parts for lot in lots[shard.number - 1 :: shard.count] for unit in lot
+    }
     return replace(plan, units=tuple(unit for unit in plan.units if unit.unit_id in chosen))
 
 

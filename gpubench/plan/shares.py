@@ -45,23 +45,23 @@ def shares_of(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> l
     get the same ones, and loaders are divided among them where no number was asked for.
     """
     pinned = len(jobs) > 1 and jobs[0].trial.cpu_sharing == "pinned"
-    asked = [job.trial.cpus for job in jobs if job.trial.cpus is not None]
-    rest = max(1, (cpus - sum(asked)) // max(1, len(jobs) - len(asked))) if pinned else cpus
+    requested = [job.trial.cpus for job in jobs if job.trial.cpus is not None]
+    rest = max(1, (cpus - sum(requested)) // max(1, len(jobs) - len(requested))) if pinned else cpus
     shares: list[Share] = []
     first = 0
     for job in jobs:
         t = job.trial
         # Of a trial over several nodes, which share all equally: what it gets on one of them.
-        own = t.cpus // t.nodes if t.cpus else rest
+        job_cpus = t.cpus // t.nodes if t.cpus else rest
         workers = t.workers
         if workers is None:
-            loading = own if pinned else max(1, own // len(jobs))
+            loading = job_cpus if pinned else max(1, job_cpus // len(jobs))
             reads = job.variant.files != "none"
-            each = default_workers(loading, processes(t) // t.nodes, device_of(t, default_device))
-            workers = t.nodes * each if reads else 0
+            node_workers = default_workers(loading, processes(t) // t.nodes, device_of(t, default_device))
+            workers = t.nodes * node_workers if reads else 0
         bound = pinned or t.cpus is not None
-        shares.append(Share(own, first if bound else None, workers))
-        first += own if pinned else 0
+        shares.append(Share(job_cpus, first if bound else None, workers))
+        first += job_cpus if pinned else 0
     return shares
 
 

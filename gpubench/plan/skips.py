@@ -89,12 +89,12 @@ class OutOfMemory:
 
 def _contains(jobs: Sequence[Fit], fewer: Sequence[Fit]) -> bool:
     """Whether each of `fewer` has a job of its own among `jobs` that needs at least as much."""
-    left = sorted(jobs, key=lambda fit: fit[1])
+    free = sorted(jobs, key=lambda fit: fit[1])
     for chain, batch in sorted(fewer, key=lambda fit: -fit[1]):
-        found = next((fit for fit in reversed(left) if fit[0] == chain and fit[1] >= batch), None)
-        if found is None:
+        match = next((fit for fit in reversed(free) if fit[0] == chain and fit[1] >= batch), None)
+        if match is None:
             return False
-        left.remove(found)
+        free.remove(match)
     return True
 
 
@@ -112,8 +112,8 @@ def skip_reason(unit: Unit, oom: OutOfMemory, room: Room | None, device: str) ->
         if lacks := _lacks(t, room, device):
             return lacks
     first = unit.jobs[0].trial
-    each = room.cpus // len(unit.jobs)  # jobs together have their CPUs pinned then
-    if any(t.launch_cpu == "one" and (t.cpus or each) < 2 * (t.devices // t.nodes) for t in trials):
+    job_cpus = room.cpus // len(unit.jobs)  # jobs together have their CPUs pinned then
+    if any(t.launch_cpu == "one" and (t.cpus or job_cpus) < 2 * (t.devices // t.nodes) for t in trials):
         return f"{NEEDS}two CPUs for each GPU with launch_cpu one, {room.cpus} may be used"
     wanted = sum(job.trial.cpus or 1 for job in unit.jobs)
     if unit.is_group and first.cpu_sharing == "pinned" and wanted > room.cpus:
@@ -124,12 +124,12 @@ def skip_reason(unit: Unit, oom: OutOfMemory, room: Room | None, device: str) ->
 def _lacks(t: Trial, room: Room, device: str) -> str | None:
     if room.nodes is not None and t.nodes > room.nodes:
         return f"{NEEDS}{t.nodes} nodes, there {'is' if room.nodes == 1 else 'are'} {room.nodes}"
-    each = " on each node" if t.nodes > 1 else ""
+    on_each_node = " on each node" if t.nodes > 1 else ""
     if device_of(t, device) == "cuda":
         gpus = max(t.gpu_ids) + 1 if t.gpu_ids else t.devices // t.nodes
         if gpus > room.gpus:
-            return f"{NEEDS}{gpus} GPU{'s' if gpus > 1 else ''}{each}, {room.shows} {room.gpus}"
+            return f"{NEEDS}{gpus} GPU{'s' if gpus > 1 else ''}{on_each_node}, {room.shows} {room.gpus}"
     cpus = None if t.cpus is None else t.cpus // t.nodes
     if cpus is not None and cpus > room.cpus:
-        return f"{NEEDS}{cpus} CPUs{each}, {room.cpus} may be used"
+        return f"{NEEDS}{cpus} CPUs{on_each_node}, {room.cpus} may be used"
     return None

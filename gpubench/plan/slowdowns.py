@@ -130,6 +130,6 @@ def find_fair_share(wants: Iterable[float], available: float = 1.0) -> float:
 
 def name_resources(resources: Iterable[Resource]) -> dict[Resource, str]:
     """`gpu 0`; `cpu`, or `cpu 0`, `cpu 1` where jobs share several sets of CPUs."""
-    sets = [each for each in resources if each[0] == "cpu"]
-    names = {each: "cpu" if len(sets) == 1 else f"cpu {number}" for number, each in enumerate(sets)}
-    return {each: names.get(each, f"gpu {each[1]}") for each in resources}
+    sets = [resource for resource in resources if resource[0] == "cpu"]
+    names = {resource: "cpu" if len(sets) == 1 else f"cpu {number}" for number, resource in enumerate(sets)}
+    return {resource: names.get(resource, f"gpu {resource[1]}") for resource in resources}

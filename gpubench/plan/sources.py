@@ -66,7 +66,7 @@ class Disk:
                 }
                 for name, facts in data.items()
             },
-            "models": {name: found for name, found in self.known_models.items() if found},
+            "models": {name: fingerprint for name, fingerprint in self.known_models.items() if fingerprint},
         }
 
 

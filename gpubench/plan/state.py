@@ -45,30 +45,30 @@ class Planned:
 
 def out_of_memory(records: Iterable[Record]) -> OutOfMemory:
     """What has run out of GPU memory, whichever plan ran it. `records`: the attempts that count, of one machine."""
-    found = OutOfMemory()
+    oom = OutOfMemory()
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.group_id is not None:
             groups.setdefault((record.group_id, record.attempt_name), []).append(record)
         elif record.status == "oom" and record.group is None:
             for chain, batch_size in chains_of([record]):
-                found.add_trial(chain, batch_size)
+                oom.add_trial(chain, batch_size)
     for jobs in groups.values():
         if ending([job.status for job in jobs]) == "oom" and len(fits := chains_of(jobs)) == len(jobs):
-            found.groups.append(tuple(fits))
-    return found
+            oom.groups.append(tuple(fits))
+    return oom
 
 
 def chains_of(records: Iterable[Record]) -> list[tuple[tuple[Any, ...], int]]:
     """Chain and batch size of each; of a version with other fields none, for no trial of today is in its chain."""
-    found = []
+    chains = []
     for record in records:
         try:
             t = convert(vars(record.trial), Trial)
         except InvalidValueError:
             continue
-        found.append((chain_key(t, record.variant_definition), t.batch_size))
-    return found
+        chains.append((chain_key(t, record.variant_definition), t.batch_size))
+    return chains
 
 
 def is_stale(record: Record, environment: Mapping[str, Any]) -> bool:
@@ -123,32 +123,32 @@ def survey(
     """
     if fresh or "oom" in retry:
         oom = OutOfMemory()
-    found = []
+    planned = []
     for unit in plan.units:
         records = [] if fresh else [chosen[j.trial_id] for j in unit.jobs if j.trial_id in chosen]
         status = "missing" if fresh else unit_ending(unit, chosen)
         stale = status != "missing" and is_unit_stale(unit, chosen, environment)
         again = (stale and "stale" in retry) or status in retry or lacks_its_answer(unit, chosen)
         if status in FINAL and not again:
-            found.append(Planned(unit, "done", status, stale))
+            planned.append(Planned(unit, "done", status, stale))
             continue
         skipped = skip_reason(unit, oom, room, plan.device)
         if skipped:
-            found.append(Planned(unit, "skip", skipped))
+            planned.append(Planned(unit, "skip", skipped))
         elif status in ("failed", "timeout") and status not in retry:
             why = next(record.reason for record in records if record.status == status)
-            found.append(Planned(unit, "failed", why, stale, ended=status))
+            planned.append(Planned(unit, "failed", why, stale, ended=status))
         else:
             why = "" if fresh else next((unlike[j.trial_id] for j in unit.jobs if j.trial_id in unlike), "")
-            found.append(Planned(unit, "run", why, stale))
-    groups = _groups(found)
-    return [_needed(item, groups) for item in found]
+            planned.append(Planned(unit, "run", why, stale))
+    groups = _groups(planned)
+    return [_needed(item, groups) for item in planned]
 
 
-def _groups(found: Iterable[Planned]) -> dict[str, list[Planned]]:
+def _groups(planned: Iterable[Planned]) -> dict[str, list[Planned]]:
     """The id of a trial alone -> the groups whose jobs are compared with it, each once."""
     of_solos: dict[str, dict[int, Planned]] = {}
-    for number, item in enumerate(found):
+    for number, item in enumerate(planned):
         for job in item.unit.jobs:
             if job.membership:
                 of_solos.setdefault(job.membership.solo.trial_id, {})[number] = item
@@ -179,23 +179,25 @@ def further(
     Those whose jobs all ended ok in the first, and in no round between ended otherwise: what fails or runs out of
     memory is not tried again unasked. `rounds`: number of a round -> trial id -> the attempt that counts in it.
     """
-    first, here = rounds.get(1, {}), rounds.get(number, {})
+    first, current = rounds.get(1, {}), rounds.get(number, {})
     between = [rounds[other] for other in rounds if 1 < other < number]
-    found = []
+    planned = []
     for unit in units:
         if unit_ending(unit, first) != "ok" or not all(
             unit_ending(unit, other) in _GOES_ON for other in between
         ):
             continue
-        status = unit_ending(unit, here)
+        status = unit_ending(unit, current)
         if status in FINAL and status not in retry:
-            found.append(Planned(unit, "done", status))
+            planned.append(Planned(unit, "done", status))
         elif status in ("failed", "timeout") and status not in retry:
-            why = next(here[job.trial_id].reason for job in unit.jobs if here[job.trial_id].status == status)
-            found.append(Planned(unit, "failed", why, ended=status))
+            why = next(
+                current[job.trial_id].reason for job in unit.jobs if current[job.trial_id].status == status
+            )
+            planned.append(Planned(unit, "failed", why, ended=status))
         else:
-            found.append(Planned(unit, "run"))
-    return sorted(found, key=lambda item: _place(item.unit, number))
+            planned.append(Planned(unit, "run"))
+    return sorted(planned, key=lambda item: _place(item.unit, number))
 
 
 def list_further(
@@ -260,21 +262,24 @@ def left_in_all(planned: Sequence[Planned], later: Iterable[tuple[int, Sequence[
     `planned`: in the first one. `later`: number of each further round, and what is to become of its units.
     One that is done in the first round may be missing in later ones, or may have failed there.
     """
-    left: dict[str, list[int]] = {}
+    open_rounds: dict[str, list[int]] = {}
     failed: dict[str, Planned] = {}
     for number, items in later:
         for item in items:
             if item.state == "run":
-                left.setdefault(item.unit.unit_id, []).append(number)
+                open_rounds.setdefault(item.unit.unit_id, []).append(number)
             elif item.state == "failed":
                 failed.setdefault(item.unit.unit_id, item)
-    return [_in_all(item, left.get(item.unit.unit_id, ()), failed.get(item.unit.unit_id)) for item in planned]
+    return [
+        _in_all(item, open_rounds.get(item.unit.unit_id, ()), failed.get(item.unit.unit_id))
+        for item in planned
+    ]
 
 
-def _in_all(item: Planned, left: Sequence[int], failed: Planned | None) -> Planned:
+def _in_all(item: Planned, open_rounds: Sequence[int], failed: Planned | None) -> Planned:
     if item.state != "done":
         return item
-    return replace(item, state="run", why="", rounds=tuple(left)) if left else failed or item
+    return replace(item, state="run", why="", rounds=tuple(open_rounds)) if open_rounds else failed or item
 
 
 # ---------------------------------------------------------------- the whole plan

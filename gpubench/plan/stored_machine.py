@@ -26,7 +26,7 @@ class StoredMachine:
     cpus: int | None
     """None: not on record."""
     is_here: bool
-    others: tuple[str, ...]
+    other_machines: tuple[str, ...]
     """Other machines that have results beside it. They are left out."""
 
     @property
@@ -35,7 +35,9 @@ class StoredMachine:
         return "cuda" if any(find_device(record) == "cuda" for record in self.records) else "cpu"
 
 
-def choose_machine(records: Iterable[Record], here: Machine, device: str | None = None) -> StoredMachine:
+def choose_machine(
+    records: Iterable[Record], this_machine: Machine, device: str | None = None
+) -> StoredMachine:
     """The results of this machine; where it has none, of the machine that has most, published logs last.
 
     `records`: attempts that count, of one folder or several; the same one in two folders counts once. `device`: where
@@ -52,7 +54,9 @@ def choose_machine(records: Iterable[Record], here: Machine, device: str | None 
     count = Counter(record.machine_key for record in measured or usable)
     if not count:
         raise UnusableError(f"no trial in these results ended ok{f' with device {device}' if device else ''}")
-    keys_here = [machine_key(here, kind) for kind in (["cuda", "cpu"] if here.gpus else ["cpu"])]
+    keys_here = [
+        machine_key(this_machine, kind) for kind in (["cuda", "cpu"] if this_machine.gpus else ["cpu"])
+    ]
     key = next((name for name in keys_here if name in count), count.most_common(1)[0][0])
     cpu_names = {r.environment.get("cpu_name") for r in attempts.values() if r.machine_key == key}
     keys = {key, *(cpu_names if key not in cpu_names else ())}
@@ -61,10 +65,10 @@ def choose_machine(records: Iterable[Record], here: Machine, device: str | None 
     facts, is_here = newest_of_most_gpus.environment, key in keys_here
     gpus, cpus = _count_gpus(newest_of_most_gpus), facts.get("cpu_count")
     if is_here:  # GPUs that are hidden at present are there, if its rows show them
-        shown = [_count_gpus(r) for r in mine if r.environment.get("cpu_name") == here.cpu_name]
-        gpus, cpus = max(len(here.gpus), *shown, 0), here.cpu_count
+        shown = [_count_gpus(r) for r in mine if r.environment.get("cpu_name") == this_machine.cpu_name]
+        gpus, cpus = max(len(this_machine.gpus), *shown, 0), this_machine.cpu_count
     machine = Machine(
-        host=here.host if is_here else str(facts.get("host") or ""),
+        host=this_machine.host if is_here else str(facts.get("host") or ""),
         gpus=tuple(
             Gpu(index=n, uuid=f"GPU-{n}", name=str(facts.get("gpu_name")), memory_mib=0) for n in range(gpus)
         ),
@@ -73,8 +77,15 @@ def choose_machine(records: Iterable[Record], here: Machine, device: str | None 
         cpu_ids=tuple(range(cpus or 1)),
         cpu_count=cpus or 1,
     )
-    others = tuple(sorted({record.machine_key for record in ok} - keys))
-    return StoredMachine(key=key, records=mine, machine=machine, cpus=cpus, is_here=is_here, others=others)
+    other_machines = tuple(sorted({record.machine_key for record in ok} - keys))
+    return StoredMachine(
+        key=key,
+        records=mine,
+        machine=machine,
+        cpus=cpus,
+        is_here=is_here,
+        other_machines=other_machines,
+    )
 
 
 def find_device(record: Record) -> str | None:

@@ -18,12 +18,12 @@ def check_transforms(name: str, variant: catalog.Variant) -> None:
     for transform in variant.cpu:
         _check_name(name, "on the CPU", transform, catalog.TORCHVISION_TRANSFORMS)
     for transform in variant.gpu:
-        found = _check_name(name, "on the GPU", transform, tuple(catalog.DEVICE_TRANSFORMS))
-        valid = catalog.DEVICE_TRANSFORMS[found]
-        for argument in transform[found]:
+        transform_name = _check_name(name, "on the GPU", transform, tuple(catalog.DEVICE_TRANSFORMS))
+        valid = catalog.DEVICE_TRANSFORMS[transform_name]
+        for argument in transform[transform_name]:
             if argument not in valid:
                 raise UsageError(
-                    f"variant {shown(name)}: {unknown(f'argument of {found} on the GPU', argument, valid)}"
+                    f"variant {shown(name)}: {unknown(f'argument of {transform_name} on the GPU', argument, valid)}"
                 )
 
 
@@ -36,7 +36,7 @@ def _check_name(
             f"variant {shown(name)}: a transform reads Name or {{ Name = {{ argument = value }} }}, "
             f"one for each brace, not {', '.join(transform) or 'nothing'}"
         )
-    (found,) = transform
-    if found not in valid:
-        raise UsageError(f"variant {shown(name)}: {unknown(f'transform {where}', found, valid)}")
-    return found
+    (transform_name,) = transform
+    if transform_name not in valid:
+        raise UsageError(f"variant {shown(name)}: {unknown(f'transform {where}', transform_name, valid)}")
+    return transform_name

@@ -44,9 +44,9 @@ def _short(value: Any) -> str:
 
 def _differing(plan: Plan) -> list[str]:
     """The fields in which the jobs of a plan's groups were asked to differ."""
-    asked: dict[str, set[Any]] = {}
+    values: dict[str, set[Any]] = {}
     for group in plan.experiment.groups:
         for job in group.jobs:
             for name, value in job.items():
-                asked.setdefault(name, set()).add(value)
-    return [name for name in asked if name in FIELDS]
+                values.setdefault(name, set()).add(value)
+    return [name for name in values if name in FIELDS]

@@ -118,15 +118,15 @@ def parse(field: str, text: str, called: str | None = None) -> list[Any]:
     """A list of values: comma-separated single values and ranges. `called`: what its user calls the field."""
     check_field(field)
     ranges = KINDS[field] in (int, float)
-    found: list[Any] = []
+    parsed: list[Any] = []
     for item in text.split(","):
         if ranges and ":" in item:
-            found.extend(span(field, item.strip(), called))
+            parsed.extend(span(field, item.strip(), called))
         else:
-            found.append(parse_one(field, item, called))
+            parsed.append(parse_one(field, item, called))
             if ABOUT[field].unit == "%":
-                _check_is_no_share(found[-1], item.strip(), called or field)
-    return list(dict.fromkeys(found))
+                _check_is_no_share(parsed[-1], item.strip(), called or field)
+    return list(dict.fromkeys(parsed))
 
 
 def span(field: str, text: str, called: str | None = None) -> list[Any]:
@@ -216,16 +216,16 @@ def to_toml(value: Any) -> Any:
 
 def assignments(text: str, what: str) -> dict[str, str]:
     """`a=1,b=2` as a dict of texts."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not equals:
             raise UsageError(f"{what}: {shown(part)} is not FIELD=VALUE")
         field = check_field(name.strip().replace("-", "_"))
-        if field in found:
+        if field in texts:
             raise UsageError(f"{what}: {field} is given twice in {shown(text)}")
-        found[field] = value
-    return found
+        texts[field] = value
+    return texts
 
 
 _UNITS = {"": 1.0, "MIB": 1.0, "M": 1.0, "MB": 1e6 / 2**20, "GIB": 1024.0, "G": 1024.0, "GB": 1e9 / 2**20}
@@ -252,13 +252,13 @@ def percent(text: str | float, called: str) -> float:
     """
     given = str(text).strip()
     bare = given.removesuffix("%").strip()
-    found = float(_number(float, bare, called))
-    if not 0 < found <= 100:
+    share = float(_number(float, bare, called))
+    if not 0 < share <= 100:
         raise UsageError(f"{called}: {shown(text)} is not a share above 0 and up to 100 %")
-    if found < 1 and bare == given:
+    if share < 1 and bare == given:
         quote = "" if isinstance(text, str) else '"'  # a number in a file becomes a text there
-        raise UsageError(f"{called} {bare}: write {quote}{100 * found:g}%{quote} or {quote}{found:g}%{quote}")
-    return found
+        raise UsageError(f"{called} {bare}: write {quote}{100 * share:g}%{quote} or {quote}{share:g}%{quote}")
+    return share
 
 
 def seconds(text: str | float, called: str = "timeout") -> float:

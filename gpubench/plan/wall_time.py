@@ -71,9 +71,9 @@ class Late:
         """Whether there is any."""
         return bool(self.waiting or self.never)
 
-    def note(self, unit_id: str, verdict: Verdict, need: Estimate, of: WallTime, now_s: float) -> None:
+    def note(self, unit_id: str, verdict: Verdict, need: Estimate, wall_time: WallTime, now_s: float) -> None:
         """What was decided of a unit."""
-        self.job, self.left_s, self.whole_s = of.job, of.ends_s - now_s, of.whole_s
+        self.job, self.left_s, self.whole_s = wall_time.job, wall_time.ends_s - now_s, wall_time.whole_s
         if verdict == "late":
             self.waiting[unit_id] = need.seconds
         elif verdict == "never":
@@ -81,13 +81,17 @@ class Late:
 
     def keep(self, unit_ids: Collection[str]) -> None:
         """Forgets all units but these."""
-        self.waiting = {one: seconds for one, seconds in self.waiting.items() if one in unit_ids}
-        self.never = {one: seconds for one, seconds in self.never.items() if one in unit_ids}
+        self.waiting = {unit_id: seconds for unit_id, seconds in self.waiting.items() if unit_id in unit_ids}
+        self.never = {unit_id: seconds for unit_id, seconds in self.never.items() if unit_id in unit_ids}
 
     def line(self) -> str:
         """Why the sweep stops here."""
-        one = len(self.waiting) == 1
-        what = "1 is left that needs" if one else f"{len(self.waiting)} are left, the shortest of which needs"
+        is_single = len(self.waiting) == 1
+        what = (
+            "1 is left that needs"
+            if is_single
+            else f"{len(self.waiting)} are left, the shortest of which needs"
+        )
         return (
             f"no time for what is left: {what} about {words(min(self.waiting.values()))}, and {self.job} has "
             f"{words(max(0.0, self.left_s))} for it"
@@ -95,8 +99,10 @@ class Late:
 
     def too_short(self) -> str:
         """What is wrong with the job, and what to do."""
-        one = len(self.never) == 1
-        what = "1 trial, which takes" if one else f"{len(self.never)} trials, the longest of which takes"
+        is_single = len(self.never) == 1
+        what = (
+            "1 trial, which takes" if is_single else f"{len(self.never)} trials, the longest of which takes"
+        )
         return (
             f"the time limit of {self.job} is too short for {what} about {words(max(self.never.values()))}: it "
             f"leaves {words(max(0.0, self.whole_s))}"

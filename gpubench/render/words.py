@@ -284,11 +284,11 @@ def name_value(field: str, value: Any) -> str:
         return f"{field} {text}"
     if isinstance(value, bool):
         return f"{'' if value else 'no '}{about.heading}"
-    if about.alternatives or about.said == "{}":
+    if about.alternatives or about.phrase == "{}":
         return text
-    if about.said and isinstance(value, (int, float)):
+    if about.phrase and isinstance(value, (int, float)):
         number = int(value) if value == int(value) else value
-        return about.said.format(number, s="" if value == 1 else "s")
+        return about.phrase.format(number, s="" if value == 1 else "s")
     return f"{about.heading or field} {text}"
 
 

@@ -280,5 +280,7 @@ def check_model(name: str) -> None:
             )
         raise UsageError(f"model {name!r} names no function: write FILE.py:FUNCTION, for example {path}:net")
     if not is_user_model(name) and name not in SMALL_MODELS and name not in TORCHVISION_MODELS:
-        own = "/" in name or ":" in name
-        raise unknown("model", name, models(), "a model of your own is FILE.py:FUNCTION" if own else "")
+        is_own_model = "/" in name or ":" in name
+        raise unknown(
+            "model", name, models(), "a model of your own is FILE.py:FUNCTION" if is_own_model else ""
+        )

@@ -63,25 +63,28 @@ def column(
     default: Any = None,
 ) -> Any:
     """An attribute that is a column: `Column` says what these are. Its type is what a stored value must be."""
-    told = {
+    metadata = {
         "unit": unit,
         "meaning": meaning,
         "heading": heading,
         "digits": digits,
         "every_round": every_round,
     }
-    return field(default=default, metadata=told)
+    return field(default=default, metadata=metadata)
 
 
-def of_class(own: type) -> tuple[Column, ...]:
+def of_class(owner: type) -> tuple[Column, ...]:
     """The columns that a class has as attributes, in their order."""
-    types = get_type_hints(own, include_extras=True)
-    return tuple(Column(name=one.name, holds=_known(types[one.name]), **one.metadata) for one in fields(own))
+    types = get_type_hints(owner, include_extras=True)
+    return tuple(
+        Column(name=attribute.name, holds=_known(types[attribute.name]), **attribute.metadata)
+        for attribute in fields(owner)
+    )
 
 
 def _known(hint: Any) -> Any:
     """The type of what is there, of an attribute that may be None."""
-    parts = [one for one in get_args(hint) if one is not type(None)]
+    parts = [part for part in get_args(hint) if part is not type(None)]
     return parts[0] if type(None) in get_args(hint) else hint
 
 

@@ -52,7 +52,7 @@ class About:
     """Over its column in a table for people; the name itself where empty."""
     behind: str = ""
     """The field behind whose column its own stands, where that is not the field before."""
-    said: str = ""
+    phrase: str = ""
     """How the line above a table says the value that all rows have: `{} worker{s}`. Empty: the line leaves it out."""
     unsaid: Any = None
     """The value that goes without saying there. Of an `added` field that is its default."""
@@ -104,8 +104,8 @@ class Bounds:
 
 def in_order(names: Sequence[str], behind: Mapping[str, str]) -> tuple[str, ...]:
     """The names in their order, but those with a place in `behind` directly behind the name that stands there."""
-    found = [name for name in names if not behind.get(name)]
+    ordered = [name for name in names if not behind.get(name)]
     for name in names:
         if other := behind.get(name):
-            found.insert(found.index(other) + 1, name)
-    return tuple(found)
+            ordered.insert(ordered.index(other) + 1, name)
+    return tuple(ordered)

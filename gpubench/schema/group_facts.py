@@ -26,9 +26,9 @@ class Resource:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """What `as_dict` gave, back from JSON."""
-        values: dict[str, Any] = {one.name: found[one.name] for one in fields(cls)}
+        values: dict[str, Any] = {attribute.name: stored[attribute.name] for attribute in fields(cls)}
         for name in ("alone", "together", "full_alone"):
             values[name] = tuple(values[name])
         return cls(**values)
@@ -49,13 +49,13 @@ class GroupFacts:
     resources: tuple[Resource, ...] = ()
 
     @classmethod
-    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+    def from_dict(cls, stored: Mapping[str, Any]) -> Self:
         """From a stored record."""
-        ends = found.get("gain_range")
+        ends = stored.get("gain_range")
         return cls(
-            jobs=found.get("jobs"),
-            no_prediction=found.get("no_prediction"),
-            undecidable=found.get("undecidable"),
+            jobs=stored.get("jobs"),
+            no_prediction=stored.get("no_prediction"),
+            undecidable=stored.get("undecidable"),
             gain_range=(ends[0], ends[1]) if ends else None,
-            resources=tuple(Resource.from_dict(one) for one in found.get("resources") or ()),
+            resources=tuple(Resource.from_dict(resource) for resource in stored.get("resources") or ()),
         )

@@ -21,8 +21,8 @@ def kind(column: Column) -> Kind:
 def _kind(holds: Any) -> Kind:
     origin = get_origin(holds)
     if origin is Annotated:
-        base, *told = get_args(holds)
-        return "moment" if MOMENT in told else _kind(base)
+        base, *extras = get_args(holds)
+        return "moment" if MOMENT in extras else _kind(base)
     if origin in (Union, UnionType):
         return next(_kind(part) for part in get_args(holds) if part is not type(None))
     return _KINDS.get(origin or holds, "text")
@@ -37,7 +37,7 @@ def as_text(value: Any) -> str:
 def moment(value: Any) -> datetime | None:
     """The time that a text tells; None where it tells none that can be read."""
     try:
-        found = datetime.fromisoformat(value)
+        parsed = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return None
-    return found.replace(tzinfo=None)
+    return parsed.replace(tzinfo=None)

@@ -37,9 +37,9 @@ class _ByName:
     @classmethod
     def keeping(cls, values: dict[str, Any]) -> Self:
         """These values themselves, which nobody else has."""
-        made = cls.__new__(cls)
-        made.__dict__ = values
-        return made
+        instance = cls.__new__(cls)
+        instance.__dict__ = values
+        return instance
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and vars(self) == vars(other)
@@ -234,5 +234,5 @@ ALLOTTED = those(lambda about: about.allotted)
 
 def given(record: Record) -> dict[str, Any]:
     """What the machine gave an attempt of the fields that its trial left to it. Old logs may not tell: None."""
-    asked = vars(record.trial)
-    return {field: record.resolved.get(field) for field in ALLOTTED if asked.get(field) is None}
+    trial_fields = vars(record.trial)
+    return {field: record.resolved.get(field) for field in ALLOTTED if trial_fields.get(field) is None}

@@ -26,12 +26,12 @@ STEP_TIME = "step_time_ms"
 """The metric of a measured step of rank 0. All of them stand in order behind whatever else was read."""
 
 
-def damaged(path: Path, lost: int, of: int) -> str:
+def damaged(path: Path, lost: int, total: int) -> str:
     """What is told of a file of samples in which so many of its readings can't be read."""
-    if not of:
+    if not total:
         return f"{path} is damaged: it holds no readings"
     are = "is" if lost == 1 else "are"
-    return f"{path} is damaged: {lost:,} of its {of:,} readings can't be read, and {are} left out"
+    return f"{path} is damaged: {lost:,} of its {total:,} readings can't be read, and {are} left out"
 
 
 @dataclass(slots=True)

@@ -36,7 +36,7 @@ class TrialFields:
             note="torchvision's classification models by name, `lenet`, `mlp`, or `path/to/file.py:function`",
             option=Option("--model", "torchvision's names, lenet, mlp, or path/to/file.py:function"),
             heading="model",
-            said="{}",
+            phrase="{}",
         ),
     ] = "mobilenet_v2"
     width: Annotated[
@@ -46,7 +46,7 @@ class TrialFields:
             meaning="multiplier of the layers' widths",
             note="for models that have one",
             heading="width",
-            said="width {}",
+            phrase="width {}",
             unsaid=1.0,
         ),
     ] = 1.0
@@ -57,7 +57,7 @@ class TrialFields:
             auto="the data's own size, 224 for image folders",
             unit="px",
             heading="input px",
-            said="{} px",
+            phrase="{} px",
         ),
     ] = None
     num_classes: Annotated[
@@ -80,7 +80,7 @@ class TrialFields:
                 "--variant", f"{', '.join(catalog.VARIANTS)}, or the file's own", behind="--strategy"
             ),
             heading="variant",
-            said="{}",
+            phrase="{}",
             alternatives=True,
             feeds=True,
         ),
@@ -95,7 +95,7 @@ class TrialFields:
                 "--data", "image folder, procedural, cifar10, mnist, …", "PATH|NAME,…", behind="--variant"
             ),
             heading="data",
-            said="data {}",
+            phrase="data {}",
             pace=False,
             feeds=True,
         ),
@@ -107,7 +107,7 @@ class TrialFields:
             note="the first so many, spread evenly over the classes",
             auto="all",
             heading="images",
-            said="{:,} training image{s}",
+            phrase="{:,} training image{s}",
             feeds=True,
             follows=("data",),
         ),
@@ -120,7 +120,7 @@ class TrialFields:
             rivals=("batch_per_gpu",),
             unit="images",
             heading="batch size",
-            said="batch size {:,}",
+            phrase="batch size {:,}",
             memory="grows",
             moves_with=DEVICE_AXES,
         ),
@@ -133,7 +133,7 @@ class TrialFields:
             option=Option("--gpus", "number of GPUs: 1,2,4"),
             rivals=("gpu_ids",),
             heading="GPUs",
-            said="{} GPU{s}",
+            phrase="{} GPU{s}",
             unsaid=0,
             of_devices=True,
             moves_with=DEVICE_AXES,
@@ -148,7 +148,7 @@ class TrialFields:
             option=Option("--gpu-ids", "explicit GPUs: 0+1,2+3"),
             rivals=("gpus",),
             heading="GPU ids",
-            said="GPU ids {}",
+            phrase="GPU ids {}",
             pace=False,
             of_devices=True,
             moves_with=DEVICE_AXES,
@@ -162,7 +162,7 @@ class TrialFields:
             auto="1 on a CPU",
             option=Option("--ranks", "processes of a CPU trial"),
             heading="ranks",
-            said="{} rank{s}",
+            phrase="{} rank{s}",
             of_devices=True,
             moves_with=DEVICE_AXES,
         ),
@@ -178,7 +178,7 @@ class TrialFields:
             ),
             heading="strategy",
             alternatives=True,
-            said="{}",
+            phrase="{}",
             of_devices=True,
             moves_with=DEVICE_AXES,
         ),
@@ -199,13 +199,13 @@ class TrialFields:
             meaning="fp32 (strict), tf32, bf16 or fp16",
             option=Option("--precision", "fp32, tf32, bf16, fp16"),
             heading="precision",
-            said="{}",
+            phrase="{}",
             alternatives=True,
         ),
     ] = "fp32"
     memory_format: Annotated[
         Literal["channels_last", "contiguous"],
-        About(meaning="channels_last or contiguous", heading="memory format", said="{}", alternatives=True),
+        About(meaning="channels_last or contiguous", heading="memory format", phrase="{}", alternatives=True),
     ] = "channels_last"
     execution: Annotated[
         Literal["eager", "compile", "graph"],
@@ -213,7 +213,7 @@ class TrialFields:
             meaning="eager, compile or graph",
             note="`graph`: one CUDA graph a step, with `single` only",
             heading="execution",
-            said="{}",
+            phrase="{}",
             alternatives=True,
         ),
     ] = "eager"
@@ -231,7 +231,7 @@ class TrialFields:
             option=Option("--optimizer", ", ".join(catalog.OPTIMIZERS)),
             heading="optimizer",
             alternatives=True,
-            said="{}",
+            phrase="{}",
         ),
     ] = "sgd"
     lr: Annotated[
@@ -259,7 +259,7 @@ class TrialFields:
             option=Option("--workers", "loader processes of the whole trial", behind="--precision"),
             heading="workers",
             behind="cudnn_benchmark",
-            said="{} worker{s}",
+            phrase="{} worker{s}",
             pace=False,
             feeds=True,
             allotted=True,
@@ -285,7 +285,7 @@ class TrialFields:
             auto="all that may be used",
             option=Option("--cpus", "CPUs that a trial is bound to: 1,2,4", behind="--device"),
             heading="CPUs",
-            said="{} CPU{s}",
+            phrase="{} CPU{s}",
             pace=False,
             feeds=True,
             allotted=True,
@@ -305,7 +305,7 @@ class TrialFields:
                 varies_behind="--copies",
             ),
             heading="CPU sharing",
-            said="CPUs {}",
+            phrase="CPUs {}",
             said_behind="gpu_mem_cap_mib",
             added=True,
             memory="keeps",
@@ -318,7 +318,7 @@ class TrialFields:
             meaning="identical jobs at once",
             option=Option("--copies", "identical jobs at once on the same GPUs: 1,2,3", behind="--exclude"),
             heading="copies",
-            said="{} copies",
+            phrase="{} copies",
             unsaid=1,
             said_behind="steps",
             memory="keeps",
@@ -334,7 +334,7 @@ class TrialFields:
             option=Option("--gpu-mem-cap", "answer like a smaller card: 12GiB", "SIZE,…", behind="--seed"),
             unit="MiB",
             heading="GPU cap MiB",
-            said="GPU memory capped at {:,} MiB",
+            phrase="GPU memory capped at {:,} MiB",
             pace=False,
         ),
     ] = None
@@ -372,7 +372,7 @@ class TrialFields:
             in_run=True,
             rivals=("window", "epochs", "warmup_epochs", "until_top1"),
             heading="steps",
-            said="{:,} step{s}",
+            phrase="{:,} step{s}",
             pace=False,
             moves_with=("batch_size",),
         ),
@@ -389,7 +389,7 @@ class TrialFields:
             rivals=("window", "steps"),
             unit="%",
             heading="until top-1 %",
-            said="until top-1 {} %",
+            phrase="until top-1 {} %",
             added=True,
             pace=False,
         ),
@@ -407,7 +407,7 @@ class TrialFields:
             ),
             in_run=True,
             heading="breakdown",
-            said="parts of steps timed",
+            phrase="parts of steps timed",
             added=True,
         ),
     ] = False
@@ -441,7 +441,7 @@ class TrialFields:
             default=f"{catalog.STRATEGIES['local'].own_fields['sync_every']} under `local`",
             heading="sync every",
             behind="accumulate",
-            said="models averaged every {} step{s}",
+            phrase="models averaged every {} step{s}",
             added=True,
             memory="keeps",
             of_devices=True,
@@ -455,7 +455,7 @@ class TrialFields:
             meaning="whether training goes on until a second evaluation in a row is at `until_top1`",
             in_run=True,
             heading="confirm top-1",
-            said="confirmed by a second evaluation",
+            phrase="confirmed by a second evaluation",
             added=True,
             pace=False,
         ),
@@ -468,7 +468,7 @@ class TrialFields:
             "[one trial over several nodes](#one-trial-over-several-nodes)",
             option=Option("--nodes", "nodes that one trial runs on: 1,2,4", behind="--ranks"),
             heading="nodes",
-            said="{} node{s}",
+            phrase="{} node{s}",
             said_behind="ranks",
             added=True,
             of_devices=True,
@@ -499,7 +499,7 @@ class TrialFields:
             meaning="the CPUs of a rank's own threads",
             note="`free`: any of the trial's; `one`: one of its own, and its loaders are on the others",
             heading="launch CPU",
-            said="launched from {} CPU",
+            phrase="launched from {} CPU",
             added=True,
             memory="keeps",
             alternatives=True,
@@ -521,8 +521,8 @@ class PlanFields(TrialFields):
 
 
 def _about(annotation: Any) -> About:
-    found: About = next(one for one in typing.get_args(annotation) if isinstance(one, About))
-    return found
+    about: About = next(part for part in typing.get_args(annotation) if isinstance(part, About))
+    return about
 
 
 TYPES: Mapping[str, Any] = typing.get_type_hints(PlanFields, include_extras=True)

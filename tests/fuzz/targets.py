@@ -204,7 +204,7 @@ JOB = BatchScript(
     gpubench=["gpubench"],
     results="r",
     home="/",
-    asked="",
+    command_line="",
     cpus_per_task=1,
     time="1",
 )

@@ -20,7 +20,7 @@ ONE = BatchScript(
     gpubench=["/home/me/venv/bin/gpubench"],
     results="/home/me/results/batch-size",
     home="/home/me/my work",
-    asked="gpubench slurm batch-size.toml --partition gpu",
+    command_line="gpubench slurm batch-size.toml --partition gpu",
     cpus_per_task=4,
     time="2:00:00",
     options=["--partition=gpu"],

@@ -79,9 +79,8 @@ def test_a_whole_file() -> None:
     mine = found.variants["mine"]
     assert mine.data == "data/birds"
     assert mine.cpu == ({"RandomResizedCrop": {"size": 28}}, {"RandomHorizontalFlip": {}})
-    assert found.variants["crop-resize"].files == "resized", (
-        "the file's own definition beats the built-in one"
-    )
+    # In place of the built-in definition.
+    assert found.variants["crop-resize"].files == "resized"
     assert found.variants["cached"] is catalog.VARIANTS["cached"]
 
 
@@ -179,16 +178,14 @@ def test_axes_and_jobs_of_an_earlier_plan_say_themselves_how_many_epochs() -> No
     axis = parse("name = 'x'\n[axes]\nepochs = [2, 5]\n[plan]\n", "x")
     assert "epochs" not in axis.fixed
     jobs = "[[group]]\njobs = [{ seed = 1, epochs = 9 }, { seed = 2 }]\n"
-    assert parse(f"name = 'x'\n{jobs}[plan]\n", "x").fixed == {"epochs": 3}, "of a job that does not"
+    assert parse(f"name = 'x'\n{jobs}[plan]\n", "x").fixed == {"epochs": 3}
 
 
 @pytest.mark.parametrize("protocol", ["steady", "epochs"])
 def test_a_plan_that_says_its_protocol_means_what_it_says(protocol: str) -> None:
     text = f"name = 'x'\n[fixed]\nsteps = 5\n[plan]\nprotocol = '{protocol}'\n"
     assert parse(text, "x").fixed == {"steps": 5}
-    assert parse("name = 'x'\n[fixed]\nsteps = 5\n", "x").fixed == {"steps": 5}, (
-        "nor does a file of one's own"
-    )
+    assert parse("name = 'x'\n[fixed]\nsteps = 5\n", "x").fixed == {"steps": 5}
 
 
 def test_a_file_that_can_not_be_read(tmp_path: Path) -> None:
@@ -216,7 +213,7 @@ def test_options_beat_the_file() -> None:
     assert found.fixed["epochs"] == 2
     assert found.fixed["input_size"] == 28
     assert [axis.fields for axis in found.axes] == [("batch_size",), ("gpu_ids", "strategy")]
-    assert found.axes[0].values == ((8,), (4,)), "in the order given, at the place of the file's own axis"
+    assert found.axes[0].values == ((8,), (4,))
 
 
 def test_other_options_beat_the_file_too() -> None:

@@ -81,9 +81,7 @@ def test_before_anybody_knows_how_far_processes_lie_apart_it_is_at_least_three()
 def test_a_budget_ends_it_where_that_is_sooner() -> None:
     budget = rounds_of(None, None, "2m")
     found = left(budget, 2, ahead((1.0,)), round_s=9, elapsed_s=50)
-    assert found == Left(seconds=70, until="of the budget", at_most=True), (
-        "it ends where no question is open, too"
-    )
+    assert found == Left(seconds=70, until="of the budget", at_most=True)
     assert left(budget, 2, ahead((1.0,)), elapsed_s=130).seconds == 0
     both = rounds_of(None, "2%", "2m")
     assert left(both, 3, ahead(THREE), elapsed_s=70) == Left(seconds=40, until="to ± 2 %")
@@ -99,10 +97,19 @@ def test_one_round_has_nothing_after_it() -> None:
     assert Outlook(rounds=Rounds(), number=1).left(7.0, 3.0) == Left(seconds=7)
 
 
-def test_what_is_left_in_words() -> None:
-    assert str(Left(seconds=200)) == "about 3 min left"
-    assert str(Left(seconds=40, until="of the budget")) == "about 40 s left of the budget"
-    assert str(Left(seconds=40, until="of the budget", at_most=True)) == "at most 40 s left of the budget"
-    assert str(Left(seconds=40, until="to ± 2 %", at_least=True)) == "at least 40 s left to ± 2 %"
+@pytest.mark.parametrize(
+    ("time_left", "text"),
+    [
+        (Left(seconds=200), "about 3 min left"),
+        (Left(seconds=40, until="of the budget"), "about 40 s left of the budget"),
+        (Left(seconds=40, until="of the budget", at_most=True), "at most 40 s left of the budget"),
+        (Left(seconds=40, until="to ± 2 %", at_least=True), "at least 40 s left to ± 2 %"),
+    ],
+)
+def test_what_is_left_in_words(time_left: Left, text: str) -> None:
+    assert str(time_left) == text
+
+
+def test_a_round_is_counted_among_all_where_their_number_is_known() -> None:
     assert place(2, Rounds(number=5)) == "round 2 of 5"
     assert place(2, rounds_of(None, "2%", None)) == "round 2"

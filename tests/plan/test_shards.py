@@ -49,7 +49,7 @@ def test_the_shards_together_are_the_plan(name: str, count: int, data: st.DataOb
     shares = deal(whole, count)
     assert len(shares) == count
     found = [unit.unit_id for units in shares for unit in units]
-    assert sorted(found) == sorted(unit.unit_id for unit in whole.units), "each unit in one of them"
+    assert sorted(found) == sorted(unit.unit_id for unit in whole.units)
     number = data.draw(st.integers(1, count))
     one = part(whole, Shard(number, count))
     mine = {unit.unit_id for unit in shares[number - 1]}
@@ -148,7 +148,7 @@ def test_lots_are_dealt_like_cards() -> None:
 @pytest.mark.parametrize(("text", "found"), [("1/1", (1, 1)), ("2/8", (2, 8)), (" 8/8 ", (8, 8))])
 def test_a_shard_is_read(text: str, found: tuple[int, int]) -> None:
     shard = Shard.parse(text)
-    assert (shard.number, shard.of) == found
+    assert (shard.number, shard.count) == found
     assert str(shard) == text.strip()
 
 

@@ -45,9 +45,9 @@ def test_a_trial_alone_gets_all() -> None:
 
 def test_shared_cpus_are_everybodys_and_loaders_are_divided() -> None:
     assert shares(job(), job()) == [(8, None, 4)] * 2
-    assert shares(job(), job(), job()) == [(8, None, 2)] * 3, "rounded down: no more loaders than CPUs"
+    assert shares(job(), job(), job()) == [(8, None, 2)] * 3
     assert shares(job(cpus=4), job(cpus=4)) == [(4, 0, 2)] * 2, "bound to the same ones"
-    assert shares(job(), job(workers=5)) == [(8, None, 4), (8, None, 5)], "who asks for a number gets it"
+    assert shares(job(), job(workers=5)) == [(8, None, 4), (8, None, 5)]
     assert shares(*[job()] * 9) == [(8, None, 1)] * 9, "nobody goes without"
 
 
@@ -67,7 +67,7 @@ def test_who_asks_for_no_number_has_an_equal_part_of_the_rest() -> None:
 def test_loaders_of_jobs_of_several_ranks_and_on_a_cpu() -> None:
     assert shares(job(gpus=4), job(), cpus=16) == [(16, None, 8), (16, None, 8)]
     assert shares(job(gpus=3), job(), cpus=16) == [(16, None, 6), (16, None, 8)], "as many for each rank"
-    assert shares(job(), job(), cpus=16, device="cpu") == [(16, None, 2)] * 2, "a quarter of half of them"
+    assert shares(job(), job(), cpus=16, device="cpu") == [(16, None, 2)] * 2  # a quarter of half of them
     assert shares(job(variant="synthetic"), job()) == [(8, None, 0), (8, None, 4)], "nothing to load"
 
 
@@ -134,7 +134,7 @@ def test_pinned_cpus_overlap_nowhere(jobs: list[Asked], cpus: int) -> None:
     taken = [place for share in found for place in _places(share)]
     assert len(taken) == len(set(taken))
     if sum(one.trial.cpus or 1 for one in jobs) <= cpus:
-        assert max(taken) < cpus, "none of those that there are not"
+        assert max(taken) < cpus
 
 
 def _places(share: Share) -> range:

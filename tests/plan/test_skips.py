@@ -44,13 +44,56 @@ def reason(unit: Unit, *ran_out: Unit) -> str | None:
     return skip_reason(unit, oom, ROOM, "cuda")
 
 
+# ---- the reasons in words ----
+
+
+ALONE = units(batch_size=32)[0]
+_, LARGE, TOGETHER = units({"batch_size": 16}, {"batch_size": 32})
+PINNED_BEYOND = units({"cpus": 3}, {"cpus": 2}, cpu_sharing="pinned")[-1]
+LAUNCHED = units(launch_cpu="one")[0]
+REASONS = {
+    "alone": (
+        ALONE,
+        [ALONE, units(batch_size=16)[0]],
+        ROOM,
+        "batch 16 of the same configuration was out of memory",
+    ),
+    "job": (
+        TOGETHER,
+        [LARGE],
+        ROOM,
+        "job 2 of 2: batch 32 of the same configuration was out of memory alone",
+    ),
+    "jobs": (copies(4), [copies(3)], ROOM, "3 jobs that need no more were out of memory together"),
+    "one GPU": (ALONE, [], Room(gpus=0, cpus=4), "needs 1 GPU, this machine shows 0"),
+    "GPUs": (units(gpu_ids=(1, 2))[0], [], ROOM, "needs 3 GPUs, this machine shows 2"),
+    "CPUs": (units(cpus=16)[0], [], ROOM, "needs 16 CPUs, 4 may be used"),
+    "pinned": (PINNED_BEYOND, [], ROOM, "needs 5 CPUs for jobs pinned to their own, 4 may be used"),
+    "launch": (
+        LAUNCHED,
+        [],
+        Room(gpus=1, cpus=1),
+        "needs two CPUs for each GPU with launch_cpu one, 1 may be used",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REASONS)
+def test_a_reason_names_what_is_lacking(case: str) -> None:
+    unit, ran_out, room, text = REASONS[case]
+    oom = OutOfMemory()
+    for full in ran_out:
+        oom.add(full)
+    assert skip_reason(unit, oom, room, "cuda") == text
+
+
 # ---- a trial alone, and its groups ----
 
 
 def test_a_trial_that_does_not_fit_alone_fits_beside_no_other() -> None:
     small, large, together = units({"batch_size": 16}, {"batch_size": 32})
-    assert reason(together, large) == "job 2 of 2: batch 32 of the same configuration was out of memory alone"
-    assert reason(together, small) == "job 1 of 2: batch 16 of the same configuration was out of memory alone"
+    assert (reason(together, large) or "").startswith("job 2 of 2: batch 32 ")
+    assert (reason(together, small) or "").startswith("job 1 of 2: batch 16 ")
     assert reason(small, large) is None
     assert reason(small, together) is None, "alone it may fit"
     assert reason(large, together) is None
@@ -58,7 +101,7 @@ def test_a_trial_that_does_not_fit_alone_fits_beside_no_other() -> None:
 
 def test_a_smaller_batch_alone_rules_larger_jobs_out() -> None:
     (lower,) = units(batch_size=8, workers=2)
-    assert reason(group(16, 32, workers=2), lower), "a job of 16 needs more than 8 alone"
+    assert reason(group(16, 32, workers=2), lower)
     assert reason(group(4, 4, workers=2), lower) is None
     (other,) = units(batch_size=8, workers=2, precision="bf16")
     assert reason(group(16, 32, workers=2), other) is None, "another configuration"
@@ -85,10 +128,8 @@ def test_a_smaller_batch_alone_rules_larger_jobs_out() -> None:
 def test_a_group_that_needs_no_less_is_skipped(
     ran_out: tuple[int, ...], asked: tuple[int, ...], skipped: bool
 ) -> None:
-    found = reason(group(*asked), group(*ran_out))
-    assert found == (
-        f"{len(ran_out)} jobs that need no more were out of memory together" if skipped else None
-    )
+    text = reason(group(*asked), group(*ran_out))
+    assert (text or "").split(" ")[0] == (f"{len(ran_out)}" if skipped else "")
 
 
 def test_more_copies_are_skipped_and_fewer_are_not() -> None:
@@ -135,18 +176,17 @@ def test_at_most_one_of_two_groups_rules_the_other_out(one: list[int], other: li
 
 def test_a_group_beyond_the_machines_gpus() -> None:
     *alone, together = units({"gpu_ids": (0,)}, {"gpu_ids": (1, 2)})
-    assert [reason(unit) for unit in alone] == [None, "needs 3 GPUs, this machine shows 2"]
-    assert reason(together) == "needs 3 GPUs, this machine shows 2"
-    assert skip_reason(together, OutOfMemory(), None, "cuda") is None, "read elsewhere, room plays no part"
+    text = reason(together)
+    assert text
+    assert [reason(unit) for unit in alone] == [None, text]
+    assert skip_reason(together, OutOfMemory(), None, "cuda") is None  # read elsewhere
 
 
 def test_pinned_jobs_beyond_the_machines_cpus() -> None:
     asked = [{"cpus": 3}, {"cpus": 2}]
-    assert reason(units(*asked, cpu_sharing="pinned")[-1]) == (
-        "needs 5 CPUs for jobs pinned to their own, 4 may be used"
-    )
+    assert reason(units(*asked, cpu_sharing="pinned")[-1])
     assert reason(units(*asked)[-1]) is None, "shared, they may overlap"
     assert reason(units({}, {}, {}, {}, cpu_sharing="pinned")[-1]) is None, "one each"
     assert reason(units({}, {}, {}, {}, {}, cpu_sharing="pinned")[-1])
-    assert reason(units({"cpus": 4}, {}, cpu_sharing="pinned")[-1]), "none is left for the other"
-    assert reason(units({"cpus": 5}, {})[-1]) == "needs 5 CPUs, 4 may be used"
+    assert reason(units({"cpus": 4}, {}, cpu_sharing="pinned")[-1])  # none is left for the other
+    assert reason(units({"cpus": 5}, {})[-1])

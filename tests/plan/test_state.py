@@ -226,7 +226,7 @@ def test_one_stale_job_makes_the_group_stale(groups: Plan) -> None:
 def test_jobs_that_were_taken_along_ran_out_of_nothing(groups: Plan) -> None:
     chosen = tried(groups, OK, ("oom", "skipped"))
     found = out_of_memory(chosen.values())
-    assert not found.chains, "alone each of them may fit"
+    assert not found.chains  # alone each of them may fit
     assert [len(fits) for fits in found.groups] == [2]
     odd = [dataclasses.replace(r, trial=AskedFields({"a_field_of": "the future"})) for r in chosen.values()]
     assert out_of_memory(odd) == OutOfMemory()

@@ -41,7 +41,7 @@ def record(number: int, key: str, status: Status = "ok", **facts: Any) -> Record
 def test_this_machine_comes_first_however_few_its_results_are() -> None:
     folders = [[record(n, GPU) for n in range(3)], [record(9, "CPU")]]
     found = choose_machine([*folders[0], *folders[1]], scripted.computer(cpus=3))
-    assert (found.key, found.device, found.others) == ("CPU", "cpu", (GPU,))
+    assert (found.key, found.device, found.other_machines) == ("CPU", "cpu", (GPU,))
     assert [r.trial_id for r in found.records] == ["t000000000009"]
     assert (found.is_here, found.machine.cpu_count) == (True, 3)
 
@@ -49,7 +49,7 @@ def test_this_machine_comes_first_however_few_its_results_are() -> None:
 def test_else_the_machine_with_most_results_and_they_are_never_mixed() -> None:
     far = [record(n, GPU) for n in range(3)]
     found = choose_machine([*far, record(7, "Epyc"), record(8, "Epyc")], scripted.computer(cpus=3))
-    assert (found.key, found.is_here, found.others, found.device) == (GPU, False, ("Epyc",), "cuda")
+    assert (found.key, found.is_here, found.other_machines, found.device) == (GPU, False, ("Epyc",), "cuda")
     assert {r.machine_key for r in found.records} == {GPU}
     assert (len(found.machine.gpus), found.machine.cpu_count, found.machine.host) == (4, 16, "far")
 
@@ -63,7 +63,7 @@ def test_a_published_log_comes_last() -> None:
 def test_the_cpu_of_a_machine_with_gpus_is_the_same_machine() -> None:
     mixed = [record(1, GPU), record(2, "Xeon"), record(3, "Epyc")]
     found = choose_machine(mixed, scripted.computer())
-    assert ({r.machine_key for r in found.records}, found.others) == ({GPU, "Xeon"}, ("Epyc",))
+    assert ({r.machine_key for r in found.records}, found.other_machines) == ({GPU, "Xeon"}, ("Epyc",))
     assert choose_machine(mixed, scripted.computer(), "cpu").device == "cpu"
 
 

@@ -57,23 +57,43 @@ def test_where_the_end_takes_all_of_a_job_a_guess_is_tried_all_the_same() -> Non
     assert short.verdict(at_least(Estimate(30.0, False), 1.0), 0, is_first=True) == "never"
 
 
-def test_what_was_not_begun_is_said_with_its_times() -> None:
+LINES = [
+    ({"b": 240.0}, 880, "1 is left that needs about 4 min, and SLURM job 7 has 2 min for it"),
+    (
+        {"b": 240.0, "d": 180.0},
+        1100,
+        "2 are left, the shortest of which needs about 3 min, and SLURM job 7 has 0 s for it",
+    ),
+]
+TOO_SHORT = [
+    ({"c": 3600.0}, "1 trial, which takes about 60 min: it leaves 10 min"),
+    ({"c": 3600.0, "e": 7200.0}, "2 trials, the longest of which takes about 2.0 h: it leaves 10 min"),
+]
+
+
+@pytest.mark.parametrize(("waiting", "now_s", "line"), LINES)
+def test_what_was_not_begun_is_said_with_its_times(
+    waiting: dict[str, float], now_s: float, line: str
+) -> None:
+    late = Late()
+    late.note("c", "never", Estimate(3600, True), WALL, 0)
+    for unit_id, takes_s in waiting.items():
+        late.note(unit_id, "late", Estimate(takes_s, True), WALL, now_s)
+    assert late.line() == f"no time for what is left: {line}"
+
+
+@pytest.mark.parametrize(("never", "line"), TOO_SHORT)
+def test_a_job_that_is_too_short_is_said_with_what_it_leaves(never: dict[str, float], line: str) -> None:
+    late = Late()
+    late.note("b", "late", Estimate(9000, True), WALL, 0)
+    for unit_id, takes_s in never.items():
+        late.note(unit_id, "never", Estimate(takes_s, True), WALL, 880)
+    assert late.too_short() == f"the time limit of SLURM job 7 is too short for {line}"
+
+
+def test_a_unit_is_noted_once_and_only_if_it_was_not_begun() -> None:
     late = Late()
     late.note("a", "begin", Estimate(5, True), WALL, 0)
-    late.note("b", "late", Estimate(240, True), WALL, 880)
-    late.note("c", "never", Estimate(3600, True), WALL, 880)
-    late.note("c", "never", Estimate(3600, True), WALL, 880)
-    assert (
-        late.line()
-        == "no time for what is left: 1 is left that needs about 4 min, and SLURM job 7 has 2 min for it"
-    )
-    leaves = "it leaves 10 min"
-    assert late.too_short() == (
-        f"the time limit of SLURM job 7 is too short for 1 trial, which takes about 60 min: {leaves}"
-    )
-    late.note("d", "late", Estimate(180, True), WALL, 1100)
-    assert (
-        "2 are left, the shortest of which needs about 3 min, and SLURM job 7 has 0 s for it" in late.line()
-    )
-    late.note("e", "never", Estimate(7200, True), WALL, 880)
-    assert f"for 2 trials, the longest of which takes about 2.0 h: {leaves}" in late.too_short()
+    for _ in range(2):
+        late.note("c", "never", Estimate(3600, True), WALL, 880)
+    assert (late.waiting, late.never) == ({}, {"c": 3600})

@@ -24,10 +24,11 @@ def test_no_two_entries_share_a_code() -> None:
 
 @pytest.mark.parametrize("doubt", DOUBTS, ids=lambda doubt: doubt.code)
 def test_an_entry_says_what_it_is_in_sentences(doubt: Doubt) -> None:
-    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", doubt.code), "codes are joined by + in a cell"
-    assert re.fullmatch(r"[^|\n]*\.", doubt.says), "it stands in a Markdown table"
+    assert re.fullmatch(r"[a-z]+(-[a-z]+)*", doubt.code)  # codes are joined by + in a cell
+    assert re.fullmatch(r"[^|\n]*\.", doubt.says)  # it stands in a Markdown table
     assert set(doubt.about) <= set(get_args(Doubted))
-    assert doubt.about or not doubt.serious, "what casts doubt on nothing weakens no conclusion"
+    # What casts doubt on nothing weakens no conclusion.
+    assert doubt.about or not doubt.serious
 
 
 @pytest.mark.parametrize("folder", committed.folders("trials.csv"), ids=lambda folder: folder.name)
