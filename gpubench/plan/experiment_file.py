@@ -114,6 +114,7 @@ def parse(text: str, where: str) -> Experiment:
     """The experiment of TOML text; `where` names it in errors."""
     try:
         table = tomllib.loads(text)
+        repr(table)  # a hexadecimal number may have any length; the messages below could not quote it
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{where} is not TOML: {toml_error_message(error)}") from None
     except RecursionError:

@@ -290,7 +290,7 @@ def _build_record(parts: CheckedParts, known: KnownParts) -> Record | None:
                 values[name] = _parse_text(name, part, known)
             elif kind is tuple:
                 values[name] = TimesAlone(MeasuredTimes(*part))
-    except ValueError:
+    except (*REFUSED, ValueError):  # deeper in the stack than it was checked, nesting may be too deep
         return None
     for name in _WORDS:  # alike in most records
         if type(word := values[name]) is str:
@@ -322,12 +322,15 @@ def _decoded(name: str, value: Any, known: KnownParts) -> Any:
     decoded = DECODED[name](value) if name in DECODED else value
     if name != "provenance":
         return decoded
-    return {
-        column: known.sources.setdefault(tuple(source.items()), source)
-        if isinstance(source, dict)
-        else source
-        for column, source in decoded.items()
-    }
+    return {column: _share_source(source, known) for column, source in decoded.items()}
+
+
+def _share_source(source: Any, known: KnownParts) -> Any:
+    """A source, kept once; but for one of another version, under whose names there may be lists."""
+    try:
+        return known.sources.setdefault(tuple(source.items()), source) if isinstance(source, dict) else source
+    except TypeError:
+        return source
 
 
 def _describe_damage(error: InvalidValueError, parts: Sequence[Any]) -> DamagedError:

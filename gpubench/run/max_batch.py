@@ -199,7 +199,12 @@ def find(
             sizes = sorted({*sizes, size})
             tries = SweepState(
                 plan=plan_of(state, search, sizes),
-                runner=replace(state.runner, experiment=search.experiment.name),
+                runner=replace(
+                    state.runner,
+                    experiment=search.experiment.name,
+                    # The same losses; but each plan looks around on the GPUs that are its own.
+                    lost_gpus=replace(state.runner.lost_gpus),
+                ),
                 settings=Settings(retry=state.settings.retry & BADLY.keys()),
             )
             tries.load(lambda _: None)

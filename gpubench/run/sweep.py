@@ -70,8 +70,8 @@ def measure(state: SweepState, limits: Limits, view: View, emit: Callable[[Row],
     load_tables()
     state.runner.results.identify(state.records)
     limits.certainty.began = time.monotonic()
-    sweep = RunningSweep(state=state, limits=limits, view=view, emit=emit, queue=WorkQueue.build(state))
     try:
+        sweep = RunningSweep(state=state, limits=limits, view=view, emit=emit, queue=WorkQueue.build(state))
         sweep.run()
     finally:  # an error is raised after the tables have been written
         state.leave()

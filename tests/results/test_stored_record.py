@@ -20,7 +20,7 @@ from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
 from gpubench.basics.finite import finite
 from gpubench.basics.regular_file import LARGEST
 from gpubench.plan.groups import MOST_JOBS
-from gpubench.results.stored_record import DamagedError, read
+from gpubench.results.stored_record import DamagedError, KnownParts, read
 from gpubench.schema.codes import decode_record
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import Record
@@ -323,3 +323,14 @@ def test_any_bytes_are_refused(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "t0123456789a-1.json"
     path.write_bytes(data)
     assert why(path)
+
+
+def test_a_source_of_another_version_that_holds_a_list_is_read_by_parts_as_whole(path: Path) -> None:
+    stored = json.loads(TEXT)
+    stored["provenance"] = {
+        "NVML": {"period_s": 0.1, "samples": 5, "gaps": 0, "zz": [1], "columns": ["power_w"]}
+    }
+    path.write_text(json.dumps(stored))
+    (whole,), (by_parts,) = read(path), read(path, KnownParts())
+    assert by_parts.provenance == whole.provenance
+    assert by_parts.provenance["power_w"]["period_s"] == 0.1

@@ -139,6 +139,8 @@ def test_what_toml_s_reader_falls_over() -> None:
         parse("x = " + "[" * 5000, "t")
     with pytest.raises(UsageError, match=r"^t holds a number that is too long$"):
         parse("x = " + "9" * 5000, "t")
+    with pytest.raises(UsageError, match=r"^t holds a number that is too long$"):
+        parse("[axes]\nbatch_size = [1, 0x" + "f" * 5000 + "]", "t")
 
 
 def test_a_long_name_is_quoted_in_part() -> None:

@@ -77,6 +77,8 @@ def _parse(data: bytes) -> Told:
     """The event of one message. Raises InvalidEventError."""
     try:
         message = json.loads(data)
+        if b"\\ud" in data.lower():  # half of a pair, which no file can hold
+            json.dumps(message, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise InvalidEventError(_describe_bytes(data)) from None
     try:

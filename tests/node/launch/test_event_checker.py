@@ -54,6 +54,10 @@ def test_a_loss_that_is_no_number_comes_through() -> None:
         (b'[{"event":"hello"}]', "no message"),
         (b"[" * 100_000, "no message"),
         (b'{"event":"\\ud800"}', "no message"),
+        (
+            b'{"event":"hello","rank":0,"pid":7,"cuda":"\\ud800","torch":"2","decoder":"d"}',
+            "no message",
+        ),
         (b'{"event":"bye","rank":0}', "no message"),
         (
             b'{"event":"hello","rank":0,"pid":true,"cuda":null,"torch":"2","decoder":"d"}',
