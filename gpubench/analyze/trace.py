@@ -61,10 +61,10 @@ def trace_run(folder: Folder, run: int, row: int, tell: Callable[[str], None]) -
     path = results.part("samples", record.trial_id, record.attempt_name, "csv")
     if not is_stored(path):
         return None
-    return trace_trial(results.read_whole(record), readings(path, record, tell), row)
+    return build_time_trace(results.read_whole(record), readings(path, record, tell), row)
 
 
-def trace_trial(record: Record, samples: Samples, row: int) -> Trace | None:
+def build_time_trace(record: Record, samples: Samples, row: int) -> Trace | None:
     """An attempt's life; None where nothing of it was sampled. `row`: that it belongs to."""
     cpus = record.resolved.get("cpus") or record.environment.get("cpu_count")
     panels = {}

@@ -95,12 +95,12 @@ def slurm(
 ) -> None:
     """Print the batch script of a sweep for SLURM, or submit it."""
     from gpubench.commands import slurm as command
-    from gpubench.plan.batch_script import name_of, passed_on, seconds
+    from gpubench.plan.batch_script import option_name, passed_on, seconds
 
     file, options = passed_on(experiment or ())
     of_the_sweep = sweep_option_names() - set(OF_BOTH)
     for option in options:
-        if (name := name_of(option)) in of_the_sweep:
+        if (name := option_name(option)) in of_the_sweep:
             raise UsageError(
                 f"{name} is an option of the sweep, and stands behind --: gpubench slurm … -- {option}"
             )

@@ -17,7 +17,7 @@ from gpubench.commands.folders import warn
 from gpubench.core.comparison import COSTS, FIGURES, Comparison, FigureName
 from gpubench.plan.values import parse, percent
 from gpubench.render import comparison as render
-from gpubench.render.words import write_obstacle
+from gpubench.render.words import write_why_not_compared
 from gpubench.results.home import newest_results
 
 
@@ -49,7 +49,7 @@ def compare(
     comparison = _compare(folders, field, names, limit)
     console = Console(highlight=False)
     if comparison.is_senseless and form != "json":
-        raise UnusableError(write_obstacle(comparison))
+        raise UnusableError(write_why_not_compared(comparison))
     if form == "text":
         render.show(comparison, console, sort=sort)
     else:

@@ -18,7 +18,7 @@ from gpubench.node.node import Node
 from gpubench.node.parts.process import PartCommand
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.plan.batch_advice import Remaining, advice, plan_line
-from gpubench.plan.batch_script import CPUS_BY_GPU, BatchScript, cpus_of, gpus_of, limit, name_of
+from gpubench.plan.batch_script import CPUS_BY_GPU, BatchScript, cpus_of, gpus_of, limit, option_name
 from gpubench.plan.command_line import make_plan, read_experiment
 from gpubench.plan.estimate import Estimate
 from gpubench.plan.experiment import Experiment
@@ -57,7 +57,7 @@ def slurm(
     """`sweep_words`: the sweep's own options, as typed; `options`: the same, read. Returns the exit code."""
     gpus = gpus_of(job.options, job.nodes)
     wants_gpus = gpus is None or gpus > 0
-    if job.cpus_per_task is not None and CPUS_BY_GPU in map(name_of, job.options):
+    if job.cpus_per_task is not None and CPUS_BY_GPU in map(option_name, job.options):
         raise UsageError(f"--cpus-per-task and {CPUS_BY_GPU}: SLURM takes one of them")
     experiment = read_experiment(path, options, has_gpu=wants_gpus)
     folder = results_folder(out, experiment)

@@ -117,7 +117,7 @@ def _size(rng: np.random.Generator, width: int, height: int) -> tuple[int, int]:
 
 
 @cache
-def _bank() -> Bytes:
+def _noise_square() -> Bytes:
     """A square of noise whose octaves have equal contrast (1/f), as textures in nature have. Made once."""
     rng = np.random.default_rng(2026)
     total = np.zeros((_BANK, _BANK), np.float32)
@@ -132,7 +132,7 @@ def _bank() -> Bytes:
 
 def _noise(rng: np.random.Generator, width: int, height: int) -> Ints:
     """A piece of the bank, height×width, about −110 to 110: placed, turned and mirrored at random."""
-    bank = _bank()
+    bank = _noise_square()
     bank = bank.T if rng.random() < 0.5 else bank
     step = -1 if rng.random() < 0.5 else 1
     if width > _BANK or height > _BANK:

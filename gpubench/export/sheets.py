@@ -81,7 +81,7 @@ class Sheet:
         """
         frame = pd.DataFrame(
             {
-                column.name: make_series(column, values, orders)
+                column.name: make_pandas_series(column, values, orders)
                 for column, values in zip(self.columns, self.values, strict=True)
             }
         )
@@ -227,7 +227,7 @@ def describe_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataF
     return frame
 
 
-def make_series(column: Column, values: Sequence[Any], orders: Orders) -> pd.Series[Any]:
+def make_pandas_series(column: Column, values: Sequence[Any], orders: Orders) -> pd.Series[Any]:
     """The values of a column. `orders`: only those of columns that hold text or lists count."""
     form = kind(column)
     if form == "moment":

@@ -73,17 +73,17 @@ class BatchScript:
     @property
     def job_name(self) -> str:
         """As sbatch was told, else the experiment's."""
-        names = [value_of(option) for option in self.options if name_of(option) in ("--job-name", "-J")]
+        names = [value_of(option) for option in self.options if option_name(option) in ("--job-name", "-J")]
         return names[-1] if names else self.name
 
     @property
     def is_by_gpu(self) -> bool:
         """Whether SLURM is told how many CPUs each GPU has, which srun takes over by itself."""
-        return CPUS_BY_GPU in map(name_of, self.options)
+        return CPUS_BY_GPU in map(option_name, self.options)
 
     @property
     def is_array(self) -> bool:
-        return self.tasks > 1 or any(name_of(option) in ("--array", "-a") for option in self.options)
+        return self.tasks > 1 or any(option_name(option) in ("--array", "-a") for option in self.options)
 
     def text(self) -> str:
         """The script."""
@@ -100,7 +100,7 @@ class BatchScript:
             "--open-mode": "append",
             "--signal": f"USR1@{self.signal_s}",
         }
-        given = {SHORT.get(name := name_of(option), name) for option in self.options}
+        given = {SHORT.get(name := option_name(option), name) for option in self.options}
         lines = [_option(name, value) for name, value in defaults.items() if name not in given]
         sweep = [*self.gpubench, *self.command, "--out", self.results]
         # The id alone may stand for all tasks of an array.
@@ -158,27 +158,27 @@ class BatchScript:
             *(
                 word
                 for option in self.options
-                if name_of(option) in OF_ACCOUNTS
+                if option_name(option) in OF_ACCOUNTS
                 for word in shlex.split(option)
             ),
             f"--wrap={shlex.join(merge)} && {shlex.join(table)}",
         ]
 
 
-def name_of(option: str) -> str:
+def option_name(option: str) -> str:
     """`--partition` of `--partition=gpu`, `-A` of `-A project` and of `-Aproject`."""
     return re.split(r"[= ]", option, maxsplit=1)[0] if option.startswith("--") else option[:2]
 
 
 def value_of(option: str) -> str:
     """`gpu` of `--partition=gpu` and `-pgpu`, `my project` of `-A 'my project'`; empty where it has none."""
-    return "".join(shlex.split(re.sub("^[= ]", "", option[len(name_of(option)) :])))
+    return "".join(shlex.split(re.sub("^[= ]", "", option[len(option_name(option)) :])))
 
 
 def gpus_of(options: Sequence[str], nodes: int) -> int | None:
     """How many GPUs each node has by these options of sbatch; 0: none is asked for; None: not to be read from them."""
     gpu_options = [
-        (name_of(option), value_of(option)) for option in options if name_of(option) in GPU_OPTIONS
+        (option_name(option), value_of(option)) for option in options if option_name(option) in GPU_OPTIONS
     ]
     counts = [_gpus(name, value) for name, value in gpu_options]
     if None in counts:
@@ -193,7 +193,7 @@ def gpus_of(options: Sequence[str], nodes: int) -> int | None:
 
 def cpus_of(options: Sequence[str], gpus: int | None) -> int:
     """How many CPUs a task gets where no number is asked for. `gpus`: those of its node; None: nobody knows."""
-    by_gpu = [value_of(option) for option in options if name_of(option) == CPUS_BY_GPU]
+    by_gpu = [value_of(option) for option in options if option_name(option) == CPUS_BY_GPU]
     of_gpu = int(by_gpu[-1]) if by_gpu and by_gpu[-1].isdecimal() else CPUS_OF_GPU
     return of_gpu * max(1, gpus or 1)
 
@@ -246,7 +246,7 @@ def passed_on(words: Sequence[str]) -> tuple[str | None, list[str]]:
 
 def _quoted(option: str) -> str:
     """As it can stand in a script: a value with spaces would be several words there, and of `a#b` the end a comment."""
-    name = name_of(option)
+    name = option_name(option)
     sign = "=" if option.startswith(f"{name}=") else ""
     return name + sign + shlex.quote(value) if (value := option[len(name + sign) :]) else option
 

@@ -256,7 +256,7 @@ def _place(unit: Unit, number: int) -> float:
     return -drawn if is_back else drawn
 
 
-def left_in_all(planned: Sequence[Planned], later: Iterable[tuple[int, Sequence[Planned]]]) -> list[Planned]:
+def merge_rounds(planned: Sequence[Planned], later: Iterable[tuple[int, Sequence[Planned]]]) -> list[Planned]:
     """What is to become of each unit in all rounds together.
 
     `planned`: in the first one. `later`: number of each further round, and what is to become of its units.
@@ -330,7 +330,7 @@ class PlanState:
 
     def list_all_rounds(self) -> list[Planned]:
         """What is to become of each unit in all rounds together, as things stand."""
-        return left_in_all(self.list_first_round(), self._further_rounds())
+        return merge_rounds(self.list_first_round(), self._further_rounds())
 
     def _further_rounds(self) -> Iterator[tuple[int, list[Planned]]]:
         rounds = self.plan.experiment.rounds

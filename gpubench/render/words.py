@@ -986,10 +986,10 @@ def _describe_share(report: Report, members: Sequence[Claim], claims: Sequence[C
         return f" in {len(members)} of {len(claims)} rows" if len(members) < len(claims) else " in all rows"
     if len(members) == len(claims):
         return " at every batch size"
-    return f" at batch {_format_spans(sorted(sizes), {report.labels[m.candidate]['batch_size'] for m in members})}"
+    return f" at batch {_join_as_ranges(sorted(sizes), {report.labels[m.candidate]['batch_size'] for m in members})}"
 
 
-def _format_spans(axis: Sequence[Any], chosen: Collection[Any]) -> str:
+def _join_as_ranges(axis: Sequence[Any], chosen: Collection[Any]) -> str:
     """Values of an axis, three or more that stand side by side as a span: `8, 16 and 64 to 512`."""
     runs: list[list[Any]] = []
     for place, value in enumerate(axis):
@@ -1442,7 +1442,7 @@ def name_compared(comparison: Comparison, row: int, varied: Sequence[str] = ()) 
     return " ".join(part for part in (name, f"({job})" if job else "") if part) or "the only trial"
 
 
-def write_obstacle(comparison: Comparison) -> str:
+def write_why_not_compared(comparison: Comparison) -> str:
     """Why nothing can be compared or checked, and what to do; empty where something can."""
     if comparison.obstacle is None:
         return ""
@@ -1515,7 +1515,7 @@ def write_change(change: Change) -> tuple[str, ...]:
 
 def write_comparison(comparison: Comparison) -> list[Sentence]:
     """What two sides come to: whether B regressed, then a line a figure, then what weakens the answers."""
-    lines = [Sentence("answer", write_obstacle(comparison))] if comparison.obstacle else []
+    lines = [Sentence("answer", write_why_not_compared(comparison))] if comparison.obstacle else []
     if comparison.is_senseless:
         return lines
     if comparison.threshold is not None and not comparison.obstacle:

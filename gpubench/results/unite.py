@@ -219,7 +219,7 @@ def _copy_attempt(
     if known is not None:
         united.known[place] += 1
         if known.record is None and attempt.record is not None:
-            write_whole(known.path, _add_id(attempt, name, ids))
+            write_whole(known.path, _with_ids(attempt, name, ids))
             known_attempts[attempt.key] = attempt
             united.completed.append((known.path, attempt.path))
         elif (
@@ -233,7 +233,7 @@ def _copy_attempt(
     if path.exists() or path.is_symlink():
         tell(f"{attempt.path} is left out: {path} is something else; rename that, and merge again")
         return
-    write_new(path, _add_id(attempt, name, ids))
+    write_new(path, _with_ids(attempt, name, ids))
     file = AttemptFile(attempt.file.unit_id, name)
     known_attempts[attempt.key] = StoredAttempt(
         path=path, file=file, content=attempt.content, record=attempt.record, attempt_id=name
@@ -241,7 +241,7 @@ def _copy_attempt(
     united.added[place] += 1
 
 
-def _add_id(attempt: StoredAttempt, name: str, ids: Mapping[tuple[str, int], str]) -> bytes:
+def _with_ids(attempt: StoredAttempt, name: str, ids: Mapping[tuple[str, int], str]) -> bytes:
     """The content of its record's file: as it is, but for one of an earlier version, which gets its id."""
     if attempt.record is None or attempt.file.attempt_name == name:
         return attempt.content

@@ -278,14 +278,14 @@ def prediction_line(group_prediction: GroupPrediction, solos: Sequence[Row]) -> 
     times = ", ".join(format_number(job.slowdown, 2) for job in prediction.jobs)
     most = "at most " if prediction.is_upper_bound else ""
     waits = [RESOURCES[name] for name in prediction.waits_for] or ["nothing that they share"]
-    doubts = write_doubts(solos)
+    doubts = write_solo_warnings(solos)
     return (
         f"predicted {most}{times} times as long as alone: {OVERLAPS[prediction.overlap].lower()} "
         f"(gain {format_number(prediction.overlap_gain, 2)}); they would wait for {join_words(waits)}{doubts}"
     )
 
 
-def write_doubts(solos: Sequence[Row]) -> str:
+def write_solo_warnings(solos: Sequence[Row]) -> str:
     """What speaks against the trials alone that the prediction is made of."""
     codes = {
         code for solo in solos for code in (solo.doubts or "").split("+") if code and doubt_of(code).serious

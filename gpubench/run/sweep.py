@@ -110,7 +110,7 @@ class RunningSweep:
                 case RoundEnd(has_run=True) if running_round:
                     running_round.announce_end()
                 case PassEnd(has_waiting=has_waiting):
-                    self._await_others(has_waiting)
+                    self._give_back_and_reread(has_waiting)
                     if self.limits.stop.is_resumable:
                         schedule.hand_back(Outcome.STOPPED)
         if schedule.has_met_others:
@@ -124,7 +124,7 @@ class RunningSweep:
     def _list_round(self, number: int) -> list[Planned]:
         return self.queue.in_lots(self.state.list_round(number))
 
-    def _await_others(self, has_waiting: bool) -> None:
+    def _give_back_and_reread(self, has_waiting: bool) -> None:
         """Gives back what is claimed and reads what others have stored, before the plan is gone over once more."""
         self.state.runner.claims.give_back()
         if has_waiting:

@@ -10,7 +10,7 @@ from fakes import Given, record
 from gpubench.plan.experiment import Axis, Experiment
 from gpubench.plan.plan import Plan, expand
 from gpubench.plan.skips import OutOfMemory, Room
-from gpubench.plan.state import STALE_BY, Planned, is_stale, left_in_all, list_rounds, out_of_memory, survey
+from gpubench.plan.state import STALE_BY, Planned, is_stale, list_rounds, merge_rounds, out_of_memory, survey
 from gpubench.schema import catalog
 from gpubench.schema.record import AskedFields, Record, Status
 
@@ -267,10 +267,10 @@ def test_what_is_done_at_first_may_be_left_or_failed_in_a_later_round(plan: Plan
         (3, [Planned(first, "done"), Planned(second, "done")]),
         (4, [Planned(first, "run")]),
     ]
-    assert left_in_all(planned, later) == [Planned(first, "run", rounds=(2, 4)), failed, planned[2]]
+    assert merge_rounds(planned, later) == [Planned(first, "run", rounds=(2, 4)), failed, planned[2]]
     retried = (5, [Planned(second, "run")])
-    assert left_in_all(planned, [*later, retried])[1] == Planned(second, "run", rounds=(5,))
-    assert left_in_all(planned, []) == planned
+    assert merge_rounds(planned, [*later, retried])[1] == Planned(second, "run", rounds=(5,))
+    assert merge_rounds(planned, []) == planned
 
 
 def test_what_the_first_round_has_before_it_later_ones_have_too(plan: Plan) -> None:

@@ -25,7 +25,7 @@ from gpubench.record.together import (
     find_shared_gpus,
 )
 from gpubench.results.rows import row_of
-from gpubench.run.announce import prediction_line, write_doubts
+from gpubench.run.announce import prediction_line, write_solo_warnings
 from gpubench.run.predicting import predict_group
 from gpubench.schema import catalog
 from gpubench.schema.codes import REASONS, write_reason
@@ -416,8 +416,8 @@ def test_what_speaks_against_a_prediction_is_what_tables_say_of_its_rows() -> No
     told = {"spread": "9 %", "other-load": "busy", "shared-gpu": "harmless"}
     three, two = ({"epoch_time_iqr_s": 0.5, "epochs_measured": epochs} for epochs in (3, 2))
     few, many = (dataclasses.replace(solo(2.0, **one), doubts=told) for one in (two, three))
-    assert write_doubts([row_of(few), row_of(few)]) == "; alone with warnings (other-load)"
-    assert write_doubts([row_of(few), row_of(many)]) == "; alone with warnings (other-load, spread)"
+    assert write_solo_warnings([row_of(few), row_of(few)]) == "; alone with warnings (other-load)"
+    assert write_solo_warnings([row_of(few), row_of(many)]) == "; alone with warnings (other-load, spread)"
 
 
 @given(

@@ -24,7 +24,7 @@ from gpubench.basics import linux
 from gpubench.basics.errors import UnusableError
 from gpubench.datasets import bad_images, pool, square
 from gpubench.train.data.decoders import DECODER, Mode
-from gpubench.train.data.under_way import ImageInProgress
+from gpubench.train.data.under_way import WorkerImageNotes
 
 _BROKEN = (*square.BROKEN, RuntimeError)
 """All that Pillow and `DECODER` raise for a file that is not, or not wholly, an image."""
@@ -45,7 +45,7 @@ class FolderSource:
         self._paths = np.array([path.encode(errors="surrogateescape") for path, _ in images], dtype=np.bytes_)
         self.labels = np.array([label for _, label in images], dtype=np.int64)
         self._mode: Mode = "GRAY" if channels == 1 else "RGB"
-        self._note = ImageInProgress(self.place)
+        self._note = WorkerImageNotes(self.place)
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -12,10 +12,10 @@ from torch.utils.data import get_worker_info
 WORKERS = 1024
 """Loader workers of a rank that have a place in the note; more go without."""
 
-_notes: weakref.WeakSet[ImageInProgress] = weakref.WeakSet()
+_notes: weakref.WeakSet[WorkerImageNotes] = weakref.WeakSet()
 
 
-class ImageInProgress:
+class WorkerImageNotes:
     """The note of one source, in memory that a rank shares with the workers forked from it.
 
     A note costs a fifth of a microsecond; decoding the smallest of photographs takes a thousand times as long.
