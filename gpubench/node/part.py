@@ -24,11 +24,11 @@ from gpubench.node.parts import network
 from gpubench.node.parts.files import (
     NodeGpu,
     NodeInfo,
+    PartAttempt,
     PartsFolder,
     PreparePart,
     Request,
     RunPart,
-    StoredAttempt,
     read_request,
     write_answer,
 )
@@ -113,7 +113,7 @@ def run(lines: Input) -> None:
             done = _run_trial(
                 node, structs.replace(request, order=structs.replace(request.order, log=log)), lines
             )
-            write_answer(folder.attempt(opened.number), StoredAttempt.store(done))
+            write_answer(folder.attempt(opened.number), PartAttempt.store(done))
     finally:
         node.close()
 

@@ -120,6 +120,9 @@ class TimesAlone(StoredEpochs):
     def _lines(self) -> list[dict[str, Any]]:
         raise LookupError("of these epochs only the times were kept")
 
+    def __repr__(self) -> str:
+        return f"TimesAlone({self.measured!r})"
+
 
 class LineShape:
     """Which names and which kinds of values the lines of a list have: alike in most records of a folder."""

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from gpubench.plan.state import Planned
 
 
-class Outcome(Enum):
+class TurnOutcome(Enum):
     """What became of a unit when its turn came."""
 
     RAN = auto()
@@ -63,12 +63,12 @@ class PassEnd:
     """Whether it depends on others what is left, so that it is better to wait a little."""
 
 
-_OTHERS = {Outcome.THEIRS, Outcome.WAITS}
+_OTHERS = {TurnOutcome.THEIRS, TurnOutcome.WAITS}
 
 Event = Round | Turn | RoundEnd | PassEnd
 
 
-class Schedule:
+class SweepSchedule:
     """Which unit of which round comes next."""
 
     def __init__(self, list_round: Callable[[int], Sequence[Planned]], most_rounds: int) -> None:
@@ -78,17 +78,17 @@ class Schedule:
         self.has_met_others = False
         """Whether another sweep's work was met."""
         self._ran = 0
-        self._outcomes: set[Outcome] = set()
+        self._outcomes: set[TurnOutcome] = set()
         """Of this pass."""
-        self._endings: set[Outcome] = set()
+        self._endings: set[TurnOutcome] = set()
         """What has ended a round early, in any pass."""
 
-    def hand_back(self, outcome: Outcome) -> None:
+    def hand_back(self, outcome: TurnOutcome) -> None:
         """What became of the unit whose turn came last."""
-        self._ran += outcome is Outcome.RAN
+        self._ran += outcome is TurnOutcome.RAN
         self._outcomes.add(outcome)
         self.has_met_others |= outcome in _OTHERS
-        self._endings |= {outcome} & {Outcome.STOPPED, Outcome.OVER_BUDGET, Outcome.LATE}
+        self._endings |= {outcome} & {TurnOutcome.STOPPED, TurnOutcome.OVER_BUDGET, TurnOutcome.LATE}
 
     def __iter__(self) -> Iterator[Event]:
         """Rounds and turns, until nothing is left or only what others who live are at."""
@@ -98,20 +98,20 @@ class Schedule:
             self._outcomes = set()
             yield from self._pass(is_first_pass)
             is_first_pass = False
-            has_waiting = Outcome.WAITS in self._outcomes
+            has_waiting = TurnOutcome.WAITS in self._outcomes
             if (
-                Outcome.STOPPED in self._endings
+                TurnOutcome.STOPPED in self._endings
                 or not self._outcomes & _OTHERS
                 or not (self._ran > ran_before or has_waiting)
             ):
                 return
             yield PassEnd(has_waiting=has_waiting)
-            if Outcome.STOPPED in self._endings:  # while it waited
+            if TurnOutcome.STOPPED in self._endings:  # while it waited
                 return
 
     def _pass(self, is_first: bool) -> Iterator[Event]:
         # Where the budget has no room for further rounds, the first one alone is gone over again.
-        last = 1 if Outcome.OVER_BUDGET in self._endings else self._most_rounds
+        last = 1 if TurnOutcome.OVER_BUDGET in self._endings else self._most_rounds
         for number in range(1, last + 1):
             planned = self._list_round(number)
             if number > 1 and not planned:
@@ -120,7 +120,7 @@ class Schedule:
             yield Round(number=number, planned=planned, is_first_pass=is_first)
             for place in range(len(planned)):
                 yield Turn(place=place)
-                if self._outcomes & {Outcome.STOPPED, Outcome.OVER_BUDGET}:
+                if self._outcomes & {TurnOutcome.STOPPED, TurnOutcome.OVER_BUDGET}:
                     return
             if self._endings:
                 return

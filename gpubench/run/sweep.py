@@ -21,7 +21,7 @@ from gpubench.run.checks import check_lost_gpus, look_around
 from gpubench.run.limits import Limits
 from gpubench.run.live_progress import make_progress
 from gpubench.run.preparing import await_start, make_images
-from gpubench.run.schedule import Outcome, PassEnd, Round, RoundEnd, Schedule, Turn
+from gpubench.run.schedule import PassEnd, Round, RoundEnd, SweepSchedule, Turn, TurnOutcome
 from gpubench.run.summary import Summary
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.work_queue import POLL_S, WorkQueue
@@ -99,7 +99,7 @@ class RunningSweep:
     def run(self) -> None:
         """Asks the schedule for what is next and hands back what became of it, until it has nothing more."""
         self.state.runner.claims.say = self.view.say
-        schedule = Schedule(self._list_round, self.state.plan.experiment.rounds.most)
+        schedule = SweepSchedule(self._list_round, self.state.plan.experiment.rounds.most)
         running_round = None
         for event in schedule:
             match event:
@@ -112,7 +112,7 @@ class RunningSweep:
                 case PassEnd(has_waiting=has_waiting):
                     self._give_back_and_reread(has_waiting)
                     if self.limits.stop.is_resumable:
-                        schedule.hand_back(Outcome.STOPPED)
+                        schedule.hand_back(TurnOutcome.STOPPED)
         if schedule.has_met_others:
             self._count_with_others()
         lost_gpus = self.state.runner.lost_gpus
@@ -188,31 +188,31 @@ class RunningRound:
             outlook=sweep.state.outlook(event.number, event.planned),
         )
 
-    def take(self, place: int) -> Outcome:
+    def take(self, place: int) -> TurnOutcome:
         """What becomes of a unit whose turn it is: it is measured, counted or left."""
         sweep, item = self.sweep, self._look_again(place)
         if item.state != "run":
             self._count(place, item)
-            return Outcome.COUNTED
+            return TurnOutcome.COUNTED
         takes_s = self.forecast.of(place)
         is_first = not sweep.summary.ran
         time_for_it = sweep.limits.batch_job.ask(item.unit, takes_s, sweep.state, is_first=is_first)
         if time_for_it != "begin":  # one that takes less may still have time
-            return Outcome.LATE if time_for_it == "late" else Outcome.LEFT
+            return TurnOutcome.LATE if time_for_it == "late" else TurnOutcome.LEFT
         if sweep.limits.stop.ends():
-            return Outcome.STOPPED
+            return TurnOutcome.STOPPED
         turn, reason = sweep.queue.choose(item.unit, self.number)
         if turn == "skip":
             self._count(place, Planned(item.unit, "skip", reason))
-            return Outcome.COUNTED
+            return TurnOutcome.COUNTED
         if turn != "run":
-            return {"mine": Outcome.LEFT, "waits": Outcome.WAITS}.get(turn, Outcome.THEIRS)
+            return {"mine": TurnOutcome.LEFT, "waits": TurnOutcome.WAITS}.get(turn, TurnOutcome.THEIRS)
         if sweep.limits.stop.ends():  # claiming may have taken its time
-            return Outcome.STOPPED
+            return TurnOutcome.STOPPED
         if not sweep.limits.certainty.has_room(self.number, takes_s):
-            return Outcome.OVER_BUDGET
+            return TurnOutcome.OVER_BUDGET
         if not sweep.state.runner.hold_cpus(item.unit, sweep.limits.stop.ends):
-            return Outcome.STOPPED
+            return TurnOutcome.STOPPED
         return self._run(place)
 
     def _look_again(self, place: int) -> Planned:
@@ -251,7 +251,7 @@ class RunningRound:
 
     # ---- a unit that is run ----
 
-    def _run(self, place: int) -> Outcome:
+    def _run(self, place: int) -> TurnOutcome:
         sweep = self.sweep
         if not self._has_begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
             self._has_begun = True
@@ -265,8 +265,8 @@ class RunningRound:
         sweep.write_tables_sometimes()
         if status == "interrupted":
             sweep.limits.stop.is_resumable = True
-            return Outcome.STOPPED
-        return Outcome.RAN
+            return TurnOutcome.STOPPED
+        return TurnOutcome.RAN
 
     def _measure(self, place: int) -> Status:
         """Runs one unit, and announces it before and after; returns how it ended."""

@@ -195,7 +195,7 @@ def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_pat
     assert [state for state, _ in states(back)] == ["done"] * 2, "the earlier attempts count here"
     assert {r.attempt for r in back.chosen().values()} == {1}
     own = rows_of_table(analyze_own(back))
-    assert [(row["cpus"], row["epoch_time_s"]) for row in own] == [(1, 4.0)] * 2
+    assert [(row["cpus"], row["epoch_time_s"]) for row in own] == [(1, pytest.approx(4.0))] * 2
 
 
 def test_the_plan_says_why_it_measures_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,10 @@ def both(folder: Path, without: tuple[str, ...]) -> list[tuple[list[str], list[A
             (
                 told,
                 [
-                    ({k: v for k, v in one.stored().items() if k not in UNASKED}, measured_times(one.epochs))
+                    (
+                        {k: v for k, v in replace(one, epochs=[]).stored().items() if k not in UNASKED},
+                        measured_times(one.epochs),
+                    )
                     for one in records
                 ],
             )

@@ -8,21 +8,26 @@ from typing import Any
 
 import pytest
 
-from gpubench.run.schedule import Outcome, PassEnd, Round, RoundEnd, Schedule, Turn
+from gpubench.run.schedule import PassEnd, Round, RoundEnd, SweepSchedule, Turn, TurnOutcome
 
-RAN, COUNTED, THEIRS, WAITS = Outcome.RAN, Outcome.COUNTED, Outcome.THEIRS, Outcome.WAITS
-LATE, LEFT, STOPPED, OVER_BUDGET = Outcome.LATE, Outcome.LEFT, Outcome.STOPPED, Outcome.OVER_BUDGET
+RAN, COUNTED, THEIRS, WAITS = TurnOutcome.RAN, TurnOutcome.COUNTED, TurnOutcome.THEIRS, TurnOutcome.WAITS
+LATE, LEFT, STOPPED, OVER_BUDGET = (
+    TurnOutcome.LATE,
+    TurnOutcome.LEFT,
+    TurnOutcome.STOPPED,
+    TurnOutcome.OVER_BUDGET,
+)
 
 
 def go(
-    outcomes: Sequence[Outcome],
+    outcomes: Sequence[TurnOutcome],
     rounds: int = 1,
     units: int = 2,
-    on_pass_end: Callable[[Schedule], None] = lambda _: None,
+    on_pass_end: Callable[[SweepSchedule], None] = lambda _: None,
 ) -> list[str]:
     """What a schedule asks for, as text, where these outcomes are handed back, and then none but COUNTED."""
     item: Any = SimpleNamespace()
-    schedule = Schedule(lambda _: [item] * units, rounds)
+    schedule = SweepSchedule(lambda _: [item] * units, rounds)
     to_come, events = list(outcomes), list[str]()
     for event in schedule:
         match event:
@@ -46,7 +51,7 @@ def test_alone_it_goes_through_each_round_once() -> None:
 
 
 @pytest.mark.parametrize("outcome", [STOPPED, OVER_BUDGET])
-def test_a_stop_and_a_spent_budget_end_the_round_at_once(outcome: Outcome) -> None:
+def test_a_stop_and_a_spent_budget_end_the_round_at_once(outcome: TurnOutcome) -> None:
     assert go([RAN, outcome], rounds=3, units=3) == ["round 1", "0", "1"]
 
 
@@ -59,7 +64,7 @@ def test_a_batch_job_without_time_is_asked_for_shorter_units_of_the_round_and_be
 def test_a_further_round_of_which_nothing_is_to_be_measured_is_the_last() -> None:
     item: Any = SimpleNamespace()
     planned = {1: [item], 2: [item], 3: []}
-    schedule = Schedule(lambda number: planned[number], 5)
+    schedule = SweepSchedule(lambda number: planned[number], 5)
     numbers = []
     for event in schedule:
         if isinstance(event, Round):
@@ -98,7 +103,7 @@ def test_over_its_budget_it_goes_over_the_first_round_alone() -> None:
 
 def test_others_that_were_met_in_any_pass_are_remembered() -> None:
     item: Any = SimpleNamespace()
-    schedule = Schedule(lambda _: [item], 1)
+    schedule = SweepSchedule(lambda _: [item], 1)
     outcomes = [THEIRS]
     for event in schedule:
         if isinstance(event, Turn):

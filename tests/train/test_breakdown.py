@@ -112,7 +112,8 @@ def test_only_a_breakdown_changes_the_step(breakdown, kind):
     marks = Breakdown(assignment) if breakdown else None
     strategy = Single(assignment)
     trained = strategy.prepare(nn.Linear(2, 2), torch.contiguous_format, lambda module: module)
-    order = SimpleNamespace(execution="eager", optimizer="sgd", lr=0.1, precision="fp32", accumulate=1)
+    trial = SimpleNamespace(execution="eager", optimizer="sgd", lr=0.1, precision="fp32", accumulate=1)
+    order = SimpleNamespace(trial=trial)
     step = Rank(order, 0, None).build_step(trained, strategy, marks)
     assert type(step) is kind
 

@@ -159,7 +159,7 @@ _WATCHED_FIELDS = [
 """Fields that are stored as they are."""
 
 
-class StoredAttempt(
+class PartAttempt(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="file", tag="attempt"
 ):
     """What happened on this node: `Attempt`, of this node's ranks and clock, with its fields' names."""
@@ -183,7 +183,7 @@ class StoredAttempt(
         )
 
 
-_ATTEMPT_FIELDS = [name for name in StoredAttempt.__struct_fields__ if name != "watched"]
+_ATTEMPT_FIELDS = [name for name in PartAttempt.__struct_fields__ if name != "watched"]
 
 
 class InvalidFileError(Exception):
@@ -197,7 +197,7 @@ def read_node_info(data: bytes) -> NodeInfo:
 
 def read_attempt(data: bytes) -> Attempt:
     """What happened on a further node. Raises InvalidFileError."""
-    return _read(StoredAttempt, data).attempt()
+    return _read(PartAttempt, data).attempt()
 
 
 def _read(kind: type[T], data: bytes) -> T:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from scripted import RESULT
 
-from gpubench.node.parts.files import StoredAttempt, read_attempt, write_answer
+from gpubench.node.parts.files import PartAttempt, read_attempt, write_answer
 from gpubench.node.parts.merging import ClockMap, NodePart, merge_parts
 from gpubench.node.watch import metrics
 from gpubench.record.figures import compute_figures
@@ -308,7 +308,7 @@ def test_an_attempt_is_read_as_it_was_written(tmp_path: Path) -> None:
     sent = attempt(T0, told(T0, *more), forced=("timeout", "late"), last_words="…", released=None)
     unending = dataclasses.replace(sent, watched=dataclasses.replace(sent.watched, trained_until=math.inf))
     for written in (sent, unending):
-        write_answer(tmp_path / "attempt", StoredAttempt.store(written))
+        write_answer(tmp_path / "attempt", PartAttempt.store(written))
         back = read_attempt((tmp_path / "attempt").read_bytes())
         assert back.watched == written.watched
         assert list(back.events) == list(written.events)
