@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import subprocess
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 from swept import swept
 from warm_command import WarmCommand
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
+HOSTILE = (
+    "=1+1\x1b[31m\u202e# [here](https://example.org) ![i](https://example.org/i) <img src=x>\n# heading\r|"
+)
 CLAIM = {"host": "h", "boot": "b", "pid_namespace": "n", "pid": 7, "began": "1", "job": "", "user": 1}
 
 
@@ -73,3 +79,31 @@ def test_a_damaged_folder_id_hinders_no_reader_and_is_named_where_one_is_needed(
         assert (into.returncode, into.stderr.count("\n")) == (4, 1)
         assert "a/records/folder-id is damaged" in into.stderr
         path.rmdir() if content == "folder" else path.unlink()
+
+
+def test_what_files_say_reaches_no_terminal_and_no_markup_as_it_is(run: Run, tmp_path: Path) -> None:
+    for path in sorted((tmp_path / "a" / "records").glob("*/*.json")):
+        record = json.loads(path.read_text())
+        record |= {"experiment": HOSTILE, "reason": HOSTILE, "doubts": {HOSTILE: HOSTILE}}
+        record["trial"] |= {"model": HOSTILE, "variant": HOSTILE}
+        record["environment"] |= {"host": HOSTILE, "gpu_name": HOSTILE, "cpu_name": HOSTILE}
+        path.write_text(json.dumps(record))
+    path.write_text(json.dumps(record | {"status": "failed"}))
+    for plan in (tmp_path / "a" / "plans").glob("*.toml"):
+        plan.unlink()
+    put(tmp_path / "a" / "records" / "00" / "t00000000000-r1-m00000000.1", CLAIM | {"host": HOSTILE})
+    commands = (("table",), ("table", "--markdown"), ("status",), ("audit", "--markdown"), ("merge",))
+    texts = {command: run(command[0], "a", *command[1:]) for command in commands}
+    for command, ended in texts.items():
+        for sign in {*ended.stdout, *ended.stderr} - {"\n"}:
+            assert unicodedata.category(sign) not in ("Cc", "Cf"), (command, sign)
+    for text in (texts["table", "--markdown"].stdout, (tmp_path / "a" / "table.md").read_text()):
+        assert "example.org" in text
+        inlines = [token for token in MarkdownIt("commonmark").parse(text) if token.type == "inline"]
+        kinds = {child.type for token in inlines for child in token.children or ()}
+        assert not kinds & {"link_open", "image", "html_inline"}
+        assert "html_block" not in {token.type for token in MarkdownIt("commonmark").parse(text)}
+    with (tmp_path / "a" / "trials.csv").open(newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert any("example.org" in cell for cell in cells)
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "@")) or {"\x1b", "\u202e"} & {*cell}]
