@@ -34,7 +34,7 @@ def row_with(**values: Any) -> Row:
 def changed(row: Row, **values: Any) -> Row:
     """The row with other values of its columns or of its trial's fields."""
     own, fields = _told(values)
-    return replace(row, **own).with_fields(**fields)
+    return replace(row, **own, fields={**row.fields, **fields})
 
 
 def everything(row: Row) -> dict[str, Any]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 from gpubench.analyze import batch_size, devices, network_size, sharing, target, top1, versus
-from gpubench.analyze.folder import Folder, Table, collect_rows, read_folder
+from gpubench.analyze.folder import Folder, Table, collect_rows
 from gpubench.analyze.report import build_report
 from gpubench.analyze.table_rows import TableRows
 from gpubench.analyze.view import WHOLE, TableView
@@ -80,11 +79,6 @@ def report_folders(folders: Sequence[Folder], view: TableView = WHOLE) -> list[R
             name = report.name if len(folders) == 1 else f"{folder.name}: {report.name}"
             reports.append(replace(report, name=name, problems=folder.problems))
     return reports
-
-
-def load_reports(path: Path, tell: Callable[[str], None]) -> list[Report]:
-    """A report a table of a results folder. `tell`: is given a line for each record or plan that can't be read."""
-    return report_folders([read_folder(path, tell)])
 
 
 def find_best(folder: Folder, report: Report) -> Mapping[str, Any] | None:

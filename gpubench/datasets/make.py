@@ -68,17 +68,6 @@ def val_of(images: int) -> int:
     return max(64, images // 10)
 
 
-def procedural_fingerprint(
-    images: int = IMAGES,
-    val_images: int = VAL_IMAGES,
-    classes: int = CLASSES,
-    seed: int = SEED,
-    size: tuple[int, int] = SIZE,
-) -> str:
-    """The fingerprint of that folder, from its recipe alone: no disk is touched."""
-    return procedural_marker(images, val_images, classes, seed, size).fingerprint
-
-
 def default_root(marker: Marker) -> Path:
     """Where a procedural data set lies unless the user names a folder."""
     parameters = marker.parameters

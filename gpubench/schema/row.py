@@ -185,10 +185,6 @@ class Row(
         """The values of many columns, in their order."""
         return _values_under(tuple(names))(self)
 
-    def with_fields(self, **values: Any) -> Row:
-        """The row with other values of the trial's fields."""
-        return replace(self, fields={**self.fields, **values})
-
 
 def columns_of(rows: Iterable[Row], names: Iterable[str]) -> dict[str, tuple[Any, ...]]:
     """What stands in each of these columns, under its name; empty without rows.

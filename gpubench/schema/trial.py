@@ -54,10 +54,6 @@ class Trial(_Fields, frozen=True, kw_only=True, forbid_unknown_fields=True, gc=F
         return {name: list(v) if isinstance(v, tuple) else v for name, v in self.asdict().items()}
 
 
-REPEAT_FIELDS = those(lambda about: about.repeats)
-"""What `config_id` leaves out."""
-
-
 def make(fields: Mapping[str, Any]) -> Trial:
     """The trial of these fields. Fills what follows from others: GPU count, strategy, learning rate, most epochs.
 

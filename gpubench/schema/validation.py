@@ -162,23 +162,23 @@ def _problem(value: Any, kind: Any, path: tuple[str, ...], table: str) -> Invali
         return _problem_of_union(value, kind, path, table)
     if typing.get_origin(kind) is Literal:
         return _problem_of_choice(value, typing.get_args(kind), path)
-    plain = _plain(kind)
-    if not _is_of(value, plain):
-        if plain is list and isinstance(value, Mapping) and len(path) == 1 and _holds_tables(kind):
+    python_type = _python_type(kind)
+    if not _is_of(value, python_type):
+        if python_type is list and isinstance(value, Mapping) and len(path) == 1 and _holds_tables(kind):
             return InvalidValueError((f"[{path[0]}]",), f"is one of several: write [[{path[0]}]]")
-        must = _KINDS[plain]
-        if plain is float and _is_number(value):  # larger than any float
+        must = _KINDS[python_type]
+        if python_type is float and _is_number(value):  # larger than any float
             must = _broken_bounds(value, bounds) or "a finite number"
         return _must(path, must.replace(_TABLE, table), value)
-    if plain in (int, float):
+    if python_type in (int, float):
         broken = _broken_bounds(value, bounds)
         return _must(path, broken, value) if broken else None
-    if plain is str:
+    if python_type is str:
         return _problem_of_text(value, bounds, path)
-    if plain is bool:
+    if python_type is bool:
         return None
     inner = typing.get_args(kind)
-    if plain is tuple and inner[-1] is not ... and len(value) > len(inner):
+    if python_type is tuple and inner[-1] is not ... and len(value) > len(inner):
         return InvalidValueError(path, "has too many parts")
     for bound in bounds:
         if bound.min_length is not None and len(value) < bound.min_length:
@@ -241,11 +241,13 @@ def _problem_of_union(value: Any, kind: Any, path: tuple[str, ...], table: str) 
     if None in problems:
         return None
     alike = [
-        problem for arm, problem in zip(arms, problems, strict=True) if _is_of(value, _plain(_bare(arm)[0]))
+        problem
+        for arm, problem in zip(arms, problems, strict=True)
+        if _is_of(value, _python_type(_bare(arm)[0]))
     ]
     if alike or len(arms) == 1:
         return (alike or problems)[0]
-    must = " or ".join(_KINDS[_plain(_bare(arm)[0])] for arm in arms)
+    must = " or ".join(_KINDS[_python_type(_bare(arm)[0])] for arm in arms)
     return _must(path, must.replace(_TABLE, table), value)
 
 
@@ -308,21 +310,21 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _is_of(value: Any, plain: type) -> bool:
+def _is_of(value: Any, python_type: type) -> bool:
     """Whether a value is of one of the plain types that _KINDS has."""
-    if plain is dict:
+    if python_type is dict:
         return isinstance(value, Mapping)
-    if plain in (list, tuple):
+    if python_type in (list, tuple):
         return isinstance(value, (list, tuple))
-    if plain is float:
+    if python_type is float:
         return isinstance(value, float) or (_is_number(value) and abs(value) <= _LARGEST_FLOAT)
-    return type(value) is plain
+    return type(value) is python_type
 
 
 _LARGEST_FLOAT = int(1.7976931348623157e308)
 
 
-def _plain(kind: Any) -> type:
+def _python_type(kind: Any) -> type:
     """The plain Python type of what is of this type."""
     origin = typing.get_origin(kind) or kind
     if _has_fields(origin):
@@ -336,7 +338,7 @@ def _has_fields(kind: Any) -> bool:
 
 
 def _holds_tables(kind: Any) -> bool:
-    return any(_plain(_bare(part)[0]) is dict for part in typing.get_args(kind))
+    return any(_python_type(_bare(part)[0]) is dict for part in typing.get_args(kind))
 
 
 def _tag_field(kind: Any) -> str:

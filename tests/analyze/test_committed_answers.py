@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpubench.analyze.questions import load_reports
+from gpubench.analyze.folder import read_folder
+from gpubench.analyze.questions import report_folders
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.core.report import Report
 
@@ -18,7 +19,7 @@ RESULTS = Path(__file__).parents[2] / "results"
 @cache
 def reports(folder: str) -> dict[str, Report]:
     problems: list[str] = []
-    loaded = load_reports(RESULTS / folder, problems.append)
+    loaded = report_folders([read_folder(RESULTS / folder, problems.append)])
     assert problems == []
     return {report.name: report for report in loaded}
 

@@ -20,7 +20,7 @@ from gpubench.analyze.grid import (
     choose_columns,
     find_status,
 )
-from gpubench.analyze.questions import load_reports
+from gpubench.analyze.questions import report_folders
 from gpubench.analyze.report import add_warnings, collect_warnings, warn_of_evidence
 from gpubench.analyze.sharing import make_claims, make_findings
 from gpubench.core.findings import DevicesFinding, SharingFinding, SharingGroup
@@ -130,7 +130,7 @@ def test_what_single_rounds_claim_of_jobs_is_not_told_beside_a_finding_that_know
 
 
 def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows() -> None:
-    for report in load_reports(committed.folder("h200x4-2026"), pytest.fail):
+    for report in report_folders([read_folder(committed.folder("h200x4-2026"), pytest.fail)]):
         for finding in report.findings:
             touching = {w.code for w in report.warnings if set(w.rows) & set(finding.rows)}
             assert set(finding.warnings) == touching != set()
@@ -139,7 +139,7 @@ def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows()
 def test_an_empty_figure_has_the_reason_that_its_records_hold() -> None:
     titan = committed.folder("titan-xp-2021")
     empty, reasons = [], {}
-    for report in load_reports(titan, pytest.fail):
+    for report in report_folders([read_folder(titan, pytest.fail)]):
         ended = {row for line in report.rows if line.status == "ok" for row in line.labels}
         empty += [
             row for row in report.figures if report.figures[row]["gpu_mem_mib"] is None and row in ended
@@ -149,7 +149,7 @@ def test_an_empty_figure_has_the_reason_that_its_records_hold() -> None:
     records = read_folder(titan, pytest.fail).records
     stored = [record.missing for record in records if record.status == "ok"]
     assert set(reasons.values()) == {missing["gpu_mem_mib"] for missing in stored if "gpu_mem_mib" in missing}
-    (report,) = load_reports(committed.folder("h200x2-2026"), pytest.fail)
+    (report,) = report_folders([read_folder(committed.folder("h200x2-2026"), pytest.fail)])
     data = to_data(report)["rows"]
     assert {row["missing"]["time_to_top1_s"] for row in data} == {REASONS["no-target"]}
     assert not any("images_per_s" in row["missing"] for row in data)

@@ -20,9 +20,10 @@ FOLDER = Path(__file__).parents[2] / "results" / "h200-cpus-2026"
 PROGRAM = """
 import sys
 from pathlib import Path
-from gpubench.analyze.questions import load_reports
+from gpubench.analyze.folder import read_folder
+from gpubench.analyze.questions import report_folders
 from gpubench.render import terminal
-print(terminal.write(load_reports(Path(sys.argv[1]), print)))
+print(terminal.write(report_folders([read_folder(Path(sys.argv[1]), print)])))
 """
 
 

@@ -14,11 +14,11 @@ TINY = "procedural:24x32"
 def test_procedural_facts_come_from_the_recipe_and_need_no_disk(home: Path) -> None:
     facts = locate.find_facts("procedural")
     assert (facts.train_images, facts.val_images, facts.num_classes) == (10_240, 1_024, 16)
-    assert facts.fingerprint == make.procedural_fingerprint()
+    assert facts.fingerprint == make.procedural_marker().fingerprint
     assert facts.fingerprint == locate.find_facts("procedural:10240").fingerprint
     small = locate.find_facts("procedural:640x96")
     assert (small.train_images, small.val_images) == (640, 64)
-    assert small.fingerprint == make.procedural_fingerprint(640, 64, size=(96, 72))
+    assert small.fingerprint == make.procedural_marker(640, 64, size=(96, 72)).fingerprint
     assert not home.exists()
 
 

@@ -62,7 +62,7 @@ def test_makes_what_it_says_and_says_what_it_makes(tmp_path: Path) -> None:
     assert [label for _, label in folder.list_images(root, "val")] == [0, 0, 1, 1, 2, 2, 3, 3]
     assert (
         facts.fingerprint
-        == make.procedural_fingerprint(40, 8, 4, 0, (48, 36))
+        == make.procedural_marker(40, 8, 4, 0, (48, 36)).fingerprint
         == folder.scan(root).fingerprint
     )
     assert json.loads((root / marker.NAME).read_text())["fingerprint"] == facts.fingerprint

@@ -133,7 +133,7 @@ def test_a_row_never_changes() -> None:
     found = row_of(record(result={"epoch_time_s": 2.0}))
     with pytest.raises(AttributeError):
         found.epoch_time_s = 1.0
-    other = replace(found, epoch_time_s=1.0).with_fields(batch_size=8)
+    other = replace(found, epoch_time_s=1.0, fields={**found.fields, "batch_size": 8})
     assert (other.epoch_time_s, other.batch_size, other.value("batch_size")) == (1.0, 8, 8)
     assert (found.epoch_time_s, found.batch_size) == (2.0, 16)
 

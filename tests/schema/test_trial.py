@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpubench.schema import catalog, trial
-from gpubench.schema.trial import REPEAT_FIELDS, Trial, config_id, make, trial_id
+from gpubench.schema.trial import Trial, config_id, make, trial_id
 from gpubench.schema.trial_fields import DEFAULTS, FIELDS, those
 from gpubench.schema.validation import InvalidValueError, convert
 
@@ -29,6 +29,8 @@ OTHER: dict[str, Any] = {
     "steps": 50, "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1, "sync_every": 3,
     "confirm_top1": True, "nodes": 2, "window": 5.0, "launch_cpu": "one",
 }  # fmt: skip
+REPEAT_FIELDS = those(lambda about: about.repeats)
+"""What `config_id` leaves out."""
 BY_CONTENT = ("variant", "data")
 """Fields whose name says nothing: their content enters the hash."""
 BESIDE: dict[str, dict[str, Any]] = {"warmup_epochs": {"epochs": 3}}
