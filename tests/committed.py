@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from gpubench.analyze.folder import read_folder
+from gpubench.analyze.questions import report_folders
+from gpubench.core.report import Report
 
 ROOT = Path(__file__).parents[1]
 HOME = ROOT / "results"
@@ -68,3 +72,8 @@ def folder(name: str) -> Path:
 def cases(names: Iterable[str]) -> list[Any]:
     """Names of folders as a test's parameters: all but a few that differ are slow."""
     return [pytest.param(name, marks=[pytest.mark.slow] * (name not in DIFFERENT)) for name in names]
+
+
+def load_reports(path: Path, tell: Callable[[str], None] = pytest.fail) -> list[Report]:
+    """A report a table of a results folder. `tell`: is given a line for each record or plan that can't be read."""
+    return report_folders([read_folder(path, tell)])

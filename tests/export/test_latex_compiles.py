@@ -8,9 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from committed import HOME
+from committed import HOME, load_reports
 
-from gpubench.analyze.questions import load_reports
 from gpubench.render import latex
 
 PDFLATEX = shutil.which("pdflatex")

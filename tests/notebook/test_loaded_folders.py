@@ -26,7 +26,6 @@ from whole_values import values_of
 import gpubench
 from gpubench.analyze.folder import Folder, build_folder
 from gpubench.analyze.frames import build_runs
-from gpubench.analyze.questions import load_reports
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.export import sheets
@@ -132,7 +131,7 @@ def test_the_table_is_that_of_table_csv(copies: LoadedFolders) -> None:
 def test_findings_are_those_of_the_command_as_data_and_in_words() -> None:
     path = committed.folder("h200x2-2026")
     found = gpubench.load(path)
-    assert found.reports == load_reports(path, lambda line: pytest.fail(line))
+    assert found.reports == committed.load_reports(path, lambda line: pytest.fail(line))
     assert found.findings == [finding for report in found.reports for finding in report.findings]
     (best,) = (finding for finding in found.findings if isinstance(finding, BatchSizeFinding))
     assert best.choice is not None

@@ -20,7 +20,7 @@ from swept import swept
 from warm_command import WarmCommand
 
 from gpubench.analyze.folder import read_folder
-from gpubench.analyze.questions import load_reports, report_folders
+from gpubench.analyze.questions import report_folders
 from gpubench.analyze.trace import trace_report
 from gpubench.plan import experiment_file
 from gpubench.render import words
@@ -64,7 +64,7 @@ def tiles(section: Any) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("name", committed.cases(COMMITTED))
 def test_a_committed_folder_as_a_page(name: str) -> None:
     """Valid HTML below 3 MB that loads nothing, with every figure and every sentence of `gpubench table`."""
-    reports = load_reports(committed.folder(name), lambda _: None)
+    reports = committed.load_reports(committed.folder(name), lambda _: None)
     tree = stored(name)
     for report, section in zip(reports, sections(tree), strict=True):
         assert said(section.find("p")) == words.write_question(report)
@@ -268,7 +268,7 @@ def test_each_colour_stands_out_from_its_ground(place: int) -> None:
 
 def test_a_picture_s_words_stand_on_the_page_as_text() -> None:
     section = sections(stored("h200x4-2026"))[0]
-    (report, *_) = load_reports(committed.folder("h200x4-2026"), lambda _: None)
+    (report, *_) = committed.load_reports(committed.folder("h200x4-2026"), lambda _: None)
     assert all("title" not in drawn for drawn in descriptions(section))
     figure = section.findall(".//details//figure")[0]
     assert said(figure.find("figcaption")).strip() == list_pictures(report)[1].title

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 import reports
 import vl_convert
+from committed import load_reports
 from made_up_folders import folder_of
 from pages import row
 
-from gpubench.analyze.questions import load_reports, report_folders
+from gpubench.analyze.questions import report_folders
 from gpubench.core.findings import Finding, SharingFinding
 from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint

@@ -18,7 +18,7 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 WARMING = """
 import json, sys
 from gpubench.node.launch import server
-server.warm()
+server.import_torch()
 cuda = sys.modules["torch"].cuda.is_initialized()
 print(json.dumps({"modules": sorted(sys.modules), "threads": server.threads(), "cuda": cuda}))
 """
