@@ -24,7 +24,6 @@ from gpubench.node.parts import network
 from gpubench.node.parts.files import (
     NodeGpu,
     NodeInfo,
-    PartAttempt,
     PartsFolder,
     PreparePart,
     Request,
@@ -113,7 +112,7 @@ def run(lines: Input) -> None:
             done = _run_trial(
                 node, structs.replace(request, order=structs.replace(request.order, log=log)), lines
             )
-            write_answer(folder.attempt(opened.number), PartAttempt.store(done))
+            write_answer(folder.attempt(opened.number), done)
     finally:
         node.close()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpubench.schema.events import Event
+from gpubench.schema.events import Event, Finite
 from gpubench.schema.record import Ended
 from gpubench.schema.watched import NOTHING, Watched
 
@@ -75,11 +75,11 @@ class Attempt:
     """The ending that the parent gave: timeout or interrupted."""
     cut_by: int | None = None
     """The job whose end took this one with it, by its index in the group."""
-    launched: float
+    launched: Finite
     """When the order was given."""
-    started: float = 0.0
+    started: Finite = 0.0
     """When its first process answered."""
-    finished: float
+    finished: Finite
     """When its last process was reaped."""
     released: float | None = None
     """When the parent let all jobs of the group begin what is measured; None: it never did."""

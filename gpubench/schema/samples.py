@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpubench.schema.codes import REASONS, write_reason
+from gpubench.schema.events import Count, Finite
 from gpubench.schema.missing import Unmeasured
 
 HOST = "host"
@@ -38,10 +39,10 @@ def damaged(path: Path, lost: int, total: int) -> str:
 class Series:
     """Readings of one metric of one device, in order of time."""
 
-    times: list[float] = field(default_factory=list)
+    times: list[Finite] = field(default_factory=list)
     """Seconds on the host's monotonic clock."""
     values: list[float] = field(default_factory=list)
-    gaps: int = 0
+    gaps: Count = 0
     """Readings that failed."""
     reason: str = ""
     """Why the last one failed."""
@@ -102,20 +103,22 @@ class Series:
 class Samples:
     """All series of a trial."""
 
-    _series: dict[tuple[str, str], Series] = field(default_factory=dict)
-    """By metric and device."""
+    by_metric: dict[str, dict[str, Series]] = field(default_factory=dict)
+    """Those of each metric, by device."""
 
     def series(self, metric: str, device: str = HOST) -> Series:
         """The series of this metric; an empty one where nothing was read."""
-        return self._series.get((metric, device)) or Series()
+        return self.by_metric.get(metric, {}).get(device) or Series()
 
-    def each(self) -> Iterable[tuple[tuple[str, str], Series]]:
-        """All series, by metric and device."""
-        return self._series.items()
+    def each(self) -> Iterator[tuple[str, str, Series]]:
+        """All series, with their metric and device."""
+        for metric, by_device in self.by_metric.items():
+            for device, series in by_device.items():
+                yield metric, device, series
 
     def put(self, metric: str, device: str, series: Series) -> None:
         """Stores a whole series."""
-        self._series[metric, device] = series
+        self.by_metric.setdefault(metric, {})[device] = series
 
     def add(self, t: float, metric: str, value: float, device: str = HOST) -> None:
         """Stores a reading taken at t seconds on the monotonic clock."""
@@ -134,7 +137,7 @@ class Samples:
         self._own(metric, device).reason = reason
 
     def _own(self, metric: str, device: str) -> Series:
-        return self._series.setdefault((metric, device), Series())
+        return self.by_metric.setdefault(metric, {}).setdefault(device, Series())
 
     def between(self, metric: str, t0: float, t1: float, max_gap_s: float) -> float:
         """How much a total of the host's has grown between two times. Raises Unmeasured where readings lie further
@@ -147,6 +150,6 @@ class Samples:
         """Tidy rows under SAMPLE_HEADER, by time since `start`, on the clock of the readings."""
         return sorted(
             (round(t - start, 6), device, metric, value)
-            for (metric, device), series in self._series.items()
+            for metric, device, series in self.each()
             for t, value in zip(series.times, series.values, strict=True)
         )

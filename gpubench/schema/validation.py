@@ -15,7 +15,7 @@ import tomllib
 import types
 import typing
 from array import array
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -329,7 +329,7 @@ def _python_type(kind: Any) -> type:
     origin = typing.get_origin(kind) or kind
     if _has_fields(origin):
         return dict
-    named: type = {Path: str, Sequence: list}.get(origin, origin)
+    named: type = {Path: str, Sequence: list, Collection: list, Mapping: dict}.get(origin, origin)
     return named
 
 

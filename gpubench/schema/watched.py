@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from msgspec import Meta
 
 from gpubench.schema.codes import REASONS, SOURCES
+from gpubench.schema.events import Finite
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.samples import Samples
 
@@ -41,19 +45,19 @@ class Watched:
     """What they are cut to: put in once it is known which epochs count."""
     gpus: Sequence[str]
     """The trial's GPUs, as the samples name them."""
-    baseline_mib: Mapping[str, float]
+    baseline_mib: Mapping[str, Finite]
     """Device memory in use before the trial."""
-    cpus: float
+    cpus: Finite
     """CPUs' worth of time that the trial may use."""
     cpu_metric: str
     """The samples that tell all work within that time."""
     cpu_source: str = SOURCES["proc-stat"]
-    spare_cpus: float = 0.0
+    spare_cpus: Finite = 0.0
     """CPUs that the trial may run on beyond that number: where it is positive, the trial has none in particular."""
     power_source: str = "NVML power"
-    skipped: Mapping[float, Sequence[float]] = field(default_factory=dict)
-    """Period -> times of the slots that the watcher came too late for."""
-    trained_until: float = math.inf
+    skipped: Sequence[tuple[Finite, Sequence[Finite]]] = ()
+    """Periods, each with the times of its slots that the watcher came too late for."""
+    trained_until: Annotated[float, Meta(ge=0)] = math.inf
     """When training had ended, on the monotonic clock; what came after it was evaluation."""
     passed_mib: Mapping[str, float] = field(default_factory=dict)
     """GPU -> by how much torch's allocator had held more, at its peak, than when training ended: the driver's polls may
@@ -66,7 +70,7 @@ class Watched:
     """Processes of others on the trial's GPUs, one sentence each."""
     desktops: Sequence[str] = ()
     """Graphics processes on the trial's GPUs, one sentence each."""
-    max_sm_clock_mhz: float | None = None
+    max_sm_clock_mhz: Finite | None = None
     """The highest that the trial's GPUs allow; None: not told."""
     parts: Sequence[Watched] = ()
     """Of a trial over several nodes: what was seen on each of them, on one clock. CPUs and the host's memory are those
@@ -116,7 +120,7 @@ class Watched:
 
     def missed(self, period_s: float | None) -> int:
         """Slots inside the measured windows that the node's watcher came too late for."""
-        late = self.skipped.get(period_s, ()) if period_s else ()
+        late = [t for period, times in self.skipped if period == period_s for t in times]
         return sum(window.t0 <= t <= window.t1 for t in late for window in self.windows if window.measured)
 
     @property

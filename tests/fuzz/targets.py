@@ -15,7 +15,7 @@ from whole_records import GROUP, TEXT
 from gpubench.basics.errors import UsageError
 from gpubench.node.allocation import time_limit
 from gpubench.node.launch.event_checker import EventChecker, InvalidEventError
-from gpubench.node.parts.files import InvalidFileError, read_attempt
+from gpubench.node.parts.files import InvalidFileError, read_answer
 from gpubench.plan import experiment_file
 from gpubench.plan.batch_script import BatchScript, passed_on
 from gpubench.plan.batch_script import seconds as batch_seconds
@@ -29,6 +29,7 @@ from gpubench.results.plans import stored_plans
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
 from gpubench.results.stored_record import DamagedError, read
+from gpubench.schema.attempt import Attempt
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.order import TrialOrder
 
@@ -228,14 +229,13 @@ def _stored_plan() -> bytes:
 
 def _part(text: bytes, _: Path) -> None:
     try:
-        read_attempt(text)
+        read_answer(Attempt, text)
     except InvalidFileError as error:
         raise RefusedError(str(error)) from None
 
 
 PART = json.dumps(
     {
-        "file": "attempt",
         "events": [
             {
                 "rank": 0,
@@ -253,16 +253,13 @@ PART = json.dumps(
         "finished": 2.0,
         "last_words": "",
         "watched": {
-            "series": [
-                {
-                    "metric": "cpu_busy_s",
-                    "device": "host",
-                    "times": [1.0, 2.0],
-                    "values": [0.5, 0.75],
-                    "gaps": 0,
-                    "reason": "",
+            "samples": {
+                "by_metric": {
+                    "cpu_busy_s": {
+                        "host": {"times": [1.0, 2.0], "values": [0.5, 0.75], "gaps": 0, "reason": ""}
+                    }
                 }
-            ],
+            },
             "gpus": ["0"],
             "uuids": {"0": "GPU-1"},
             "baseline_mib": {"0": 10.0},
@@ -270,7 +267,7 @@ PART = json.dumps(
             "cpu_metric": "cpu_busy_s",
             "cpu_source": "/proc/stat",
             "spare_cpus": 0.0,
-            "trained_until": None,
+            "trained_until": 2.0,
             "power_source": "NVML power",
             "skipped": [[1.0, [3.0]]],
             "strangers": [],

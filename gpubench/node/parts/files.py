@@ -8,25 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.quoted import clean
-from gpubench.schema.attempt import Attempt
-from gpubench.schema.events import Count, Event, Finite
+from gpubench.schema.events import Count
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.record import Ended
-from gpubench.schema.samples import Samples, Series
 from gpubench.schema.validation import convert, plain, reader
-from gpubench.schema.watched import Watched
 
 T = TypeVar("T")
 
@@ -91,116 +86,13 @@ class NodeInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     """Nodes that say the same have their loopback addresses in common."""
 
 
-class StoredSeries(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A series of samples."""
-
-    metric: str
-    device: str
-    times: list[Finite]
-    values: list[float]
-    gaps: Count
-    reason: str
-
-
-class StoredWatched(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What was seen of this node's part of a trial: `Watched`, before it is cut to windows, with its fields' names."""
-
-    series: list[StoredSeries]
-    gpus: tuple[str, ...]
-    uuids: dict[str, str]
-    baseline_mib: dict[str, Finite]
-    cpus: Finite
-    cpu_metric: str
-    cpu_source: str
-    spare_cpus: Finite
-    trained_until: Finite | None
-    """None: it never had ended."""
-    power_source: str
-    skipped: list[tuple[Finite, tuple[Finite, ...]]]
-    strangers: tuple[str, ...]
-    desktops: tuple[str, ...]
-    max_sm_clock_mhz: Finite | None
-
-    @classmethod
-    def store(cls, seen: Watched) -> Self:
-        return cls(
-            series=[
-                StoredSeries(
-                    metric=metric,
-                    device=device,
-                    times=series.times,
-                    values=series.values,
-                    gaps=series.gaps,
-                    reason=series.reason,
-                )
-                for (metric, device), series in seen.samples.each()
-            ],
-            trained_until=None if math.isinf(seen.trained_until) else seen.trained_until,
-            skipped=[(period, tuple(times)) for period, times in seen.skipped.items()],
-            **{name: getattr(seen, name) for name in _WATCHED_FIELDS},
-        )
-
-    def watched(self) -> Watched:
-        samples = Samples()
-        for stored in self.series:
-            series = Series(stored.times, stored.values, stored.gaps, stored.reason)
-            samples.put(stored.metric, stored.device, series)
-        return Watched(
-            samples=samples,
-            trained_until=math.inf if self.trained_until is None else self.trained_until,
-            skipped=dict(self.skipped),
-            **{name: getattr(self, name) for name in _WATCHED_FIELDS},
-        )
-
-
-_WATCHED_FIELDS = [
-    name for name in StoredWatched.__struct_fields__ if name not in ("series", "trained_until", "skipped")
-]
-"""Fields that are stored as they are."""
-
-
-class PartAttempt(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="file", tag="attempt"
-):
-    """What happened on this node: `Attempt`, of this node's ranks and clock, with its fields' names."""
-
-    events: list[Event]
-    forced: tuple[Ended, str] | None
-    launched: Finite
-    started: Finite
-    finished: Finite
-    last_words: str
-    watched: StoredWatched
-
-    @classmethod
-    def store(cls, done: Attempt) -> Self:
-        values = {name: getattr(done, name) for name in _ATTEMPT_FIELDS}
-        return cls(watched=StoredWatched.store(done.watched), **values)
-
-    def attempt(self) -> Attempt:
-        return Attempt(
-            watched=self.watched.watched(), **{name: getattr(self, name) for name in _ATTEMPT_FIELDS}
-        )
-
-
-_ATTEMPT_FIELDS = [name for name in PartAttempt.__struct_fields__ if name != "watched"]
-
-
 class InvalidFileError(Exception):
     """A file that no part of this version writes. The text says what is wrong with it."""
 
 
-def read_node_info(data: bytes) -> NodeInfo:
-    """Raises InvalidFileError."""
-    return _read(NodeInfo, data)
-
-
-def read_attempt(data: bytes) -> Attempt:
-    """What happened on a further node. Raises InvalidFileError."""
-    return _read(PartAttempt, data).attempt()
-
-
-def _read(kind: type[T], data: bytes) -> T:
+def read_answer(kind: type[T], data: bytes) -> T:
+    """What `write_answer` has written: a NodeInfo, or an Attempt of this node's ranks and clock. Raises
+    InvalidFileError."""
     try:
         return convert(json.loads(data), kind)
     except (ValueError, RecursionError) as error:

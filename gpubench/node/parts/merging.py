@@ -243,7 +243,7 @@ def _renumbered(event: Event, node: int, first_rank: int, first_gpu: int, line: 
 def _on_first_clock(seen: Watched, line: ClockMap) -> Watched:
     """The same, on the first node's time line."""
     samples = Samples()
-    for (metric, device), series in seen.samples.each():
+    for metric, device, series in seen.samples.each():
         placed = Series(list(map(line.to_first, series.times)), series.values, series.gaps, series.reason)
         samples.put(metric, device, placed)
     until = seen.trained_until
@@ -251,7 +251,7 @@ def _on_first_clock(seen: Watched, line: ClockMap) -> Watched:
         seen,
         samples=samples,
         trained_until=until if math.isinf(until) else line.to_first(until),
-        skipped={period: tuple(map(line.to_first, times)) for period, times in seen.skipped.items()},
+        skipped=[(period, list(map(line.to_first, times))) for period, times in seen.skipped],
     )
 
 
@@ -259,7 +259,7 @@ def _merge(seen: Sequence[Watched]) -> Watched:
     """All that was seen of the trial, its GPUs and hosts by their nodes' numbers; each node's own stands in `parts`."""
     samples = Samples()
     for node, part in enumerate(seen):
-        for (metric, device), series in part.samples.each():
+        for metric, device, series in part.samples.each():
             samples.put(metric, _device_name(node, device), series)
     clocks = [part.max_sm_clock_mhz for part in seen]
     known = [clock for clock in clocks if clock is not None]

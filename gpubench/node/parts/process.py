@@ -125,7 +125,7 @@ class PartProcess:
                 raise LostError(f"it was not ready within {START_LIMIT_S:g} s")
             time.sleep(LOOK_S)
         try:
-            info = files.read_node_info(data)
+            info = files.read_answer(NodeInfo, data)
         except InvalidFileError as error:
             raise _invalid(error) from None
         if info.version != __version__:
@@ -141,7 +141,7 @@ class PartProcess:
                 raise self._lost()
             time.sleep(0.05)
         try:
-            return files.read_attempt(data)
+            return files.read_answer(Attempt, data)
         except InvalidFileError as error:
             raise _invalid(error) from None
 

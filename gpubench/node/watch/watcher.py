@@ -192,10 +192,10 @@ class Watcher:
             trained_until=self._trained_until,
             power_source=self._nvml.power_source,
             shared=self._shared,
-            skipped={
-                metrics.RATES_S: tuple(skipped.get("rates", ())),
-                metrics.TOTALS_S: tuple(skipped.get("totals", ())),
-            },
+            skipped=(
+                (metrics.RATES_S, tuple(skipped.get("rates", ()))),
+                (metrics.TOTALS_S, tuple(skipped.get("totals", ()))),
+            ),
             strangers=self._neighbours.strangers,
             desktops=tuple(self._neighbours.desktops),
             max_sm_clock_mhz=self._max_clock(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from scripted import RESULT
 
-from gpubench.node.parts.files import PartAttempt, read_attempt, write_answer
+from gpubench.node.parts.files import InvalidFileError, encode, read_answer, write_answer
 from gpubench.node.parts.merging import ClockMap, NodePart, merge_parts
 from gpubench.node.watch import metrics
 from gpubench.record.figures import compute_figures
@@ -64,7 +65,7 @@ def seen(begin: float, *, busy: float, tree: float, mib: float, joules: float, c
         cpus=cpus,
         cpu_metric=metrics.CPU_BUSY,
         trained_until=begin + 10,
-        skipped={metrics.TOTALS_S: (begin + 5,)},
+        skipped=[(metrics.TOTALS_S, [begin + 5])],
     )
 
 
@@ -308,10 +309,20 @@ def test_an_attempt_is_read_as_it_was_written(tmp_path: Path) -> None:
     sent = attempt(T0, told(T0, *more), forced=("timeout", "late"), last_words="…", released=None)
     unending = dataclasses.replace(sent, watched=dataclasses.replace(sent.watched, trained_until=math.inf))
     for written in (sent, unending):
-        write_answer(tmp_path / "attempt", PartAttempt.store(written))
-        back = read_attempt((tmp_path / "attempt").read_bytes())
-        assert back.watched == written.watched
+        write_answer(tmp_path / "attempt", written)
+        back = read_answer(Attempt, (tmp_path / "attempt").read_bytes())
+        assert back.watched.samples == written.watched.samples
         assert list(back.events) == list(written.events)
-        assert dataclasses.replace(back, events=(), watched=written.watched) == dataclasses.replace(
-            written, events=()
-        )
+        assert json.loads(encode(back)) == json.loads(encode(written))
+
+
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [('"times": [100.0, ', '"times": [NaN, '), ('"launched": 99.0', '"launched": Infinity'),
+     ('"trained_until": 110.0', '"trained_until": NaN'), ('"gaps": 0', '"gaps": -1')],
+)  # fmt: skip
+def test_an_attempt_is_refused_that_no_part_writes(written: str, instead: str) -> None:
+    whole_file = json.dumps(json.loads(encode(attempt(T0, told(T0)))))
+    assert written in whole_file
+    with pytest.raises(InvalidFileError):
+        read_answer(Attempt, whole_file.replace(written, instead).encode())
