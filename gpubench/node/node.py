@@ -22,12 +22,12 @@ from msgspec import structs
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.environment import Machine
-from gpubench.node.gpu_locks import GpuLocks
 from gpubench.node.launch import probe, scratch
 from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, StoppedError
 from gpubench.node.launch.running_job import Task
+from gpubench.node.locks import Locks
 from gpubench.node.watch import host_load, idle, lost_gpus
 from gpubench.node.watch.cached_nvml import CachedNvml
 from gpubench.node.watch.nvml import Nvml, open_nvml
@@ -49,8 +49,8 @@ class Node:
     machine: Machine
     launcher: Launcher = field(init=False)
     """Starts its trials, from `start` on."""
-    gpus: GpuLocks | None = None
-    """Keeps other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
+    gpu_locks: Locks | None = None
+    """Keep other sweeps of this host off the GPUs of this one; None: nobody is kept off."""
     _scratch: Path | None = None
     """The folder of the unit that was run last."""
     _compiled: Path | None = None
@@ -81,7 +81,7 @@ class Node:
 
     def lock_gpus(self, uuids: Sequence[str]) -> list[str]:
         """Has these GPUs for itself among all sweeps of this host; returns those that another one has."""
-        return [] if self.gpus is None else self.gpus.take(uuids)
+        return [] if self.gpu_locks is None else self.gpu_locks.take(uuids)
 
     def lost_at_start(self) -> dict[int, str]:
         """The driver's own number -> its words, of GPUs that were lost before: they are not in `machine`."""
@@ -169,8 +169,8 @@ class Node:
 
     def close(self) -> None:
         """Ends what `start` has started."""
-        if self.gpus is not None:
-            self.gpus.release()
+        if self.gpu_locks is not None:
+            self.gpu_locks.release()
         self.launcher.close()
         self._ending.close()
 
@@ -184,7 +184,7 @@ class Node:
 def this_machine() -> Node:
     """The node that the sweep itself runs on."""
     nvml = open_nvml()
-    return Node(nvml=nvml, machine=environment.machine(nvml), gpus=GpuLocks())
+    return Node(nvml=nvml, machine=environment.machine(nvml), gpu_locks=Locks())
 
 
 def _with_scratch(order: TrialOrder, left_out: Collection[str], folder: Path) -> TrialOrder:

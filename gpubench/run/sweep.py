@@ -279,7 +279,7 @@ class RunningRound:
         began = time.monotonic()
         is_stop_asked = sweep.limits.stop.is_asked
         records = state.runner.run(unit, prediction, is_stop_asked, self._progress(place), self.number)
-        state.runner.cpu_hold.release()
+        state.runner.cpu_locks.release()
         took_s = time.monotonic() - began
         status = ending([record.status for record in records])
         state.keep(

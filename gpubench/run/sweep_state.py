@@ -333,7 +333,7 @@ class SweepState:
 
     def give_back(self) -> None:
         """What was claimed is free for others again."""
-        self.runner.cpu_hold.release()
+        self.runner.cpu_locks.release()
         self.runner.claims.give_back()
 
     def abandon(self) -> None:

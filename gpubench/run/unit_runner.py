@@ -13,8 +13,8 @@ from typing import Any, Self
 from gpubench.basics.errors import GpubenchError
 from gpubench.datasets.facts import DataFacts
 from gpubench.node.cluster import Cluster
-from gpubench.node.cpu_locks import CpuLocks
 from gpubench.node.environment import machine_key
+from gpubench.node.locks import Locks
 from gpubench.node.node import Node
 from gpubench.plan import resolve as resolving
 from gpubench.plan.plan import Job, Plan, Unit
@@ -60,14 +60,13 @@ class UnitRunner:
     """GPU uuid -> readings behind its idle power, and those that failed."""
     claims: WorkClaims = field(init=False)
     """What this sweep has claimed of the folder's work."""
-    cpu_hold: CpuLocks = field(init=False)
+    cpu_locks: Locks = field(default_factory=Locks)
     _has_waited: bool = False
     _gmacs: dict[tuple[Any, ...], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.environment = self.node.facts()
         self.claims = WorkClaims(self.results.folder)
-        self.cpu_hold = CpuLocks()
 
     @classmethod
     def build(
@@ -205,7 +204,8 @@ class UnitRunner:
         if self.uses_gpus(unit):
             return True
         should_end = self.beating(should_stop)
-        while not self.cpu_hold.take(self.results.folder_id, os.sched_getaffinity(0)):
+        cpus = [f"{self.results.folder_id}-cpu-{cpu}" for cpu in sorted(os.sched_getaffinity(0))]
+        while not self.cpu_locks.take_all(cpus):
             if should_end():
                 return False
             if not self._has_waited:

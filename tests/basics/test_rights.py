@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from as_user import as_user
 
 from gpubench.basics.rights import why
 from gpubench.datasets import built
-from gpubench.node.gpu_locks import GpuLocks
+from gpubench.node.locks import Locks
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can be two users")
 ONE, OTHER = 61001, 61002
@@ -43,14 +44,12 @@ def test_one_s_own_files_and_other_troubles_are_told_in_the_system_s_words(room:
     assert as_user(ONE, lambda: refused(room / "file" / "b")) == "'Not a directory'"
 
 
-def test_a_gpu_is_held_against_another_user_whatever_the_umask(room: Path) -> None:
-    assert as_user(ONE, lambda: GpuLocks(room).take(["GPU-1"])) == "[]"
-    own = GpuLocks(room)
-    assert own.take(["GPU-1"]) == []
-    assert as_user(OTHER, lambda: GpuLocks(room).take(["GPU-1"])) == "['GPU-1']"
-    own.release()
-    assert as_user(OTHER, lambda: GpuLocks(room).take(["GPU-1"])) == "[]"
-    assert [path.name for path in room.iterdir()] == ["gpubench-GPU-1.lock"]
+def test_a_gpu_is_held_against_another_user() -> None:
+    gpu, locks = f"GPU-{secrets.token_hex(8)}", Locks()
+    assert locks.take([gpu]) == []
+    assert as_user(OTHER, lambda: Locks().take([gpu])) == f"['{gpu}']"
+    locks.release()
+    assert as_user(OTHER, lambda: Locks().take([gpu])) == "[]"
 
 
 def test_images_that_another_user_makes_are_waited_for(room: Path) -> None:

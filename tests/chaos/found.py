@@ -12,7 +12,6 @@ from kinds import Attack
 from room import Room
 
 _OF_TORCH = re.compile(r"torch_(\d+)_")
-_HOLD = re.compile(r"gpubench-GPU-.*\.lock")
 SHARED_MEMORY = Path("/dev/shm")
 
 
@@ -96,11 +95,5 @@ def shared_memory() -> set[str]:
 
 
 def own_segments(new: Collection[str], pids: Collection[int]) -> list[str]:
-    """Those of the new segments that may be the attack's: torch's that name another process are not. Nor are locks of
-    GPUs, which stay (`GpuLocks.release` says why), and which tests beside this one take, too."""
-    return sorted(
-        name
-        for name in new
-        if _HOLD.fullmatch(name) is None
-        and ((match := _OF_TORCH.match(name)) is None or int(match[1]) in pids)
-    )
+    """Those of the new segments that may be the attack's: torch's that name another process are not."""
+    return sorted(name for name in new if (match := _OF_TORCH.match(name)) is None or int(match[1]) in pids)

@@ -162,7 +162,6 @@ def test_a_line_that_was_cut_off_was_never_told() -> None:
         ("torch_12_345_0", {12}, True),
         ("torch_12_345_0", {13}, False),
         ("nccl-Xy", {13}, True),
-        ("gpubench-GPU-0a1b.lock", {13}, False),
     ],
 )
 def test_segments_of_others_are_no_litter(name: str, pids: set[int], counts: bool) -> None:

@@ -18,8 +18,8 @@ from telling_model import DIES, weights, write
 
 from gpubench.node import environment
 from gpubench.node.cluster import Cluster
-from gpubench.node.gpu_locks import SHARED, GpuLocks
 from gpubench.node.launch.fork_server import ForkServer
+from gpubench.node.locks import Locks
 from gpubench.node.node import Node
 from gpubench.node.parts.files import PreparePart, RunPart, parts_folder
 from gpubench.node.parts.process import PartCommand, PartProcess, close_all
@@ -260,7 +260,7 @@ def test_what_a_login_prints_before_the_part_begins_is_passed_over(two: Two, tmp
 
 @pytest.mark.slow
 def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(two: Two, tmp_path: Path) -> None:
-    gpu, hold = f"GPU-{secrets.token_hex(8)}", GpuLocks()
+    gpu, hold = f"GPU-{secrets.token_hex(8)}", Locks()
     order = structs.replace(two.order(tmp_path)[0], gpu_uuids=(gpu,))
     assert hold.take([gpu]) == []
     try:
@@ -270,7 +270,6 @@ def test_a_gpu_of_another_sweep_of_a_further_node_is_not_measured_on(two: Two, t
         assert hold.take([gpu]) == [], "it is free again"
     finally:
         hold.release()
-        (SHARED / f"gpubench-{gpu}.lock").unlink(missing_ok=True)
 
 
 def why_ended(order: TrialOrder) -> str:

@@ -13,7 +13,7 @@ from benches import Heard, sweep_of
 from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.basics.errors import UnusableError
-from gpubench.node.gpu_locks import GpuLocks
+from gpubench.node.locks import Locks
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
@@ -181,16 +181,16 @@ def test_two_sweeps_that_start_at_once_do_not_share_a_gpu(tmp_path: Path) -> Non
     """Each of them sees an idle GPU."""
     first, second, third = (a_sweep(tmp_path, FakeNvml(), 3, gpu_ids=ids) for ids in ("0", "0,1", "1,2"))
     for work in (first, second, third):
-        work.runner.node.gpus = GpuLocks(tmp_path)
+        work.runner.node.gpu_locks = Locks()
     look_around(first, first.list_round(1), Heard(), allow_busy=False)
     with pytest.raises(
         UnusableError, match=r"^GPU 0 is being measured on by another gpubench sweep of this host"
     ):
         look_around(second, second.list_round(1), Heard(), allow_busy=False)
-    second.runner.node.gpus.release()
+    second.runner.node.gpu_locks.release()
     look_around(third, third.list_round(1), Heard(), allow_busy=False)
     look_around(second, second.list_round(1), Heard(), allow_busy=True)
-    first.runner.node.gpus.release()
+    first.runner.node.gpu_locks.release()
 
 
 def test_a_cpu_sweep_looks_at_nothing(tmp_path: Path) -> None:

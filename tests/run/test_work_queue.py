@@ -316,7 +316,7 @@ def test_who_was_taken_for_dead_and_woken_stores_what_does_not_count(tmp_path: P
 
     def take_over() -> bool:
         if launcher.launched and not heir.measured:
-            frozen.runner.cpu_hold.release()  # as if on another host
+            frozen.runner.cpu_locks.release()  # as if on another host
             assert run_with(Scripted(), heir, Heard()).ran == 1
         return False
 
