@@ -25,7 +25,6 @@ from gpubench.node import environment
 from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher
-from gpubench.node.launch.running_job import Task
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.plan import resolve as resolving
@@ -244,7 +243,8 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
             order = one.order(resolved, Path(scratch), known_gmacs)
             watcher = Watcher(nvml, machine, resolved.gpu_uuids, resolved.cpu_ids)
             (done,) = run_attempt(
-                [Task(order=order, watcher=watcher)],
+                [order],
+                [watcher],
                 launcher,
                 timeout_s=timeout_s,
                 should_stop=should_stop,
@@ -284,8 +284,9 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
                 scratch.mkdir()
                 orders.append(one.order(mine, scratch, 0.0))
             watchers = [Watcher(nvml, machine, mine.gpu_uuids, mine.cpu_ids) for mine in resolved]
-            tasks = [Task(order=o, watcher=w) for o, w in zip(orders, watchers, strict=True)]
-            done = run_attempt(tasks, launcher, timeout_s=timeout_s, should_stop=should_stop, look=look)
+            done = run_attempt(
+                orders, watchers, launcher, timeout_s=timeout_s, should_stop=should_stop, look=look
+            )
             over = zip(group, resolved, orders, done, strict=True)
             return [one.ran(mine, spec, end) for one, mine, spec, end in over]
 

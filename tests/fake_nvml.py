@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gpubench.node.watch.nvml import Device, FailureKind, History, NvmlError
-from gpubench.node.watch.nvml_calls import CALLS, Call, DeviceMemory, Utilisation
+from gpubench.node.environment import Device
+from gpubench.node.watch.nvml import FailureKind, History, NvmlError
+from gpubench.node.watch.nvml_calls import CALLS, Call, Utilisation
 
 T = TypeVar("T")
 
@@ -46,11 +47,6 @@ def running(
     """Answers to UTILISATION."""
     told = memory_pct or {}
     return {u: Utilisation(gpu_pct=pct, memory_pct=told.get(u, 0.0)) for u, pct in gpu_pct.items()}
-
-
-def in_use(mib: Mapping[str, float]) -> dict[str, DeviceMemory]:
-    """Answers to MEMORY."""
-    return {uuid: DeviceMemory(used_mib=used, reserved_mib=600.0) for uuid, used in mib.items()}
 
 
 @dataclass

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.node.environment import Gpu, Machine
-from gpubench.node.watch.nvml import Device, Nvml
+from gpubench.node.environment import Device, Gpu, Machine
+from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.experiment import Experiment
 
 

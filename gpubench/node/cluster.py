@@ -20,7 +20,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.ports import reserved_port
 from gpubench.basics.words import many
 from gpubench.node.environment import Machine
-from gpubench.node.launch.attempt import INTERRUPTED
+from gpubench.node.launch.attempt import INTERRUPTED, is_stopped_soon
 from gpubench.node.launch.launcher import StoppedError
 from gpubench.node.launch.running_job import GRACE_S
 from gpubench.node.node import Node
@@ -34,14 +34,8 @@ from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.order import Rendezvous, TrialOrder
 from gpubench.schema.workload import WORKLOADS
 
-SIGNAL_LAG_S = 1.0
-"""Processes of one job hear a signal to all of them within less."""
 END_LIMIT_S = 30.0
 """How long a part may take to end a trial and to write of it."""
-
-
-class _NodesUnusableError(Exception):
-    """A trial can't run on these nodes. The text says why."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -85,10 +79,22 @@ class Cluster:
                 infos = self._start(folder, mark, nodes - 1, processes, should_stop)
                 orders = _node_orders(order, self.first.machine, infos, ending)
                 for process, its_order in zip(processes, orders[1:], strict=True):
-                    _send_order(process, its_order, left_out, timeout_s, may_share=self.may_share)
+                    process.send(
+                        RunPart(
+                            order=its_order,
+                            left_out=tuple(sorted(left_out)),
+                            timeout_s=timeout_s,
+                            may_share=self.may_share,
+                        )
+                    )
             except StoppedError:
                 return Attempt(forced=INTERRUPTED, launched=launched, finished=time.monotonic())
-            except (_NodesUnusableError, UnusableError) as why:
+            except LostError as why:
+                # A signal to all processes of a job may end a part that has only begun: then the trial has not failed.
+                reason = f"node {why.node} can't be had: {why}"
+                forced = INTERRUPTED if is_stopped_soon(should_stop) else ("failed", reason)
+                return Attempt(forced=forced, launched=launched, finished=time.monotonic())
+            except UnusableError as why:
                 return Attempt(forced=("failed", str(why)), launched=launched, finished=time.monotonic())
             trial = _RunningParts(processes, orders[1:], should_stop)
             (done,) = self.first.run(
@@ -118,23 +124,12 @@ class Cluster:
     ) -> list[NodeInfo]:
         """Starts a process on each of the first so many further nodes, and waits until a trial can begin there.
 
-        `processes`: is filled, so that they can be ended whatever comes. Raises _NotHereError, StoppedError.
+        `processes`: is filled, so that they can be ended whatever comes. Raises LostError, StoppedError.
         """
         for number, command in enumerate(self.commands[:count], 1):  # side by side: each imports torch
-            try:
-                processes.append(PartProcess(command, folder, number))
-                processes[-1].send(
-                    PreparePart(first=self.address, folder=folder.path, mark=mark, number=number)
-                )
-            except LostError as why:
-                raise _start_failure(command.name, why, should_stop) from None
-        infos = []
-        for process in processes:
-            try:
-                infos.append(process.await_node_info(should_stop))
-            except LostError as why:
-                raise _start_failure(process.name, why, should_stop) from None
-        return infos
+            processes.append(PartProcess(command, folder, number))
+            processes[-1].send(PreparePart(first=self.address, folder=folder.path, mark=mark, number=number))
+        return [process.await_node_info(should_stop) for process in processes]
 
 
 def cluster(first: Node, agents: Sequence[str], address: str | None, *, may_share: bool = False) -> Cluster:
@@ -220,45 +215,23 @@ class _RunningParts:
                 part.lost = f"its part did not end within {END_LIMIT_S:g} s"
 
 
-def _send_order(
-    process: PartProcess, order: TrialOrder, left_out: Collection[str], timeout_s: float, *, may_share: bool
-) -> None:
-    """Raises _NotHereError."""
-    request = RunPart(order=order, left_out=tuple(sorted(left_out)), timeout_s=timeout_s, may_share=may_share)
-    try:
-        process.send(request)
-    except LostError as why:
-        raise _NodesUnusableError(f"node {process.name} can't be had: {why}") from None
-
-
-def _start_failure(name: str, why: LostError, should_stop: Callable[[], bool]) -> Exception:
-    """A signal to all processes of a job may end an agent that has only begun: then the sweep hears it at that moment,
-    too, and the trial has not failed."""
-    deadline = time.monotonic() + SIGNAL_LAG_S
-    while time.monotonic() < deadline:
-        if should_stop():
-            return StoppedError()
-        time.sleep(0.05)
-    return _NodesUnusableError(f"node {name} can't be had: {why}")
-
-
 def _node_orders(
     order: TrialOrder, machine: Machine, infos: Sequence[NodeInfo], ending: contextlib.ExitStack
 ) -> list[TrialOrder]:
     """The order of each node: `order` is the first one's. `ending`: gives the port free where ranks meet. Raises
-    _NotHereError where the nodes are not alike."""
+    UnusableError where the nodes are not alike."""
     address = infos[0].address
     try:
         interfaces = [network.interface_of(address), *(info.interface for info in infos)]
     except UnusableError:
-        raise _NodesUnusableError(
+        raise UnusableError(
             f"node {infos[0].host} takes {address} for the first node, which is none of its addresses; say by which "
             "IP address others reach it (--network)"
         ) from None
     if network.is_loopback(address):
         for info in infos:
             if info.loopback != network.loopback():
-                raise _NodesUnusableError(
+                raise UnusableError(
                     f"node {info.host} takes {address} for the first node, which leads back to {info.host} itself; "
                     "say by which IP address others reach it (--network)"
                 )
@@ -266,7 +239,7 @@ def _node_orders(
     orders = [order]
     for info in infos:
         if why := _mismatch(order, machine, info):
-            raise _NodesUnusableError(why)
+            raise UnusableError(why)
         cpu_ids = tuple(info.cpu_ids)
         is_bound = len(order.cpu_ids) < len(machine.cpu_ids)
         orders.append(
@@ -279,7 +252,7 @@ def _node_orders(
     try:
         port = ending.enter_context(reserved_port(address))
     except OSError as error:
-        raise _NodesUnusableError(f"ranks can't meet at {address}: {error.strerror}") from None
+        raise UnusableError(f"ranks can't meet at {address}: {error.strerror}") from None
     return [
         structs.replace(
             its_order,

@@ -19,26 +19,27 @@ from gpubench.node.allocation import Allocation, allocation
 from gpubench.node.cgroup import MEMBERSHIP, MOUNT, cgroup_quota, memory_limits_mib, read_words
 
 
-class ListedDevice(Protocol):
-    """A device as the driver lists it; `watch.nvml.Device` is one."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Device:
+    """A GPU, or a MIG slice of one, as the driver lists it."""
 
-    @property
-    def uuid(self) -> str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def memory_mib(self) -> int: ...
-    @property
-    def reserved_mib(self) -> int | None: ...
-    @property
-    def parent(self) -> str | None: ...
+    index: int
+    """NVML's number, in order of PCI bus ids. A MIG slice has its parent's."""
+    uuid: str
+    name: str
+    memory_mib: int
+    pci_bus_id: str
+    reserved_mib: int | None = None
+    """What the driver keeps of `memory_mib` for itself; None: it does not say."""
+    parent: str | None = None
+    """uuid of the GPU that a MIG slice is cut from."""
 
 
 class Inventory(Protocol):
     """What is asked of NVML here; `watch.nvml.Nvml` is one."""
 
     @property
-    def devices(self) -> Sequence[ListedDevice]: ...
+    def devices(self) -> Sequence[Device]: ...
     @property
     def driver(self) -> str | None: ...
 
@@ -118,19 +119,19 @@ def machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> 
     )
 
 
-def visible_gpus(devices: Sequence[ListedDevice], spec: str | None) -> tuple[Gpu, ...]:
+def visible_gpus(devices: Sequence[Device], spec: str | None) -> tuple[Gpu, ...]:
     """The devices that CUDA will show under CUDA_VISIBLE_DEVICES=`spec` (None: unset), in its order.
 
     CUDA's rules: numbers count in PCI bus order (the child must set CUDA_DEVICE_ORDER=PCI_BUS_ID); a uuid may
     be cut short while it is unambiguous; a GPU cut into MIG slices goes by its first slice; the first entry
     that names no device ends the list; one that is named twice voids it.
     """
-    first_slice: dict[str | None, ListedDevice] = {}
+    first_slice: dict[str | None, Device] = {}
     for device in devices:
         first_slice.setdefault(device.parent, device)
     by_uuid = {device.uuid: first_slice.get(device.uuid, device) for device in devices}
     numbered = [by_uuid[device.uuid] for device in devices if not device.parent]
-    chosen: list[ListedDevice] = []
+    chosen: list[Device] = []
     for entry in range(len(numbered)) if spec is None else spec.split(","):
         device_named = _find_device(str(entry).strip(), numbered, by_uuid)
         if device_named is None:
@@ -150,9 +151,7 @@ def visible_gpus(devices: Sequence[ListedDevice], spec: str | None) -> tuple[Gpu
     )
 
 
-def _find_device(
-    entry: str, numbered: Sequence[ListedDevice], by_uuid: Mapping[str, ListedDevice]
-) -> ListedDevice | None:
+def _find_device(entry: str, numbered: Sequence[Device], by_uuid: Mapping[str, Device]) -> Device | None:
     if number := re.match(r"\+?(\d+)", entry):  # like strtoul: "1st" is 1
         index = int(number[1])
         return numbered[index] if index < len(numbered) else None

@@ -26,7 +26,6 @@ from gpubench.node.launch import probe, scratch
 from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, StoppedError
-from gpubench.node.launch.running_job import Task
 from gpubench.node.locks import Locks
 from gpubench.node.watch import host_load, idle, lost_gpus
 from gpubench.node.watch.cached_nvml import CachedNvml
@@ -133,9 +132,9 @@ class Node:
             except UnusableError as error:
                 now = time.monotonic()
                 return [Attempt(forced=("failed", str(error)), launched=now, finished=now) for _ in orders]
-            tasks = [Task(order=o, watcher=w) for o, w in zip(placed, self._watchers(placed), strict=True)]
             return run_attempt(
-                tasks,
+                placed,
+                self._watchers(placed),
                 self.launcher,
                 timeout_s=timeout_s,
                 should_stop=should_stop,

@@ -94,7 +94,6 @@ def run(lines: Input) -> None:
         info = NodeInfo(
             version=__version__,
             host=node.machine.host,
-            pid=os.getpid(),
             gpus=[
                 NodeGpu(uuid=gpu.uuid, name=gpu.name, memory_mib=gpu.memory_mib) for gpu in node.machine.gpus
             ],

@@ -17,8 +17,9 @@ from gpubench.doctor import answer, gpus, neighbours, readings, remedies
 from gpubench.doctor.context import CheckContext, TorchReport, name_gpus
 from gpubench.doctor.finding import CheckResult
 from gpubench.node import environment
+from gpubench.node.environment import Device
 from gpubench.node.launch.faults import explain_fault
-from gpubench.node.watch.nvml import Device, NoNvml, Nvml
+from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.plan.command_line import read_experiment
 from gpubench.plan.sweep_options import Options
 
@@ -91,7 +92,7 @@ def test_a_healthy_machine_has_no_doubt() -> None:
     assert Healthy().power_source in told["power"]
     assert told["idle power"] == "75, 75 W"
     assert "15 samples over 14.0 s" in told["utilisation buffer"]
-    assert "reserve apart" in told["device memory"]
+    assert "MiB in use" in told["device memory"]
     assert told["processes"] == "0"
     assert max(map(len, told)) < answer.NAME
 

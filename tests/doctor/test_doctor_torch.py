@@ -20,8 +20,9 @@ from gpubench.doctor.context import CheckContext, TorchReport
 from gpubench.doctor.finding import CheckResult
 from gpubench.doctor.probe import Probe
 from gpubench.node import environment
+from gpubench.node.environment import Device
 from gpubench.node.launch.faults import explain_fault
-from gpubench.node.watch.nvml import Device, Nvml
+from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.command_line import read_experiment
 from gpubench.plan.sweep_options import Options
 from gpubench.train import probe as child

@@ -12,6 +12,7 @@ from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.cgroup import Quota, cgroup_quota
 from gpubench.node.environment import (
+    Device,
     Gpu,
     Machine,
     environment_facts,
@@ -20,7 +21,6 @@ from gpubench.node.environment import (
     memory_mib,
     visible_gpus,
 )
-from gpubench.node.watch.nvml import Device
 from gpubench.plan.shares import default_workers
 from gpubench.schema.columns import ALLOCATION, ENVIRONMENT
 

@@ -10,7 +10,8 @@ from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS
 from gpubench.node.cgroup import memory_kills
 from gpubench.node.launch.launcher import Launcher, StoppedError, events
-from gpubench.node.launch.running_job import RunningJob, Task, call_all
+from gpubench.node.launch.running_job import RunningJob, call_all
+from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import (
     GoOn,
@@ -18,19 +19,21 @@ from gpubench.schema.events import (
     RankExit,
     StopFilling,
 )
+from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended
 
 VIEW_PERIOD_S = 0.25
 FAILED_LIMIT_S = 20.0
 """How long a trial may live on after one of its ranks has failed. Its leader ends the other ranks after 5 s; but a rank
 that has told its error may never end, where the driver does not let go of it."""
-SIGNAL_GRACE_S = 0.5
+SIGNAL_GRACE_S = 1.0
 """How much later than a trial's processes this one may be sent the same signal."""
 INTERRUPTED: tuple[Ended, str] = ("interrupted", "the sweep was stopped")
 
 
 def run_attempt(
-    tasks: Sequence[Task],
+    orders: Sequence[TrialOrder],
+    watchers: Sequence[Watcher],
     launcher: Launcher,
     *,
     timeout_s: float,
@@ -39,18 +42,18 @@ def run_attempt(
 ) -> list[Attempt]:
     """Runs one unit to its end, whatever that is; afterwards none of its processes is left.
 
-    Several tasks are jobs of a group: they warm up, begin what is measured at one moment, and go on until each of them
-    has its window, or its epochs. What ends one of them ends all.
+    `watchers`: of each order's processes. Several orders are jobs of a group: they warm up, begin what is measured at
+    one moment, and go on until each of them has its window, or its epochs. What ends one of them ends all.
     """
     kills = memory_kills()
-    jobs = [RunningJob(task, kills) for task in tasks]
+    jobs = [RunningJob(order, watcher, kills) for order, watcher in zip(orders, watchers, strict=True)]
     for job in jobs:
         job.watcher.before()
 
     def train() -> None:
         if _launch(jobs, launcher, should_stop):
             _watch(jobs, timeout_s=timeout_s, should_stop=should_stop, look=look)
-            if any(_was_signalled(job) for job in jobs) and _is_stopped_soon(should_stop):
+            if any(_was_signalled(job) for job in jobs) and is_stopped_soon(should_stop):
                 for job in jobs:
                     job.forced = INTERRUPTED
 
@@ -64,7 +67,7 @@ def _was_signalled(job: RunningJob) -> bool:
     return not job.complete and any(-code in SIGNALS for code in ends)
 
 
-def _is_stopped_soon(should_stop: Callable[[], bool]) -> bool:
+def is_stopped_soon(should_stop: Callable[[], bool]) -> bool:
     """Asks for a moment: a batch system signals all processes of a job, and this one may be the last to hear it."""
     deadline = time.monotonic() + SIGNAL_GRACE_S
     while not (stopped := should_stop()) and time.monotonic() < deadline:

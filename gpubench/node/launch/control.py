@@ -32,11 +32,6 @@ class ServerReady(
 ):
     """torch is imported: trials can be started."""
 
-    seconds: float
-    """What that took."""
-    threads: int
-    """How many threads the server has: it must have but one."""
-
 
 class ImportFailed(
     Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="message", tag="failed"

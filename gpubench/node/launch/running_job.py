@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from msgspec import structs
 
@@ -44,21 +44,13 @@ GRACE_S = 5.0
 """How long the other ranks get after one has ended without a result as if all were well: they may wait for it."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Task:
-    """What one job is to run, and who watches it."""
-
-    order: TrialOrder
-    watcher: Watcher
-
-
 class RunningJob:
     """One job under way."""
 
-    def __init__(self, task: Task, kills: MemoryKills | None) -> None:
-        self.order = task.order
-        self.watcher = task.watcher
-        self.log = TrialLog(task.order.log)
+    def __init__(self, order: TrialOrder, watcher: Watcher, kills: MemoryKills | None) -> None:
+        self.order = order
+        self.watcher = watcher
+        self.log = TrialLog(order.log)
         self.running: Running
         self.progress = JobProgress()
         self.events: list[Event] = []
@@ -69,7 +61,7 @@ class RunningJob:
         self.stopped: float | None = None
         self.ready: set[int] = set()
         """Ranks that are warm and wait for the other jobs."""
-        self._last_word = WORKLOADS[task.order.trial.workload].last_word
+        self._last_word = WORKLOADS[order.trial.workload].last_word
         self._with_result: set[int] = set()
         self.failed_at: float | None = None
         """When the first word came that it broke."""

@@ -20,7 +20,6 @@ import socket
 import sys
 import time
 import traceback
-from pathlib import Path
 
 import psutil
 
@@ -48,11 +47,6 @@ def import_torch() -> None:
     from gpubench.train import warm as train_warm
 
     train_warm.import_everything()
-
-
-def threads() -> int:
-    """Threads of this process."""
-    return len(list(Path("/proc/self/task").iterdir()))
 
 
 def serve(control: Channel) -> None:
@@ -139,7 +133,6 @@ def main() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # what came meanwhile is ignored, too
     linux.die_with_parent(int(sys.argv[2]))
     control = Channel(socket.socket(fileno=int(sys.argv[1])))
-    began = time.monotonic()
     try:
         import_torch()
     except ImportError as error:
@@ -148,7 +141,7 @@ def main() -> None:
     linux.become_subreaper()
     linux.outlive_parent()
     with contextlib.suppress(ConnectionError):  # the parent has gone: nobody is left to be told
-        control.send(ServerReady(seconds=time.monotonic() - began, threads=threads()))
+        control.send(ServerReady())
         serve(control)
     leader.clean_up()
     os._exit(0)  # nothing to save; torch's own farewell takes a second

@@ -74,7 +74,6 @@ class NodeInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     version: str
     """Of gpubench."""
     host: str
-    pid: int
     gpus: Sequence[NodeGpu]
     cpu_name: str
     cpu_ids: Sequence[Count]

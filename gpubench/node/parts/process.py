@@ -13,6 +13,8 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
 
 from gpubench import __version__
 from gpubench.basics.quoted import clean
@@ -21,6 +23,8 @@ from gpubench.node.launch.launcher import StoppedError
 from gpubench.node.parts import files
 from gpubench.node.parts.files import InvalidFileError, NodeInfo, PartsFolder, PreparePart, RunPart
 from gpubench.schema.attempt import Attempt
+
+T = TypeVar("T")
 
 LOOK_S = 0.25
 """How often the first node looks for what a part writes, and asks whether to go on waiting."""
@@ -60,6 +64,10 @@ class PartCommand:
 class LostError(Exception):
     """The part is gone, or can't be understood. The text says how, without the node's name."""
 
+    def __init__(self, node: str, text: str) -> None:
+        super().__init__(text)
+        self.node = node
+
 
 class PartProcess:
     """A part that was started."""
@@ -92,7 +100,7 @@ class PartProcess:
             )
         except OSError as error:
             self._printed.close()
-            raise LostError(f"{command.argv[0]} can't be run: {error.strerror}") from None
+            raise LostError(self.name, f"{command.argv[0]} can't be run: {error.strerror}") from None
         assert self._process.stdin is not None
         self._input = self._process.stdin
         os.set_blocking(self._input.fileno(), False)  # a node that hangs would stop this one, too
@@ -107,7 +115,7 @@ class PartProcess:
         try:
             while rest:
                 if not select.select([], [self._input], [], SEND_LIMIT_S)[1]:
-                    raise LostError(f"it took nothing in for {SEND_LIMIT_S:g} s")
+                    raise LostError(self.name, f"it took nothing in for {SEND_LIMIT_S:g} s")
                 with contextlib.suppress(BlockingIOError):
                     rest = rest[os.write(self._input.fileno(), rest) :]
         except OSError:
@@ -116,34 +124,38 @@ class PartProcess:
     def await_node_info(self, should_stop: Callable[[], bool]) -> NodeInfo:
         """Waits until trials can be started there. Raises LostError, StoppedError."""
         deadline = time.monotonic() + START_LIMIT_S
-        while (data := self._folder.read(self._folder.node_info(self.number))) is None:
+        while (info := self._read(NodeInfo, self._folder.node_info(self.number))) is None:
             if should_stop():
                 raise StoppedError
             if self.has_ended:
                 raise self._lost()
             if time.monotonic() > deadline:
-                raise LostError(f"it was not ready within {START_LIMIT_S:g} s")
+                raise LostError(self.name, f"it was not ready within {START_LIMIT_S:g} s")
             time.sleep(LOOK_S)
-        try:
-            info = files.read_answer(NodeInfo, data)
-        except InvalidFileError as error:
-            raise _invalid(error) from None
         if info.version != __version__:
-            raise LostError(f"it has gpubench {info.version}, the first node {__version__}")
+            raise LostError(self.name, f"it has gpubench {info.version}, the first node {__version__}")
         self.name = info.host
         return info
 
     def read_attempt(self) -> Attempt:
         """What happened there, once it `has_ended`. Raises LostError where it has written nothing."""
         deadline = time.monotonic() + (SEEN_LIMIT_S if self._process.poll() == 0 else 0.0)
-        while (data := self._folder.read(self._folder.attempt(self.number))) is None:
+        while (done := self._read(Attempt, self._folder.attempt(self.number))) is None:
             if time.monotonic() > deadline:
                 raise self._lost()
             time.sleep(0.05)
+        return done
+
+    def _read(self, kind: type[T], path: Path) -> T | None:
+        """What the part has written there; None: nothing yet. Raises LostError where that is nothing a part writes."""
+        data = self._folder.read(path)
         try:
-            return files.read_answer(Attempt, data)
+            return None if data is None else files.read_answer(kind, data)
         except InvalidFileError as error:
-            raise _invalid(error) from None
+            raise LostError(
+                self.name,
+                f"it has written what no part of gpubench {__version__} writes ({error}); is another version there?",
+            ) from None
 
     def _lost(self) -> LostError:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -151,7 +163,7 @@ class PartProcess:
         code = self._process.poll()
         ending = "its input was closed" if code is None else _exit_text(code)
         last_words = self._last_words()
-        return LostError(f"{ending}; it said: {last_words}" if last_words else ending)
+        return LostError(self.name, f"{ending}; it said: {last_words}" if last_words else ending)
 
     def _last_words(self) -> str:
         """The last line that it has printed that may tell why it has ended."""
@@ -184,12 +196,6 @@ def close_all(parts: Sequence[PartProcess]) -> None:
         part.stop()
     for part in parts:
         part.close()
-
-
-def _invalid(error: InvalidFileError) -> LostError:
-    return LostError(
-        f"it has written what no part of gpubench {__version__} writes ({error}); is another version there?"
-    )
 
 
 def _exit_text(code: int) -> str:

@@ -47,7 +47,7 @@ class GpuMetric:
         return self.value(nvml.ask(self.call, uuid))
 
 
-DEVICE_MEMORY = GpuMetric("gpu_device_mem_mib", nvml_calls.MEMORY, lambda memory: memory.used_mib)
+DEVICE_MEMORY = GpuMetric("gpu_device_mem_mib", nvml_calls.MEMORY)
 """In use on the GPU, whoever uses it."""
 POWER = "power_w"
 SM_CLOCK = "sm_clock_mhz"

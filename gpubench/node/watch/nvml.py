@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import pynvml
 
+from gpubench.node.environment import Device
 from gpubench.node.watch.nvml_calls import MIB, POWER, Call
 from gpubench.schema.missing import Unmeasured
 
@@ -47,22 +48,6 @@ class NvmlError(Unmeasured):
     def __init__(self, text: str, kind: FailureKind = "refused") -> None:
         super().__init__(text)
         self.kind = kind
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Device:
-    """A GPU, or a MIG slice of one, as the driver lists it."""
-
-    index: int
-    """NVML's number, in order of PCI bus ids. A MIG slice has its parent's."""
-    uuid: str
-    name: str
-    memory_mib: int
-    pci_bus_id: str
-    reserved_mib: int | None = None
-    """What the driver keeps of `memory_mib` for itself; None: it does not say."""
-    parent: str | None = None
-    """uuid of the GPU that a MIG slice is cut from."""
 
 
 class Nvml(Protocol):
@@ -140,8 +125,6 @@ class PynvmlNvml:
             except pynvml.NVMLError as error:
                 if error.value in _PERMANENT:
                     self._unsupported.add((call.name, uuid, number))
-                elif not call.stands_in:
-                    raise _nvml_error(call.label, error) from error
         return _call(call.label, last, handle)
 
     @property
@@ -239,7 +222,7 @@ def _call(what: str, function: Callable[..., T], *args: Any) -> T:
 
 
 def _reserved(handle: Any) -> int | None:
-    """What the driver keeps of a GPU's memory, in MiB; None: one before 510 does not tell it apart."""
+    """What the driver keeps of a GPU's memory, in MiB; None: it does not say."""
     try:
         kept: int = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).reserved
     except pynvml.NVMLError:

@@ -56,16 +56,6 @@ class Utilisation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DeviceMemory:
-    """Memory of a device, whoever uses it."""
-
-    used_mib: float
-    """Without the driver's own reserve where the driver tells them apart."""
-    reserved_mib: float | None
-    """What the driver keeps for itself; None: an old driver that counts it as used."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class DoctorReading(Generic[T]):
     """How `gpubench doctor` tells of a call, and what hangs on it."""
 
@@ -92,11 +82,10 @@ class Call(Generic[T]):
     label: str
     """How a message names it."""
     ways: tuple[Callable[[Any], T], ...]
-    """From pynvml's handle of a GPU, the best first. A way that a driver does not know, and never will, is given up."""
+    """From pynvml's handle of a GPU, the best first: the next one answers where one fails. A way that a driver does not
+    know, and never will, is given up."""
     idle: T
     """What a GPU answers on which nothing runs: what tests' own NVML begins with."""
-    stands_in: bool = False
-    """Whether the next way may answer where this one fails only now."""
     is_cacheable: bool = True
     """Whether an answer that is a moment old serves several watchers."""
     reading: DoctorReading[T] | None = None
@@ -109,15 +98,6 @@ class Call(Generic[T]):
 def _utilisation(handle: Any) -> Utilisation:
     rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
     return Utilisation(gpu_pct=float(rates.gpu), memory_pct=float(rates.memory))
-
-
-def _memory(handle: Any) -> DeviceMemory:
-    info = pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2)
-    return DeviceMemory(used_mib=info.used / MIB, reserved_mib=info.reserved / MIB)
-
-
-def _memory_before_510(handle: Any) -> DeviceMemory:
-    return DeviceMemory(used_mib=pynvml.nvmlDeviceGetMemoryInfo(handle).used / MIB, reserved_mib=None)
 
 
 def _process_list(processes: Any) -> GpuProcesses:
@@ -139,13 +119,6 @@ def _compute_mode(handle: Any) -> ComputeMode:
 
 
 # ---------------------------------------------------------------- how answers are shown
-
-
-def _format_memory(memory: DeviceMemory) -> str:
-    apart = (
-        "the driver's reserve not told apart" if memory.reserved_mib is None else "the driver's reserve apart"
-    )
-    return f"{memory.used_mib:,.0f} MiB in use, {apart}"
 
 
 def _format_power(watts: float) -> str:
@@ -176,18 +149,19 @@ UTILISATION: Call[Utilisation] = Call(
         instead="the driver's buffer stands in, except for windows under 0.5 s",
     ),
 )
-MEMORY: Call[DeviceMemory] = Call(
+MEMORY: Call[float] = Call(
     name="memory",
     label="memory",
-    ways=(_memory, _memory_before_510),
-    idle=DeviceMemory(used_mib=0.0, reserved_mib=600.0),
+    ways=(lambda handle: pynvml.nvmlDeviceGetMemoryInfo(handle, version=pynvml.nvmlMemory_v2).used / MIB,),
+    idle=0.0,
     reading=DoctorReading(
         name="device memory",
-        shows=_format_memory,
+        shows=lambda mib: f"{mib:,.0f} MiB in use, without the driver's reserve",
         lost="where memory is not told by process either, gpu_mem_mib is what torch's allocator reserved",
         minor=True,
     ),
 )
+"""MiB of a device that are in use, whoever uses them, without what the driver keeps for itself."""
 PROCESSES: Call[GpuProcesses] = Call(
     name="processes",
     label="compute processes",
@@ -220,7 +194,6 @@ POWER: Call[float] = Call(
     label="power",
     ways=(_instant_power, lambda handle: float(pynvml.nvmlDeviceGetPowerUsage(handle)) / 1000),
     idle=0.0,
-    stands_in=True,
     reading=DoctorReading(
         name="power",
         shows=_format_power,

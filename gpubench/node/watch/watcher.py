@@ -86,7 +86,7 @@ class Watcher:
         """Device memory and processes before the trial starts: what is not the trial's."""
         for uuid, gpu in self._gpus.items():
             try:
-                self._baseline_mib[gpu] = self._nvml.ask(MEMORY, uuid).used_mib
+                self._baseline_mib[gpu] = self._nvml.ask(MEMORY, uuid)
             except Unmeasured as reason:
                 self._samples.gap(metrics.DEVICE_MEMORY.name, str(reason), gpu)
             try:

@@ -12,7 +12,6 @@ from scripted import Line, Scripted, epoch, hangs, hello, order, result
 from gpubench.node import environment
 from gpubench.node.launch import running_job
 from gpubench.node.launch.attempt import run_attempt
-from gpubench.node.launch.running_job import Task
 from gpubench.node.launch.trial_log import HEAD_BYTES, TAIL_BYTES
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
@@ -33,8 +32,10 @@ class Edges(Watcher):
 
 def tried(script: object, watcher: Watcher) -> Attempt:
     launcher = Scripted(lambda _: script)  # type: ignore[arg-type,return-value]
-    task = Task(order=order(batch_size=4, ranks=2, train_images=8), watcher=watcher)
-    (done,) = run_attempt([task], launcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None)
+    orders = [order(batch_size=4, ranks=2, train_images=8)]
+    (done,) = run_attempt(
+        orders, [watcher], launcher, timeout_s=10, should_stop=lambda: False, look=lambda _: None
+    )
     return done
 
 
@@ -57,7 +58,7 @@ def test_a_window_of_which_nothing_is_told_is_as_far_as_its_time(monkeypatch: py
     """Ten seconds are expected. After its end, and in an epoch that tells its steps, the time says nothing."""
     now = [100.0]
     monkeypatch.setattr(running_job, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    job = running_job.RunningJob(Task(order=order(ranks=2), watcher=Edges()), None)
+    job = running_job.RunningJob(order(ranks=2), Edges(), None)
 
     def step_at(second: float) -> int:
         now[0] = second
@@ -96,14 +97,14 @@ class Broken(Edges):
 def test_what_fails_to_be_cleaned_keeps_nothing_else_from_it(tmp_path: Path) -> None:
     """One job's watcher fails at the end: all jobs are ended all the same, logs are cut, and the error is told."""
     watchers: list[Watcher] = [Broken(), Broken()]
-    tasks = []
-    for place, watcher in enumerate(watchers):
+    orders = []
+    for place in range(2):
         log = tmp_path / f"{place}.txt"
         log.write_bytes(b"x" * (HEAD_BYTES + TAIL_BYTES + 1000))
-        tasks.append(Task(order=order(batch_size=4, train_images=8, log=log), watcher=watcher))
+        orders.append(order(batch_size=4, train_images=8, log=log))
     launcher = Scripted(lambda _: hangs)
     with pytest.raises(RuntimeError, match=f"said watcher {id(watchers[0])}"):
-        run_attempt(tasks, launcher, timeout_s=0.1, should_stop=lambda: False, look=lambda _: None)
+        run_attempt(orders, watchers, launcher, timeout_s=0.1, should_stop=lambda: False, look=lambda _: None)
     launcher.close()  # which finds out whether all have been ended
     for place in range(2):
         assert b"gpubench left out" in (tmp_path / f"{place}.txt").read_bytes()
@@ -114,7 +115,7 @@ def test_the_error_that_comes_first_is_told_not_those_of_the_cleaning() -> None:
         raise KeyError("the first")
 
     launcher = Scripted(lambda _: hangs)
-    task = Task(order=order(batch_size=4, train_images=8), watcher=Broken())
+    orders = [order(batch_size=4, train_images=8)]
     with pytest.raises(KeyError, match="the first"):
-        run_attempt([task], launcher, timeout_s=10, should_stop=lambda: False, look=looks)
+        run_attempt(orders, [Broken()], launcher, timeout_s=10, should_stop=lambda: False, look=looks)
     launcher.close()

@@ -105,14 +105,14 @@ def gpus_are_given_back(server: Any) -> Any:
     server.wait_ready()
     nvml = open_nvml()
     uuids = [device.uuid for device in nvml.devices]
-    before = {uuid: nvml.ask(MEMORY, uuid).used_mib for uuid in uuids}
+    before = {uuid: nvml.ask(MEMORY, uuid) for uuid in uuids}
     seen: list[Any] = []
     yield seen.extend
     assert nobody_left(server)
     assert left(seen, within=1) == []
 
     def held() -> dict[str, float]:
-        now = {uuid: nvml.ask(MEMORY, uuid).used_mib - before[uuid] for uuid in uuids}
+        now = {uuid: nvml.ask(MEMORY, uuid) - before[uuid] for uuid in uuids}
         return {uuid: mib for uuid, mib in now.items() if mib > CONTEXT_MIB / 2}
 
     deadline = time.monotonic() + 5  # the driver's account may come a moment late

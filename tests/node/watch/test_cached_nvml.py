@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fake_nvml import Counted, FakeNvml, calls_of_the_seam, gpu, in_use, running
+from fake_nvml import Counted, FakeNvml, calls_of_the_seam, gpu, running
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,7 +36,7 @@ def busy() -> FakeNvml:
     return FakeNvml(
         answers={
             "utilisation": running({G0: 90, G1: 70}, {G0: 40, G1: 20}),
-            "memory": in_use({G0: 700, G1: 800}),
+            "memory": {G0: 700, G1: 800},
             "power_w": {G0: 500, G1: 300},
             "processes": {G0: [(7, 5000)], G1: [(8, None)]},
             "energy_j": {G0: 1e6, G1: 2e6},

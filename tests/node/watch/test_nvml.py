@@ -85,7 +85,7 @@ def test_healthy_gpus_are_listed_and_read() -> None:
     assert nvml.driver == "580.1"
     assert nvml.ask(nvml_calls.UTILISATION, "GPU-1").gpu_pct == 97
     # The driver's own reserve is not in use.
-    assert nvml.ask(nvml_calls.MEMORY, "GPU-1").used_mib == 1000
+    assert nvml.ask(nvml_calls.MEMORY, "GPU-1") == 1000
     assert nvml.ask(nvml_calls.PROCESSES, "GPU-0") == [(7, 614.0), (8, None)]
     assert nvml.ask(nvml_calls.DESKTOP, "GPU-0") == [(9, 8.0)]
     assert nvml.ask(nvml_calls.POWER, "GPU-0") == 431.25
@@ -192,32 +192,21 @@ def test_an_nvml_that_fails_to_open_says_why(library: pytest.MonkeyPatch, error:
         assert str(pynvml.NVMLError(ERRORS[error])) in nvml.reason
 
 
-def test_an_old_driver_without_the_second_memory_call(library: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, pynvml.NVML_ERROR_TIMEOUT])
+def test_memory_with_the_driver_s_reserve_in_it_is_no_figure(library: pytest.MonkeyPatch, error: int) -> None:
+    """The older call counts the reserve as used."""
+
     def v1_only(_: Any, version: Any = None) -> Any:
         if version:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_FUNCTION_NOT_FOUND)
+            raise pynvml.NVMLError(error)
         return SimpleNamespace(total=16 * MIB, used=9 * MIB)
 
     assert [gpu.reserved_mib for gpu in PynvmlNvml().devices] == [615, 615]
     library.setattr(pynvml, "nvmlDeviceGetMemoryInfo", v1_only)
     nvml = PynvmlNvml()
-    memory = nvml.ask(nvml_calls.MEMORY, "GPU-0")
-    assert (memory.used_mib, memory.reserved_mib) == (9, None)
-    assert [(gpu.memory_mib, gpu.reserved_mib) for gpu in nvml.devices] == [(16, None), (16, None)]
-
-
-def test_an_error_in_passing_is_not_answered_in_another_way(library: pytest.MonkeyPatch) -> None:
-    """The older call counts the driver's reserve as used: a figure of another kind."""
-
-    def busy(_: Any, version: Any = None) -> Any:
-        if version:
-            raise pynvml.NVMLError(pynvml.NVML_ERROR_TIMEOUT)
-        return SimpleNamespace(total=16 * MIB, used=9 * MIB)
-
-    nvml = PynvmlNvml()
-    library.setattr(pynvml, "nvmlDeviceGetMemoryInfo", busy)
-    with pytest.raises(NvmlError, match="Timeout"):
+    with pytest.raises(NvmlError, match=f"memory: {pynvml.NVMLError(error)}"):
         nvml.ask(nvml_calls.MEMORY, "GPU-0")
+    assert [(gpu.memory_mib, gpu.reserved_mib) for gpu in nvml.devices] == [(16, None), (16, None)]
 
 
 def test_a_lost_gpu_does_not_hide_its_neighbour(library: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 import scripted
 from benches import run_with, sweep_of
-from fake_nvml import KINDS, FakeNvml, calls_of_the_seam, gpu, in_use, refused, running
+from fake_nvml import KINDS, FakeNvml, calls_of_the_seam, gpu, refused, running
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch.cached_nvml import CachedNvml
@@ -201,7 +201,7 @@ def busy(**clocks: Callable[[], float]) -> Busy:
     return Busy(
         answers={
             "utilisation": running({G0: 90, G1: 70}, {G0: 40, G1: 20}),
-            "memory": in_use({G0: 700, G1: 700}),
+            "memory": {G0: 700, G1: 700},
             "power_w": {G0: 500, G1: 300},
             "sm_clock_mhz": {G0: 1755, G1: 1755},
             "throttle_mask": {G0: 0x4, G1: 0x4},
@@ -242,7 +242,7 @@ def trial(
     watcher.start(pid)
     watch(watcher, clock, wall, 2)
     inner.answers["processes"] = {G0: [(pid, 5000)], G1: [(pid, 4000)]}
-    inner.answers["memory"] = in_use({G0: 5700, G1: 4700})
+    inner.answers["memory"] = {G0: 5700, G1: 4700}
     windows = []
     for epoch in range(3):
         t0 = clock.now

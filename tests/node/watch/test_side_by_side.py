@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import pytest
-from fake_nvml import Counted, FakeNvml, gpu, in_use, running
+from fake_nvml import Counted, FakeNvml, gpu, running
 
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.watch import host
@@ -184,12 +184,12 @@ def test_all_processes_that_were_ever_seen_are_told() -> None:
 @pytest.mark.parametrize("gpus", [[G0], [G0, G1]])
 def test_what_a_shared_gpu_s_memory_grew_by_is_nobody_s(start: Start, gpus: list[str]) -> None:
     """The driver hides pids, as in a container."""
-    clock, nvml = Clock(), FakeNvml(answers={"memory": in_use({G0: 700, G1: 700, G2: 700})})
+    clock, nvml = Clock(), FakeNvml(answers={"memory": {G0: 700, G1: 700, G2: 700}})
     one, alone = side_by_side(nvml, clock, [gpus, [G0], [G2]])[::2]
     for watcher in (one, alone):
         watcher.before()
         watcher.start(start())
-    nvml.answers["memory"] = in_use({G0: 9700, G1: 1700, G2: 4700})
+    nvml.answers["memory"] = {G0: 9700, G1: 1700, G2: 4700}
     watch([one, alone], clock, 2)
     got = compute_figures(one.watched().cut([Window(1000.0, 1002.0, 0, True)]))
     assert got.result["gpu_mem_mib"] is got.result["gpu_mem_source"] is None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_nvml import FakeNvml, gpu, in_use, running
+from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.node.environment import Gpu, Machine, machine
 from gpubench.node.watch import metrics
@@ -68,7 +68,7 @@ def healthy(pid: int) -> FakeNvml:
     return FakeNvml(
         answers={
             "utilisation": running({G0: 90, G1: 70}, {G0: 40, G1: 20}),
-            "memory": in_use({G0: 700, G1: 700}),
+            "memory": {G0: 700, G1: 700},
             "power_w": {G0: 500, G1: 300},
             "processes": {G0: [(pid, 5000)], G1: [(pid, 4000)]},
         }
@@ -138,7 +138,7 @@ def test_a_call_that_fails_empties_its_columns_alone(
     clock, nvml = Clock(), healthy(child.pid)
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
     watcher.before()
-    nvml.answers["memory"] = in_use({G0: 3700, G1: 2700})
+    nvml.answers["memory"] = {G0: 3700, G1: 2700}
     nvml.broken = {call}
     watcher.start(child.pid)
     watch(watcher, clock, 4)
@@ -185,7 +185,7 @@ def test_a_pid_namespace_falls_back_to_the_device(child: subprocess.Popen[bytes]
     watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
     watcher.before()
     nvml.answers["processes"] = {G0: [(987654, 6000)]}  # the trial, under the host's number
-    nvml.answers["memory"] = in_use({G0: 6700, G1: 700})
+    nvml.answers["memory"] = {G0: 6700, G1: 700}
     watcher.start(child.pid)
     watch(watcher, clock, 2)
     assert watcher.process_gpu_mib() is None
@@ -200,7 +200,7 @@ def test_a_driver_that_hides_amounts_falls_back_too(child: subprocess.Popen[byte
     clock, nvml = Clock(), healthy(child.pid)
     watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
     watcher.before()
-    nvml.answers |= {"processes": {G0: [(child.pid, None)]}, "memory": in_use({G0: 1700})}
+    nvml.answers |= {"processes": {G0: [(child.pid, None)]}, "memory": {G0: 1700}}
     watcher.start(child.pid)
     watch(watcher, clock, 1)
     got = compute_figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)]))
