@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-from gpubench.record.work import WorkWindow
 from gpubench.schema.epoch_times import FEWEST_FOR_P95, FEWEST_TIMES, MEASURED, STEADY
 from gpubench.schema.events import End, Evaluated, Event, Steps
 from gpubench.schema.watched import Window
@@ -23,9 +22,16 @@ _US = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EpochRow(WorkWindow):
-    """An epoch, or the warm-up or the window of a stream."""
+class EpochRow:
+    """An epoch, or the warm-up or the window of a stream, from its begin to its end."""
 
+    epoch: int
+    """Its number, from 0."""
+    warmup: bool
+    t0: float
+    """Its begin and end, on the monotonic clock of the machine where it ran."""
+    t1: float
+    epoch_time_s: float
     steps: int
     images: int
     data_wait_s: float
@@ -44,6 +50,7 @@ class EpochRow(WorkWindow):
     """What the evaluation after it gave, where there was one."""
 
     def as_stored(self) -> dict[str, Any]:
+        """As a row of a record's `epochs`; its times stand elsewhere."""
         left_out = {"t0", "t1", "step_times_s"} | {
             name for name in ("data_wait_s_by_rank", "first_batch_s") if getattr(self, name) is None
         }
@@ -121,15 +128,7 @@ def collect_segments(events: Sequence[Event], *, ranks: int) -> list[FinishedSeg
 def make_epoch_rows(events: Sequence[Event], *, ranks: int, batch_size: int) -> list[EpochRow]:
     """One row an epoch."""
     return [
-        _make_row(
-            [segment],
-            epoch=segment.number,
-            warmup=not segment.measured,
-            batch_size=batch_size,
-            epoch_time_s=segment.seconds,
-            first_batch_s=segment.first_batch_s,
-            skipped=1 if len(segment.step_s) > 1 else 0,
-        )
+        _make_row([segment], epoch=segment.number, batch_size=batch_size, skipped=len(segment.step_s) > 1)
         for segment in collect_segments(events, ranks=ranks)
     ]
 
@@ -151,30 +150,11 @@ def make_stream_rows(
     warm, measured = [s for s in every if not s.measured], [s for s in every if s.measured]
     rows = []
     if warm:
-        rows.append(
-            _make_row(
-                warm,
-                epoch=0,
-                warmup=True,
-                batch_size=batch_size,
-                epoch_time_s=sum(segment.seconds for segment in warm),
-                first_batch_s=warm[0].first_batch_s,
-                skipped=1,
-            )
-        )
+        rows.append(_make_row(warm, epoch=0, batch_size=batch_size, skipped=1))
     if shared is not None:
         measured = _cut_segments(measured, block, *shared)
     if measured:
-        rows.append(
-            _make_row(
-                measured,
-                epoch=1,
-                warmup=False,
-                batch_size=batch_size,
-                epoch_time_s=sum(segment.seconds for segment in measured),
-                first_batch_s=None,
-            )
-        )
+        rows.append(_make_row(measured, epoch=1, batch_size=batch_size, skipped=0, is_begun=True))
     return rows
 
 
@@ -234,22 +214,19 @@ def _cut_segments(
 
 
 def _make_row(
-    parts: Sequence[FinishedSegment],
-    *,
-    epoch: int,
-    warmup: bool,
-    batch_size: int,
-    epoch_time_s: float,
-    first_batch_s: float | None,
-    skipped: int = 0,
+    parts: Sequence[FinishedSegment], *, epoch: int, batch_size: int, skipped: int, is_begun: bool = False
 ) -> EpochRow:
-    """Segments that follow each other, as one row. `skipped`: steps at its begin that tell nothing of a step's time."""
+    """Segments that follow each other, as one row.
+
+    `skipped`: steps at its begin that tell nothing of a step's time. `is_begun`: the loaders had begun before.
+    """
+    epoch_time_s = sum(part.seconds for part in parts)
     steps = sum(len(part.step_s) for part in parts)
     times = tuple(s for part in parts for s in part.step_s)[skipped:]
     ranks = len(parts[0].starved_s_by_rank)
     return EpochRow(
         epoch=epoch,
-        warmup=warmup,
+        warmup=not parts[0].measured,
         t0=parts[0].t0,
         t1=parts[-1].t1,
         epoch_time_s=epoch_time_s,
@@ -259,7 +236,7 @@ def _make_row(
         data_wait_s_by_rank=[sum(part.starved_s_by_rank[rank] for part in parts) for rank in range(ranks)]
         if ranks > 1
         else None,
-        first_batch_s=first_batch_s,
+        first_batch_s=None if is_begun else parts[0].first_batch_s,
         steady_step_s=statistics.fmean(times) if times else epoch_time_s / steps,
         steady_steps=len(times),
         step_times_s=times,

@@ -52,9 +52,8 @@ class Figures:
     """GPU -> joules of a measured epoch by the integral of power, which `energy_sampled_j` is the sum of."""
     joules_by_epoch: dict[int, dict[str, float]] = field(default_factory=dict)
     """Energy of each epoch by GPU, in J."""
-    whole: dict[str, Any] = field(default_factory=dict)
-    """Column -> what `result` would hold, had the trial not shared its GPUs."""
     whole_provenance: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Column -> what `provenance` would hold, had the trial not shared its GPUs."""
 
 
 def compute_figures(watched: Watched) -> Figures:
@@ -88,7 +87,7 @@ def compute_figures(watched: Watched) -> Figures:
             "gaps": figure.gaps + _count_missed(watched, column, figure.period_s),
         }
         if watched.shared and column in energy_figures.OF_ONE_JOB:
-            seen.whole[column], seen.whole_provenance[column] = figure.value, facts
+            seen.whole_provenance[column] = facts
             seen.result[column] = None
             seen.missing[column] = REASONS["shared-gpu-energy"]
             continue

@@ -13,7 +13,7 @@ from gpubench.node.watch.nvml_calls import THROTTLE_REASONS
 from gpubench.schema.codes import REASONS, SOURCES, write_reason
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.samples import Series
-from gpubench.schema.watched import Figure, Watched, Window
+from gpubench.schema.watched import Figure, Watched
 
 SETTLE_IN_S = 0.2
 """What NVML tells stands for the time *before* it is read: at least 1/6 s of it. So the peak of a window leaves out
@@ -51,9 +51,7 @@ def _polled(column: metrics.GpuColumn, watched: Watched) -> Figure:
     samples = gaps = 0
     for gpu in watched.some_gpus:
         series = watched.samples.series(column.metric, gpu)
-        values = [v for w in watched.measured for v in _settled(series.between, w)]
-        if not values:
-            raise Unmeasured(series.reason or write_reason("short-window", f"{watched.measured_s:.2f}"))
+        values = _settled(series, watched, write_reason("short-window", f"{watched.measured_s:.2f}"))
         if column.over_time is fmean:
             by_gpu.append(_mean(series, watched, POLLED_GAP_S))
         else:
@@ -75,9 +73,13 @@ def _floor(column: metrics.GpuColumn, series: Series, watched: Watched) -> list[
     return []
 
 
-def _settled(between: Callable[[float, float], list[float]], window: Window) -> list[float]:
-    """Readings of the window alone: the driver's first ones speak of what was before it, too."""
-    return between(window.t0 + SETTLE_IN_S, window.t1)
+def _settled(series: Series, watched: Watched, why_none: str) -> list[float]:
+    """Readings of the measured windows alone: the driver's first ones speak of what was before a window, too. Raises
+    Unmeasured where there are none."""
+    values = [v for w in watched.measured for v in series.between(w.t0 + SETTLE_IN_S, w.t1)]
+    if not values:
+        raise Unmeasured(series.reason or why_none)
+    return values
 
 
 def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watched) -> Figure:
@@ -89,9 +91,7 @@ def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watche
         series = watched.samples.series(buffer.name, gpu)
         if not series.values:
             raise Unmeasured(series.reason or REASONS["no-buffer"])
-        inside = [v for w in watched.measured for v in _settled(series.between, w)]
-        if not inside:
-            raise Unmeasured(series.reason or REASONS["buffer-empty"])
+        inside = _settled(series, watched, REASONS["buffer-empty"])
         # Asked for a peak too: the peak of a part of the windows is none.
         mean = _mean(series, watched, buffer.max_gap_s)
         # It holds the readings of a window's first moments, too, so it may lie above all others.

@@ -47,14 +47,6 @@ def _mean_of_cpus(hosts: Sequence[Watched], shares: list[float]) -> float:
     )
 
 
-def _highest(_: Sequence[Watched], shares: list[float]) -> float:
-    return max(shares)
-
-
-def _sum(_: Sequence[Watched], amounts: list[float]) -> float:
-    return sum(amounts)
-
-
 def _cpu_util(watched: Watched) -> Figure:
     share = _as_percent(watched, _cpu_share(watched, watched.cpu_metric))
     return _cpu_figure(watched, watched.cpu_metric, share, watched.cpu_source)
@@ -163,8 +155,8 @@ def _cpu_figure(watched: Watched, metric: str, value: float, source: str) -> Fig
 
 COLUMNS: dict[str, Callable[[Watched], Figure]] = {
     "cpu_util_pct": _unite_nodes(_cpu_util, _mean_of_cpus),
-    "cpu_util_max_pct": _unite_nodes(_cpu_util_max, _highest),
+    "cpu_util_max_pct": _unite_nodes(_cpu_util_max, lambda _, shares: max(shares)),
     "cpu_util_trial_pct": _unite_nodes(_cpu_util_trial, _mean_of_cpus),
-    "cpu_s_per_epoch": _unite_nodes(_cpu_s_per_epoch, _sum),
-    "host_mem_mib": _unite_nodes(_host_memory, _sum),
+    "cpu_s_per_epoch": _unite_nodes(_cpu_s_per_epoch, lambda _, seconds: sum(seconds)),
+    "host_mem_mib": _unite_nodes(_host_memory, lambda _, mib: sum(mib)),
 }

@@ -45,11 +45,15 @@ def find_ending(
     done = {e.rank for e in events if isinstance(e, last_word)}
     if len(done) == ranks:
         return "ok", ""
-    last_line = f"; last line of its output: {last_words}" if last_words else ""
     counted = {e.node: e for e in events if isinstance(e, KilledForMemory)}
+
+    def facts_of(node: int) -> tuple[KilledForMemory | None, str, str]:
+        """What the kernel counted there; where that was; what was printed last there."""
+        on, words = (f" on node {nodes[node].name}", nodes[node].last_words) if nodes else ("", last_words)
+        return counted.get(node), on, _describe_last_line(words)
+
     for cause in sorted(_find_causes(events, done), key=lambda e: (_rank_hearsay(e), e.at)):
-        node = _node_of(cause.rank, nodes)
-        kills, on = counted.get(node), f" on node {nodes[node].name}" if nodes else ""
+        kills, on, last_line = facts_of(_node_of(cause.rank, nodes))
         if isinstance(cause, RankExit):
             return "failed", with_advice(
                 f"rank {cause.rank}{on} {_describe_exit(cause.code, kills)}{last_line}"
@@ -61,7 +65,7 @@ def find_ending(
     for event in events:
         if not isinstance(event, LeaderExit | ServerExit):
             continue
-        kills, on = counted.get(event.node), f" on node {nodes[event.node].name}" if nodes else ""
+        kills, on, last_line = facts_of(event.node)
         match event:
             case LeaderExit(code=0 | 1):  # it saw all ranks end, and could not say so
                 return "failed", f"nothing was heard of how its ranks{on} ended{last_line}; {_SHUT}"
@@ -74,10 +78,14 @@ def find_ending(
                 )
             case ServerExit():
                 return "failed", f"the fork server{on} {_describe_exit(event.code, kills)}{last_line}"
-    return "failed", f"its processes ended without a result{last_line}"
+    return "failed", f"its processes ended without a result{_describe_last_line(last_words)}"
 
 
 _SHUT = "does the model shut down sockets that it has not opened itself?"
+
+
+def _describe_last_line(words: str) -> str:
+    return f"; last line of its output: {words}" if words else ""
 
 
 def _node_of(rank: int, nodes: Sequence[OnNode]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,6 @@ from gpubench.record.ending import collect_provenance, decide_ending, merge_colu
 from gpubench.record.epochs import find_shared_span
 from gpubench.record.figures import Figures, compute_figures
 from gpubench.record.host_figures import cpu_s
-from gpubench.record.kinds import KINDS, Shared
 from gpubench.record.outcome import Outcome, read_outcome
 from gpubench.record.together import (
     ENERGY,
@@ -27,7 +26,9 @@ from gpubench.record.together import (
     divide_energy,
     find_shared_gpus,
 )
+from gpubench.record.training import Training
 from gpubench.record.warnings import OtherJobs, WarningEvidence, find_warnings
+from gpubench.record.work import WorkKind
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
 from gpubench.schema.attempt_ids import folder_of
@@ -38,7 +39,7 @@ from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColum
 from gpubench.schema.samples import STEP_TIME
 from gpubench.schema.watched import NOTHING, Watched, Window
 from gpubench.schema.window import FEWEST_STEPS
-from gpubench.schema.workload import WORKLOADS
+from gpubench.schema.workload import WORKLOADS, Workload
 
 OF_NODES = ("cpu_util_pct", "cpu_s_per_epoch", "host_mem_mib")
 """Columns that are stored for each of several nodes, too."""
@@ -82,16 +83,20 @@ class EndedAttempt:
 
 
 @dataclass(kw_only=True, slots=True)
-class _EndedJob:
+class _EndedJob(GroupJob):
     """What one job's attempt amounts to."""
 
     tried: EndedAttempt
     ended: Outcome
     seen: Figures
-    status: Any
     reason: str
-    result: dict[str, Any]
-    missing: dict[str, str]
+
+
+Shared = tuple[float, float] | None
+"""Of a job of a group from when to when all of its jobs measured; None of a trial alone."""
+KINDS: dict[Workload, Callable[[Job, Resolved, Shared], WorkKind]] = {"training": Training.for_job}
+"""The kind of a trial's work -> what makes of its events what came of it: a literal registry, as that in
+`schema/workload.py`."""
 
 
 def make_records(
@@ -166,7 +171,16 @@ def _evaluate_job(
         alone=job.membership is None,
     )
     return _EndedJob(
-        tried=tried, ended=ended, seen=seen, status=status, reason=reason, result=result, missing=missing
+        tried=tried,
+        ended=ended,
+        seen=seen,
+        status=status,
+        reason=reason,
+        resolved=resolved,
+        epoch_times_s=[row.epoch_time_s for row in ended.counted],
+        result=result,
+        missing=missing,
+        joules_by_gpu={"energy_j": seen.joules_by_gpu, "energy_sampled_j": seen.sampled_joules_by_gpu},
     )
 
 
@@ -175,22 +189,12 @@ def _compare_with_solos(
 ) -> dict[str, Any]:
     """Fills the group's columns in; returns the group's facts."""
     memberships = [job.tried.job.membership for job in jobs]
+    for index, job in enumerate(jobs):
+        job.doubts = find_warnings(_gather_evidence(jobs, index, known, group_prediction))
     compared = compare_with_solos(
-        [
-            GroupJob(
-                status=job.status,
-                reason=job.reason,
-                resolved=job.tried.resolved,
-                epoch_times_s=[e.epoch_time_s for e in job.ended.epochs if not e.warmup],
-                result=job.result,
-                missing=job.missing,
-                joules_by_gpu=_joules_by_column(job),
-                doubts=find_warnings(_gather_evidence(jobs, index, known, group_prediction)),
-            )
-            for index, job in enumerate(jobs)
-        ],
+        jobs,
         group_prediction,
-        [_gpu_mib(job.tried.resolved, known.machine) for job in jobs],
+        [_gpu_mib(job.resolved, known.machine) for job in jobs],
         memberships[0].group_id if memberships[0] else "",
         [membership.solo.trial_id for membership in memberships if membership],
     )
@@ -212,14 +216,6 @@ def _compare_with_solos(
     return compared.facts | {"released": done.released, "stopped": done.stopped}
 
 
-def _joules_by_column(job: _EndedJob) -> dict[str, dict[str, float]]:
-    """The energy of an epoch of each whole GPU, in J, by column."""
-    return {
-        "energy_j": job.seen.joules_by_gpu,
-        "energy_sampled_j": job.seen.sampled_joules_by_gpu,
-    }
-
-
 def _divide_epoch_energy(job: _EndedJob, shares: Mapping[str, float | None]) -> None:
     """Divides each epoch's energy among the jobs, too, and says of all figures that were divided that they were."""
     provenance = dict(job.seen.provenance)
@@ -228,7 +224,7 @@ def _divide_epoch_energy(job: _EndedJob, shares: Mapping[str, float | None]) -> 
             whole = job.seen.whole_provenance[column]
             provenance[column] = whole | {"source": f"{whole['source']}; {SOURCES['divided']}"}
     # While a job warms up its neighbours may not have begun, or wait for it: nobody knows its part then.
-    measured = {e.epoch for e in job.ended.epochs if not e.warmup}
+    measured = {row.epoch for row in job.ended.counted}
     by_epoch = {
         epoch: divide_energy(joules, shares) if joules and epoch in measured else None
         for epoch, joules in job.seen.joules_by_epoch.items()
@@ -240,14 +236,14 @@ def _find_other_jobs(jobs: Sequence[_EndedJob], index: int) -> OtherJobs:
     """What the other jobs of the group did on this job's GPUs and CPUs meanwhile."""
     mine = jobs[index]
     other_jobs = [job for k, job in enumerate(jobs) if k != index]
-    resolved = [job.tried.resolved for job in jobs]
-    cpus = set(mine.tried.resolved.cpu_ids)
-    on_same = [job for job in other_jobs if set(job.tried.resolved.cpu_ids) & cpus]
+    resolved = [job.resolved for job in jobs]
+    cpus = set(mine.resolved.cpu_ids)
+    on_same = [job for job in other_jobs if set(job.resolved.cpu_ids) & cpus]
     # Of one whose CPUs reach beyond this job's nobody knows how much it did on these.
-    within = all(set(job.tried.resolved.cpu_ids) <= cpus for job in on_same)
+    within = all(set(job.resolved.cpu_ids) <= cpus for job in on_same)
     measured = mine.ended.counted
     spent = [cpu_s(job.tried.done.watched, e.t0, e.t1) for job in on_same for e in measured]
-    usable = mine.tried.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
+    usable = mine.resolved.cpus * sum(e.t1 - e.t0 for e in measured)
     known = [seconds for seconds in spent if seconds is not None]
     return OtherJobs(
         on_gpus=len(find_shared_gpus(resolved, index)),
@@ -265,7 +261,8 @@ def _gather_evidence(
     """What the doubts about one of these jobs rest on."""
     job = jobs[number]
     tried, membership = job.tried, job.tried.job.membership
-    reads = tried.job.variant.files != "none"
+    data, reads = tried.facts, tried.job.variant.files != "none"
+    solo = group_prediction.solos[membership.number] if membership else None
     return WarningEvidence(
         job=tried.job,
         resolved=tried.resolved,
@@ -274,10 +271,10 @@ def _gather_evidence(
         result=job.result,
         gpu_mib=_gpu_mib(tried.resolved, known.machine),
         neighbours=_find_other_jobs(jobs, number),
-        images=_images(tried.facts) if reads else 0,
-        skipped_images=tried.facts.skipped_images if reads else 0,
+        images=data.train_images + data.val_images + data.skipped_images if reads else 0,
+        skipped_images=data.skipped_images if reads else 0,
         could_run_on=_could_run_on(tried.resolved, known.machine),
-        stale_solo=_is_solo_stale(group_prediction, membership.number, known) if membership else False,
+        stale_solo=solo is not None and is_stale(solo, known.environment),
     )
 
 
@@ -293,6 +290,9 @@ def _make_record(
     tried, ended, seen, result = ended_job.tried, ended_job.ended, ended_job.seen, ended_job.result
     job, resolved, done = tried.job, tried.resolved, tried.done
     membership = job.membership
+    environment = dict(known.environment) | {"cuda": ended.cuda, "decoder": ended.decoder}
+    if done.nodes:
+        environment["host"] = hosts.joined(node.name for node in done.nodes)
     return Record(
         trial_id=job.trial_id,
         config_id=job.config_id,
@@ -335,7 +335,7 @@ def _make_record(
         phases=ended.phases | {"wall": done.finished - done.launched},
         together=dict(facts),
         doubts=find_warnings(case),
-        environment=dict(known.environment) | {"cuda": ended.cuda, "decoder": ended.decoder} | _hosts(done),
+        environment=environment,
         started_at=tried.started_at,
     )
 
@@ -349,7 +349,7 @@ def _nodes(done: Attempt, windows: Sequence[Window]) -> list[dict[str, Any]]:
 def _node(node: OnNode, seen: Watched) -> dict[str, Any]:
     """What is stored of one of several nodes, under NODE_COLUMNS."""
     stored = {"node": node.name} | {
-        name: value for name, value in asdict(node).items() if name not in ("name", "gpu_uuids")
+        name: value for name, value in asdict(node).items() if name not in ("name", "gpu_uuids", "last_words")
     }
     stored["gpu_uuids"] = list(node.gpu_uuids)
     for column in OF_NODES:
@@ -358,20 +358,6 @@ def _node(node: OnNode, seen: Watched) -> dict[str, Any]:
         except Unmeasured:  # the reason stands beside the whole trial's
             stored[column] = None
     return stored
-
-
-def _hosts(done: Attempt) -> dict[str, str]:
-    """The column of hosts, where there are several."""
-    return {"host": hosts.joined(node.name for node in done.nodes)} if done.nodes else {}
-
-
-def _images(facts: DataFacts) -> int:
-    return facts.train_images + facts.val_images + facts.skipped_images
-
-
-def _is_solo_stale(group_prediction: GroupPrediction, number: int, known: SweepFacts) -> bool:
-    solo = group_prediction.solos[number]
-    return solo is not None and is_stale(solo, known.environment)
 
 
 def sample_rows(done: Attempt) -> list[tuple[float, str, str, float]]:

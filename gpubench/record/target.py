@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -49,13 +48,9 @@ def _crossing(epochs: Sequence[EpochRow], target: float) -> dict[str, Any]:
         for end, e in zip(ends, epochs, strict=True)
         if e.top1_pct is not None
     ]
-    crossing = find_crossing(judged, target)
-    if crossing is None:
+    if (crossing := find_crossing(judged, target)) is None:
         return {}
-    return {
-        "top1_crossing_s": crossing.time_s,
-        "top1_crossing": CONFIRMED if crossing.confirmed else UNCONFIRMED,
-    }
+    return {"top1_crossing_s": crossing[0], "top1_crossing": crossing[1]}
 
 
 def _has_diverged(epoch: EpochRow) -> bool:
@@ -63,17 +58,10 @@ def _has_diverged(epoch: EpochRow) -> bool:
     return not math.isfinite(epoch.train_loss)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Crossing:
-    """When a top-1 was reached."""
+def find_crossing(points: Sequence[tuple[float, float]], target: float) -> tuple[float, str] | None:
+    """When top-1 reached `target`, in s, and whether the next evaluation confirms it.
 
-    time_s: float
-    confirmed: bool
-    """Whether the next evaluation lies there, too; False: there is none."""
-
-
-def find_crossing(points: Sequence[tuple[float, float]], target: float) -> Crossing | None:
-    """When top-1 reached `target`, from evaluations (time in s, top-1 in per cent) in the order of time.
+    `points`: evaluations (time in s, top-1 in per cent) in the order of time.
 
     A straight line from the last evaluation below it to the first one there, if the next one is there, too: one lucky
     evaluation is no accuracy. Where it is the last one nothing confirms it. If the first evaluation is there already,
@@ -86,5 +74,5 @@ def find_crossing(points: Sequence[tuple[float, float]], target: float) -> Cross
         earlier, below = points[place - 1] if place else (time, target)
         if below < target:
             time = earlier + (time - earlier) * (target - below) / (top1 - below)
-        return Crossing(time_s=time, confirmed=after is not None)
+        return time, UNCONFIRMED if after is None else CONFIRMED
     return None

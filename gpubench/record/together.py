@@ -55,12 +55,11 @@ def store_prediction(group_prediction: GroupPrediction) -> dict[str, Any] | None
     }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(kw_only=True, slots=True)
 class GroupJob:
     """One job of a group, with its figures."""
 
-    status: str
-    reason: str
+    status: Any
     resolved: Resolved
     epoch_times_s: Sequence[float]
     """Seconds of each measured epoch."""

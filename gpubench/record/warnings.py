@@ -13,7 +13,6 @@ from typing import Any
 from gpubench.basics.words import many
 from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
-from gpubench.record.epochs import EpochRow
 from gpubench.record.figures import Figures
 from gpubench.record.outcome import Outcome
 from gpubench.schema.doubts import (
@@ -182,48 +181,10 @@ def _gaps(case: WarningEvidence) -> str | None:
 
 def _diverged(case: WarningEvidence) -> str | None:
     # A rate has no loss on held-out images; that of its window tells.
-    is_rate_lost = any(
-        isinstance(row, EpochRow) and not math.isfinite(row.train_loss) for row in case.ended.counted
-    )
+    is_rate_lost = any(not math.isfinite(row.train_loss) for row in case.ended.counted)
     if "finite" not in case.ended.missing.get("loss", "") and not is_rate_lost:
         return None
     return "training diverged: its speed is that of a network that learnt nothing; use a smaller --set lr"
-
-
-def _dp(case: WarningEvidence) -> str | None:
-    if case.job.trial.strategy != "dp":
-        return None
-    return "DataParallel copies the model in every step, from one process; prefer ddp"
-
-
-def _dp_channels_last(case: WarningEvidence) -> str | None:
-    t = case.job.trial
-    if t.strategy != "dp" or t.memory_format != "channels_last":
-        return None
-    # Seen on an H200: a step of mobilenet_v2 took seconds, all of it preparing kernels.
-    return (
-        "DataParallel's replicas drop channels-last, and its new threads make cuDNN prepare its kernels anew in "
-        "every step; use memory_format=contiguous or ddp"
-    )
-
-
-def _compile_cache(case: WarningEvidence) -> str | None:
-    if case.job.trial.execution != "compile":
-        return None
-    return "the first steps compile the model, which takes less time where an earlier run filled the compiler's cache"
-
-
-def _shared_gpu(case: WarningEvidence) -> str | None:
-    if not case.neighbours.on_gpus:
-        return None
-    return (
-        "GPU use, memory traffic, power, clocks and temperature are the GPU's, which other jobs of the group shared; "
-        "energy is an estimate: the GPU's, divided by the busy time that each job's work takes alone"
-    )
-
-
-def _faster_together(case: WarningEvidence) -> str | None:
-    return faster_together(case.number("slowdown"))
 
 
 def _beyond_turns(case: WarningEvidence) -> str | None:
@@ -237,24 +198,6 @@ def _beyond_turns(case: WarningEvidence) -> str | None:
     )
 
 
-def _solo_stale(case: WarningEvidence) -> str | None:
-    if not case.stale_solo:
-        return None
-    return (
-        "the same trial alone was measured under other versions of torch, driver or gpubench; "
-        "--retry stale measures it again"
-    )
-
-
-def _breakdown(case: WarningEvidence) -> str | None:
-    if not case.job.trial.breakdown:
-        return None
-    return (
-        "one of every two steps was timed in parts, which adds what breakdown_cost_pct says (noise may hide it); "
-        "take times from a row without --breakdown"
-    )
-
-
 def _skipped_images(case: WarningEvidence) -> str | None:
     if not case.skipped_images:
         return None
@@ -265,7 +208,15 @@ def _skipped_images(case: WarningEvidence) -> str | None:
     )
 
 
-RULES: Mapping[str, Callable[[WarningEvidence], str | None]] = {
+Rule = Callable[[WarningEvidence], str | None]
+
+
+def _when(is_so: Callable[[WarningEvidence], object], sentence: str) -> Rule:
+    """A doubt whose sentence names no figure."""
+    return lambda case: sentence if is_so(case) else None
+
+
+RULES: Mapping[str, Rule] = {
     "stranger": _stranger,
     "desktop": _desktop,
     "throttled": _throttled,
@@ -278,15 +229,38 @@ RULES: Mapping[str, Callable[[WarningEvidence], str | None]] = {
     "unbound-cpus": _unbound_cpus,
     "gaps": _gaps,
     "diverged": _diverged,
-    "dp": _dp,
-    "dp-channels-last": _dp_channels_last,
-    "compile-cache": _compile_cache,
-    "breakdown": _breakdown,
+    "dp": _when(
+        lambda case: case.job.trial.strategy == "dp",
+        "DataParallel copies the model in every step, from one process; prefer ddp",
+    ),
+    # Seen on an H200: a step of mobilenet_v2 took seconds, all of it preparing kernels.
+    "dp-channels-last": _when(
+        lambda case: case.job.trial.strategy == "dp" and case.job.trial.memory_format == "channels_last",
+        "DataParallel's replicas drop channels-last, and its new threads make cuDNN prepare its kernels anew in every "
+        "step; use memory_format=contiguous or ddp",
+    ),
+    "compile-cache": _when(
+        lambda case: case.job.trial.execution == "compile",
+        "the first steps compile the model, which takes less time where an earlier run filled the compiler's cache",
+    ),
+    "breakdown": _when(
+        lambda case: case.job.trial.breakdown,
+        "one of every two steps was timed in parts, which adds what breakdown_cost_pct says (noise may hide it); take "
+        "times from a row without --breakdown",
+    ),
     "skipped-images": _skipped_images,
-    "shared-gpu": _shared_gpu,
-    "solo-stale": _solo_stale,
+    "shared-gpu": _when(
+        lambda case: case.neighbours.on_gpus,
+        "GPU use, memory traffic, power, clocks and temperature are the GPU's, which other jobs of the group shared; "
+        "energy is an estimate: the GPU's, divided by the busy time that each job's work takes alone",
+    ),
+    "solo-stale": _when(
+        lambda case: case.stale_solo,
+        "the same trial alone was measured under other versions of torch, driver or gpubench; --retry stale measures "
+        "it again",
+    ),
     "beyond-turns": _beyond_turns,
-    "faster-together": _faster_together,
+    "faster-together": lambda case: faster_together(case.number("slowdown")),
 }
 """The code of each entry -> the function that says the sentence, or None where there is no such doubt."""
 

@@ -64,6 +64,8 @@ class OnNode:
     the node was lost."""
     clock_drift_s: float | None
     """By how much that had changed at the last one."""
+    last_words: str = ""
+    """The last line that its processes printed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,7 +88,7 @@ class Attempt:
     stopped: float | None = None
     """When all jobs had measured theirs, and were told to stop."""
     last_words: str = ""
-    """The last line that its processes printed."""
+    """The last line that its processes printed; of several nodes that of the first that printed any."""
     watched: Watched = NOTHING
     """All that was seen of it from outside."""
     nodes: Sequence[OnNode] = ()

@@ -6,7 +6,7 @@ A kind says of itself
 - by which event a rank tells that it has done its work: a trial has ended well once each of its ranks has told it.
 
 Its windows come from the rank, too: `Begin` opens one, `End` closes it, on the clock of the machine where it runs. In
-which order its ranks tell of it is said in `node/launch/event_checker.py`, and what comes of it in `record/kinds.py`.
+which order its ranks tell of it is said in `node/launch/event_checker.py`, what comes of it in `record/recording.py`.
 """
 
 from __future__ import annotations

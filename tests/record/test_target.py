@@ -8,8 +8,9 @@ import pytest
 from whole_epochs import epoch_row
 
 from gpubench.record.epochs import EpochRow
-from gpubench.record.target import COLUMNS, Crossing, find_crossing, find_time_to_top1
+from gpubench.record.target import COLUMNS, find_crossing, find_time_to_top1
 from gpubench.schema.codes import REASONS, write_reason
+from gpubench.schema.top1_crossing import CONFIRMED, UNCONFIRMED
 
 
 def epochs(*top1: float | None) -> list[EpochRow]:
@@ -72,15 +73,15 @@ RISING = [(10.0, 40.0), (20.0, 60.0), (30.0, 65.0), (40.0, 70.0)]
 
 def test_between_two_evaluations() -> None:
     """From 40 at 10 s to 60 at 20 s: 55 at 17.5 s."""
-    assert find_crossing(RISING, 55.0) == Crossing(time_s=17.5, confirmed=True)
-    assert find_crossing(RISING, 60.0) == Crossing(time_s=20.0, confirmed=True)
+    assert find_crossing(RISING, 55.0) == (17.5, CONFIRMED)
+    assert find_crossing(RISING, 60.0) == (20.0, CONFIRMED)
 
 
 def test_the_first_and_the_last_evaluation() -> None:
-    assert find_crossing(RISING, 40.0) == Crossing(time_s=10.0, confirmed=True), "nobody looked before"
-    assert find_crossing(RISING, 39.0) == Crossing(time_s=10.0, confirmed=True)
-    assert find_crossing(RISING, 69.0) == Crossing(time_s=38.0, confirmed=False), "nothing comes after"
-    assert find_crossing(RISING[:1], 40.0) == Crossing(time_s=10.0, confirmed=False)
+    assert find_crossing(RISING, 40.0) == (10.0, CONFIRMED), "nobody looked before"
+    assert find_crossing(RISING, 39.0) == (10.0, CONFIRMED)
+    assert find_crossing(RISING, 69.0) == (38.0, UNCONFIRMED), "nothing comes after"
+    assert find_crossing(RISING[:1], 40.0) == (10.0, UNCONFIRMED)
 
 
 def test_never() -> None:
@@ -90,5 +91,5 @@ def test_never() -> None:
 
 def test_one_lucky_evaluation_is_no_accuracy() -> None:
     lucky = [(10.0, 40.0), (20.0, 62.0), (30.0, 50.0), (40.0, 70.0), (50.0, 71.0)]
-    assert find_crossing(lucky, 60.0) == Crossing(time_s=35.0, confirmed=True)
+    assert find_crossing(lucky, 60.0) == (35.0, CONFIRMED)
     assert find_crossing(lucky[:3], 60.0) is None

@@ -62,7 +62,6 @@ def ran(
     by_gpu = {f"GPU-{number}": value for number, value in (joules or {}).items()}
     return GroupJob(
         status=status,
-        reason="" if status == "ok" else "why",
         resolved=resolved(*gpus) if gpus else resolved(device="cpu"),
         epoch_times_s=times,
         result={} if time is None else {"epoch_time_s": time, **figures},

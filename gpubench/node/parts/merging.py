@@ -15,7 +15,6 @@ from typing import Any
 
 from msgspec import structs
 
-from gpubench.node.launch.faults import distance_from_cause
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
 from gpubench.schema.events import (
@@ -135,6 +134,7 @@ def merge_parts(parts: Sequence[NodePart], *, is_stopped: bool, launched: float,
             cpus=part.done.watched.cpus if part.done else 0.0,
             clock_offset_s=line.offset_s if line else None,
             clock_drift_s=line.drift_s if line else None,
+            last_words=part.done.last_words if part.done else "",
         )
         for name, first_rank, part, line in zip(called, first_ranks, parts, lines, strict=True)
     ]
@@ -144,7 +144,7 @@ def merge_parts(parts: Sequence[NodePart], *, is_stopped: bool, launched: float,
         launched=launched,
         started=first.started,
         finished=max(launched, finished),
-        last_words=_last_words(parts, lines),
+        last_words=next((node.last_words for node in nodes if node.last_words), ""),
         watched=_merge(seen) if len(seen) == len(parts) else replace(_merge(seen), parts=()),
         nodes=nodes,
     )
@@ -195,23 +195,6 @@ def _different_epochs(parts: Sequence[NodePart], called: Sequence[str]) -> tuple
                 f"node {name} has trained other epochs than node {called[0]}; do both read the same images?",
             )
     return None
-
-
-def _last_words(parts: Sequence[NodePart], lines: Sequence[ClockMap | None]) -> str:
-    """What was printed last on the node where it broke first."""
-    causes: list[tuple[int, float, str]] = []
-    for part, line in zip(parts, lines, strict=True):
-        if part.done is None or line is None:
-            continue
-        for event in part.done.events:
-            if isinstance(event, RankExit) and event.code and not event.killed:
-                causes.append((0, line.to_first(event.at), part.done.last_words))
-            elif isinstance(event, Error):
-                distance = distance_from_cause(event.reason) if event.kind == "failed" else 0
-                causes.append((distance, line.to_first(event.at), part.done.last_words))
-    if causes:
-        return min(causes)[2]
-    return next((part.done.last_words for part in parts if part.done and part.done.last_words), "")
 
 
 # ---------------------------------------------------------------- what was told

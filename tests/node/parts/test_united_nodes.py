@@ -202,6 +202,24 @@ def test_a_rank_s_end_names_its_node_and_counts_before_what_others_heard_of_it()
     )
 
 
+@pytest.mark.parametrize(
+    ("end", "process"),
+    [
+        (RankExit(rank=0, code=3, killed=False, at=T0 - OFFSET + 3), "rank 1"),
+        (RankExit(rank=0, code=0, killed=False, at=T0 - OFFSET + 3), "rank 1"),
+        (LeaderExit(3), "the process that leads the trial"),
+    ],
+)
+def test_the_last_line_is_that_of_the_node_where_a_process_ended(end: Event, process: str) -> None:
+    first = attempt(T0, [], last_words="on the first")
+    status, reason = words(
+        whole(part(0, first), part(1, attempt(T0 - OFFSET, [end], last_words="on the second")))
+    )
+    assert status == "failed"
+    assert reason.startswith(f"{process} on node n2 ended with exit code {end.code}")
+    assert reason.endswith("; last line of its output: on the second")
+
+
 def test_the_first_of_two_errors_is_the_cause_by_the_time_of_one_clock() -> None:
     """By the second node's own clock its error came 5,000 s before the first node's."""
     early = Error(rank=0, kind="failed", reason="ValueError: early", at=T0 + 1)
