@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from gpubench.node.environment import Device
+from gpubench.node.environment import Gpu
 from gpubench.node.watch.nvml import FailureKind, History, NvmlError
 from gpubench.node.watch.nvml_calls import CALLS, Call, Utilisation
 
@@ -26,13 +26,12 @@ def refused(call: str, said: str) -> NvmlError:
     return NvmlError(f"{call}: {said}", KINDS.get(said, "refused"))
 
 
-def gpu(index: int, *, name: str = "NVIDIA H200", memory_mib: int = 143771) -> Device:
-    return Device(
+def gpu(index: int, *, name: str = "NVIDIA H200", memory_mib: int = 143771) -> Gpu:
+    return Gpu(
         index=index,
         uuid=f"GPU-{index}{index}",
         name=name,
         memory_mib=memory_mib,
-        pci_bus_id=f"0000:{index:02}",
     )
 
 
@@ -51,7 +50,7 @@ def running(
 
 @dataclass
 class FakeNvml:
-    devices: Sequence[Device] = (gpu(0), gpu(1))
+    devices: Sequence[Gpu] = (gpu(0), gpu(1))
     driver: str | None = "580.1"
     power_source: str = "NVML field 186, instant"
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpubench.node.environment import Device, Gpu, Machine
+from gpubench.node.environment import Gpu, Machine
 from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.experiment import Experiment
 
@@ -42,7 +42,7 @@ class CheckContext:
     ask_torch: Callable[[], TorchReport]
     """Starts the child at the first call, which takes seconds; later calls give the same answer."""
 
-    def devices(self) -> dict[str, Device]:
+    def devices(self) -> dict[str, Gpu]:
         """uuid -> as the driver lists it, for the GPUs that may be used."""
         listed = {device.uuid: device for device in self.nvml.devices}
         return {gpu.uuid: listed[gpu.uuid] for gpu in self.machine.gpus}
@@ -52,7 +52,7 @@ class CheckContext:
         return usable_together(self.machine.gpus, self.nvml.devices)
 
 
-def usable_together(gpus: Sequence[Gpu], devices: Sequence[Device]) -> tuple[Gpu, ...]:
+def usable_together(gpus: Sequence[Gpu], devices: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """Those of the visible GPUs that one process can use at once: CUDA shows it a single MIG slice at most."""
     cut = {device.uuid for device in devices if device.parent}
     return tuple(gpu for gpu in gpus if gpu.uuid not in cut) or tuple(gpus[:1])

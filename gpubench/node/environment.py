@@ -8,7 +8,7 @@ import platform
 import re
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,17 +20,17 @@ from gpubench.node.cgroup import MEMBERSHIP, MOUNT, cgroup_quota, memory_limits_
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Device:
-    """A GPU, or a MIG slice of one, as the driver lists it."""
+class Gpu:
+    """A GPU, or a MIG slice of one."""
 
     index: int
-    """NVML's number, in order of PCI bus ids. A MIG slice has its parent's."""
+    """Of those of a Machine: as torch will number it under the present CUDA_VISIBLE_DEVICES. Of those that the driver
+    lists: NVML's number, in order of PCI bus ids; a MIG slice has its parent's."""
     uuid: str
     name: str
     memory_mib: int
-    pci_bus_id: str
     reserved_mib: int | None = None
-    """What the driver keeps of `memory_mib` for itself; None: it does not say."""
+    """What the driver keeps of that for itself; None: it does not say."""
     parent: str | None = None
     """uuid of the GPU that a MIG slice is cut from."""
 
@@ -39,22 +39,9 @@ class Inventory(Protocol):
     """What is asked of NVML here; `watch.nvml.Nvml` is one."""
 
     @property
-    def devices(self) -> Sequence[Device]: ...
+    def devices(self) -> Sequence[Gpu]: ...
     @property
     def driver(self) -> str | None: ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Gpu:
-    """A GPU that this process may use."""
-
-    index: int
-    """As torch will number it under the present CUDA_VISIBLE_DEVICES, in PCI bus order."""
-    uuid: str
-    name: str
-    memory_mib: int
-    reserved_mib: int | None = None
-    """What the driver keeps of that for itself; None: it does not say."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,19 +106,19 @@ def machine(nvml: Inventory | None, environ: Mapping[str, str] = os.environ) -> 
     )
 
 
-def visible_gpus(devices: Sequence[Device], spec: str | None) -> tuple[Gpu, ...]:
+def visible_gpus(devices: Sequence[Gpu], spec: str | None) -> tuple[Gpu, ...]:
     """The devices that CUDA will show under CUDA_VISIBLE_DEVICES=`spec` (None: unset), in its order.
 
     CUDA's rules: numbers count in PCI bus order (the child must set CUDA_DEVICE_ORDER=PCI_BUS_ID); a uuid may
     be cut short while it is unambiguous; a GPU cut into MIG slices goes by its first slice; the first entry
     that names no device ends the list; one that is named twice voids it.
     """
-    first_slice: dict[str | None, Device] = {}
+    first_slice: dict[str | None, Gpu] = {}
     for device in devices:
         first_slice.setdefault(device.parent, device)
     by_uuid = {device.uuid: first_slice.get(device.uuid, device) for device in devices}
     numbered = [by_uuid[device.uuid] for device in devices if not device.parent]
-    chosen: list[Device] = []
+    chosen: list[Gpu] = []
     for entry in range(len(numbered)) if spec is None else spec.split(","):
         device_named = _find_device(str(entry).strip(), numbered, by_uuid)
         if device_named is None:
@@ -139,19 +126,10 @@ def visible_gpus(devices: Sequence[Device], spec: str | None) -> tuple[Gpu, ...]
         if device_named in chosen:
             return ()
         chosen.append(device_named)
-    return tuple(
-        Gpu(
-            index=index,
-            uuid=device.uuid,
-            name=device.name,
-            memory_mib=device.memory_mib,
-            reserved_mib=device.reserved_mib,
-        )
-        for index, device in enumerate(chosen)
-    )
+    return tuple(replace(device, index=index) for index, device in enumerate(chosen))
 
 
-def _find_device(entry: str, numbered: Sequence[Device], by_uuid: Mapping[str, Device]) -> Device | None:
+def _find_device(entry: str, numbered: Sequence[Gpu], by_uuid: Mapping[str, Gpu]) -> Gpu | None:
     if number := re.match(r"\+?(\d+)", entry):  # like strtoul: "1st" is 1
         index = int(number[1])
         return numbered[index] if index < len(numbered) else None

@@ -27,9 +27,9 @@ from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, StoppedError
 from gpubench.node.locks import Locks
-from gpubench.node.watch import host_load, idle, lost_gpus
+from gpubench.node.watch import host_load, idle
 from gpubench.node.watch.cached_nvml import CachedNvml
-from gpubench.node.watch.nvml import Nvml, open_nvml
+from gpubench.node.watch.nvml import Nvml, lost_at_start, open_nvml, why_lost
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.gpu_look import Look
@@ -84,11 +84,11 @@ class Node:
 
     def lost_at_start(self) -> dict[int, str]:
         """The driver's own number -> its words, of GPUs that were lost before: they are not in `machine`."""
-        return lost_gpus.lost_at_start(self.nvml)
+        return lost_at_start(self.nvml)
 
     def lost_gpus(self, uuids: Sequence[str]) -> dict[str, str]:
         """UUID -> the driver's words, of those of these GPUs that it has lost. Microseconds a GPU that is well."""
-        reasons = ((uuid, lost_gpus.why_lost(self.nvml, uuid)) for uuid in uuids)
+        reasons = ((uuid, why_lost(self.nvml, uuid)) for uuid in uuids)
         return {uuid: words for uuid, words in reasons if words is not None}
 
     def probe_user_code(self, tries: Sequence[Mapping[str, Any]], limit_s: int) -> probe.ProbeResult:

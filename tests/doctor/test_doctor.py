@@ -126,7 +126,7 @@ if "torch" not in sys.modules:
     told = {
         "nvmlInit": None, "nvmlSystemGetDriverVersion": "580.1", "nvmlDeviceGetCount": 1,
         "nvmlDeviceGetHandleByIndex": 0, "nvmlDeviceGetHandleByUUID": 0, "nvmlDeviceGetUUID": "GPU-0",
-        "nvmlDeviceGetName": "NVIDIA H200", "nvmlDeviceGetPciInfo": seen(busId="0000:0"),
+        "nvmlDeviceGetName": "NVIDIA H200",
         "nvmlDeviceGetMemoryInfo": seen(total=1 << 37, used=1 << 30, reserved=1 << 29),
         "nvmlDeviceGetMaxMigDeviceCount": 0, "nvmlDeviceGetUtilizationRates": seen(gpu=97, memory=40),
         "nvmlDeviceGetFieldValues": [seen(nvmlReturn=0, value=seen(uiVal=400_000))],

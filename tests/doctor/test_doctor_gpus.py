@@ -17,7 +17,7 @@ from gpubench.doctor import answer, gpus, neighbours, readings, remedies
 from gpubench.doctor.context import CheckContext, TorchReport, name_gpus
 from gpubench.doctor.finding import CheckResult
 from gpubench.node import environment
-from gpubench.node.environment import Device
+from gpubench.node.environment import Gpu
 from gpubench.node.launch.faults import explain_fault
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.plan.command_line import read_experiment
@@ -92,7 +92,7 @@ def test_a_healthy_machine_has_no_doubt() -> None:
     assert Healthy().power_source in told["power"]
     assert told["idle power"] == "75, 75 W"
     assert "15 samples over 14.0 s" in told["utilisation buffer"]
-    assert "MiB in use" in told["device memory"]
+    assert "reserve apart" in told["device memory"]
     assert told["processes"] == "0"
     assert max(map(len, told)) < answer.NAME
 
@@ -251,7 +251,7 @@ def test_compute_modes() -> None:
 
 
 def test_slices_are_known_for_what_they_lack() -> None:
-    cut = Device(index=0, uuid="MIG-a", name="MIG", memory_mib=9000, pci_bus_id="0", parent="GPU-00")
+    cut = Gpu(index=0, uuid="MIG-a", name="MIG", memory_mib=9000, parent="GPU-00")
     nvml = Healthy(devices=[gpu(0), cut], broken={"utilisation", "history"})
     found = not_ok(at_gpus(context(nvml)))
     assert "GPU 0: slices" in found["MIG"].found

@@ -20,7 +20,7 @@ from gpubench.doctor.context import CheckContext, TorchReport
 from gpubench.doctor.finding import CheckResult
 from gpubench.doctor.probe import Probe
 from gpubench.node import environment
-from gpubench.node.environment import Device
+from gpubench.node.environment import Gpu
 from gpubench.node.launch.faults import explain_fault
 from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.command_line import read_experiment
@@ -156,7 +156,7 @@ def test_ranks_that_cannot_talk(backend: str, name: str) -> None:
 
 def test_of_several_slices_one_is_tried() -> None:
     """CUDA shows a process one slice at most: that the others fail beside it says nothing of them."""
-    cut = [Device(index=k, uuid=f"MIG-{k}", name="MIG", memory_mib=9000, pci_bus_id="0", parent=f"GPU-{k}{k}")
+    cut = [Gpu(index=k, uuid=f"MIG-{k}", name="MIG", memory_mib=9000, parent=f"GPU-{k}{k}")
            for k in range(2)]  # fmt: skip
     answer = {"MIG-0": {"gpu": "MIG-0", "error": None, "reserved_mib": 2.0}}
     told = dataclasses.replace(FINE, gpus=answer, numbering=["x"], ranks={"gloo": FINE.ranks["gloo"]})

@@ -12,7 +12,6 @@ from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.cgroup import Quota, cgroup_quota
 from gpubench.node.environment import (
-    Device,
     Gpu,
     Machine,
     environment_facts,
@@ -25,10 +24,8 @@ from gpubench.plan.shares import default_workers
 from gpubench.schema.columns import ALLOCATION, ENVIRONMENT
 
 
-def gpu(index: int, uuid: str, parent: str | None = None, name: str = "NVIDIA H200") -> Device:
-    return Device(
-        index=index, uuid=uuid, name=name, memory_mib=143771, pci_bus_id=f"0000:{index}", parent=parent
-    )
+def gpu(index: int, uuid: str, parent: str | None = None, name: str = "NVIDIA H200") -> Gpu:
+    return Gpu(index=index, uuid=uuid, name=name, memory_mib=143771, parent=parent)
 
 
 FOUR = (gpu(0, "GPU-aa00"), gpu(1, "GPU-ab11"), gpu(2, "GPU-bb22"), gpu(3, "GPU-cc33"))
@@ -41,7 +38,7 @@ CUT = (
 
 
 class Inventory:
-    def __init__(self, devices: tuple[Device, ...]) -> None:
+    def __init__(self, devices: tuple[Gpu, ...]) -> None:
         self.devices = devices
         self.driver = "580.1"
 

@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import pynvml
 
-from gpubench.node.environment import Device
-from gpubench.node.watch.nvml_calls import MIB, POWER, Call
+from gpubench.node.environment import Gpu
+from gpubench.node.watch.nvml_calls import MEMORY, MIB, POWER, TEMPERATURE, UTILISATION, Call
 from gpubench.schema.missing import Unmeasured
 
 T = TypeVar("T")
@@ -54,7 +54,7 @@ class Nvml(Protocol):
     """Just what is needed. Each call raises NvmlError with the reason where it has no figure."""
 
     @property
-    def devices(self) -> Sequence[Device]:
+    def devices(self) -> Sequence[Gpu]:
         """All GPUs in NVML's order, each followed by its MIG slices. Read once, when NVML is opened."""
 
     @property
@@ -85,7 +85,7 @@ class NoNvml:
     """Stands in where there is no driver: no devices, and every call says why."""
 
     reason: str
-    devices: Sequence[Device] = ()
+    devices: Sequence[Gpu] = ()
     driver: str | None = None
     unreadable: Mapping[int, str] = field(default_factory=dict)
 
@@ -110,7 +110,7 @@ class PynvmlNvml:
         self.driver: str | None = _text(_call("driver version", pynvml.nvmlSystemGetDriverVersion))
         self.unreadable: dict[int, str] = {}
         """NVML index -> why that GPU is left out (fallen off the bus, no permission)."""
-        self.devices: tuple[Device, ...] = tuple(self._list())
+        self.devices: tuple[Gpu, ...] = tuple(self._list())
         self._unsupported: set[tuple[str, str, int]] = set()
         """Call, GPU and number of the way that the driver does not know, and never will."""
 
@@ -154,8 +154,8 @@ class PynvmlNvml:
             self._handles[uuid] = _call(f"GPU {uuid}", pynvml.nvmlDeviceGetHandleByUUID, uuid)
         return self._handles[uuid]
 
-    def _list(self) -> list[Device]:
-        devices: list[Device] = []
+    def _list(self) -> list[Gpu]:
+        devices: list[Gpu] = []
         for index in range(_call("device count", pynvml.nvmlDeviceGetCount)):
             try:
                 handle = _call(f"GPU {index}", pynvml.nvmlDeviceGetHandleByIndex, index)
@@ -167,21 +167,19 @@ class PynvmlNvml:
             devices += [whole, *self._slices(handle, whole)]
         return devices
 
-    def _device(self, handle: Any, index: int, parent: Device | None) -> Device:
+    def _device(self, handle: Any, index: int, parent: Gpu | None) -> Gpu:
         uuid = _text(_call("uuid", pynvml.nvmlDeviceGetUUID, handle))
         self._handles[uuid] = handle
-        bus = "" if parent else _text(_call("PCI", pynvml.nvmlDeviceGetPciInfo, handle).busId)
-        return Device(
+        return Gpu(
             index=index,
             uuid=uuid,
             name=_text(_call("name", pynvml.nvmlDeviceGetName, handle)),
             memory_mib=_call("memory", pynvml.nvmlDeviceGetMemoryInfo, handle).total // MIB,
             reserved_mib=_reserved(handle),
-            pci_bus_id=parent.pci_bus_id if parent else bus,
             parent=parent.uuid if parent else None,
         )
 
-    def _slices(self, handle: Any, whole: Device) -> list[Device]:
+    def _slices(self, handle: Any, whole: Gpu) -> list[Gpu]:
         try:
             most = _call("MIG", pynvml.nvmlDeviceGetMaxMigDeviceCount, handle)
         except NvmlError:
@@ -204,6 +202,37 @@ _VALUE = {
     pynvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG: "sllVal",
 }
 """Type of a sample's value -> which part of the union holds it."""
+
+
+_LOST = ("GPU is lost", "GPU requires restart", "Unknown Error")
+"""What the driver says of a lost GPU when NVML is opened. One that others may use alone is no loss."""
+_LOSS_CALLS: tuple[Call[Any], ...] = (MEMORY, UTILISATION, TEMPERATURE)
+
+
+def lost_at_start(nvml: Nvml) -> dict[int, str]:
+    """NVML's index -> the driver's words, of GPUs that had fallen off the bus, or waited for a reset, when NVML was
+    opened: they are not among `devices`."""
+    return {n: why for n, why in nvml.unreadable.items() if any(words in why for words in _LOST)}
+
+
+def why_lost(nvml: Nvml, uuid: str) -> str | None:
+    """What the driver says of a GPU that it has lost since; None where the GPU answers, or fails for another reason.
+
+    One answer that names the loss is enough. `Unknown Error` is how some drivers put it, and some put a passing
+    trouble: it counts only where the GPU answers nothing else.
+    """
+    unclear: list[str] = []
+    for call in _LOSS_CALLS:
+        try:
+            nvml.ask(call, uuid)
+        except NvmlError as error:
+            # The text begins with the call, and which one it was tells nothing here.
+            words = str(error).partition(": ")[2] or str(error)
+            if error.kind == "lost":
+                return words
+            if error.kind == "unclear":
+                unclear.append(words)
+    return unclear[0] if len(unclear) == len(_LOSS_CALLS) else None
 
 
 def open_nvml() -> Nvml:

@@ -156,7 +156,7 @@ MEMORY: Call[float] = Call(
     idle=0.0,
     reading=DoctorReading(
         name="device memory",
-        shows=lambda mib: f"{mib:,.0f} MiB in use, without the driver's reserve",
+        shows=lambda mib: f"{mib:,.0f} MiB in use, the driver's reserve apart",
         lost="where memory is not told by process either, gpu_mem_mib is what torch's allocator reserved",
         minor=True,
     ),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from fake_nvml import FakeNvml, gpu, refused
 
-from gpubench.node.watch.lost_gpus import why_lost
+from gpubench.node.watch.nvml import why_lost
 
 UUID = gpu(0).uuid
 

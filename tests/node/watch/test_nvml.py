@@ -47,7 +47,6 @@ def library(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         "nvmlDeviceGetHandleByUUID": lambda uuid: int(uuid[-1]),
         "nvmlDeviceGetUUID": lambda handle: f"GPU-{handle}",
         "nvmlDeviceGetName": lambda _: b"NVIDIA H200",
-        "nvmlDeviceGetPciInfo": lambda handle: SimpleNamespace(busId=f"0000:{handle}"),
         "nvmlDeviceGetMemoryInfo": lambda _, version=None: SimpleNamespace(
             total=143771 * MIB,
             used=(1000 if version else 1615) * MIB,
