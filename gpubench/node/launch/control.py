@@ -11,13 +11,21 @@ from gpubench.schema.order import TrialOrder
 from gpubench.schema.validation import reader
 
 
-class Run(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="request", tag="run"):
+class _Request(Struct, frozen=True, forbid_unknown_fields=True, tag_field="request"):
+    """What the parent asks."""
+
+
+class _Message(Struct, frozen=True, forbid_unknown_fields=True, tag_field="message"):
+    """What the server tells."""
+
+
+class Run(_Request, frozen=True, kw_only=True, tag="run"):
     """Start a trial. An event socket for each rank comes with it."""
 
     order: TrialOrder
 
 
-class Reap(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="request", tag="reap"):
+class Reap(_Request, frozen=True, kw_only=True, tag="reap"):
     """A leader that was told to have ended may be forgotten: its process id is the system's again."""
 
     pid: int
@@ -27,39 +35,29 @@ Request = Run | Reap
 read_request: Callable[[Any], Request] = reader(Request)
 
 
-class ServerReady(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="message", tag="ready"
-):
+class ServerReady(_Message, frozen=True, kw_only=True, tag="ready"):
     """torch is imported: trials can be started."""
 
 
-class ImportFailed(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="message", tag="failed"
-):
+class ImportFailed(_Message, frozen=True, kw_only=True, tag="failed"):
     """torch can't be imported; the server ends."""
 
     reason: str
 
 
-class Refused(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="message", tag="refused"
-):
+class Refused(_Message, frozen=True, kw_only=True, tag="refused"):
     """A request could not be read."""
 
     reason: str
 
 
-class Started(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="message", tag="started"
-):
+class Started(_Message, frozen=True, kw_only=True, tag="started"):
     """A trial's leader runs."""
 
     pid: int
 
 
-class Exited(
-    Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="message", tag="exited"
-):
+class Exited(_Message, frozen=True, kw_only=True, tag="exited"):
     """A leader has ended: how, as waitid(2) tells it."""
 
     pid: int
