@@ -22,7 +22,7 @@ def doctor(*, as_json: bool) -> int:
     nvml = open_nvml()
     machine = environment.machine(nvml)
     waiting = Console(stderr=True).status("torch is imported and tried in a child ...", spinner="line")
-    with Probe([gpu.uuid for gpu in usable_together(machine.gpus, nvml.devices)]) as probe:
+    with Probe([gpu.uuid for gpu in usable_together(machine.gpus)]) as probe:
 
         def ask_torch() -> TorchReport:
             with waiting:

@@ -42,20 +42,14 @@ class CheckContext:
     ask_torch: Callable[[], TorchReport]
     """Starts the child at the first call, which takes seconds; later calls give the same answer."""
 
-    def devices(self) -> dict[str, Gpu]:
-        """uuid -> as the driver lists it, for the GPUs that may be used."""
-        listed = {device.uuid: device for device in self.nvml.devices}
-        return {gpu.uuid: listed[gpu.uuid] for gpu in self.machine.gpus}
-
     def torch_gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that torch is tried on."""
-        return usable_together(self.machine.gpus, self.nvml.devices)
+        return usable_together(self.machine.gpus)
 
 
-def usable_together(gpus: Sequence[Gpu], devices: Sequence[Gpu]) -> tuple[Gpu, ...]:
+def usable_together(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """Those of the visible GPUs that one process can use at once: CUDA shows it a single MIG slice at most."""
-    cut = {device.uuid for device in devices if device.parent}
-    return tuple(gpu for gpu in gpus if gpu.uuid not in cut) or tuple(gpus[:1])
+    return tuple(gpu for gpu in gpus if not gpu.parent) or tuple(gpus[:1])
 
 
 def name_gpus(gpus: Sequence[Gpu], uuids: Sequence[str]) -> str:

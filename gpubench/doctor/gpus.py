@@ -75,7 +75,7 @@ def listed(context: CheckContext) -> Iterable[CheckResult]:
 
 def slices(context: CheckContext) -> Iterable[CheckResult]:
     """MIG."""
-    cut = [uuid for uuid, device in context.devices().items() if device.parent]
+    cut = [gpu.uuid for gpu in context.machine.gpus if gpu.parent]
     if cut:
         yield CheckResult(
             group=GROUP,

@@ -167,11 +167,10 @@ def readings(context: CheckContext) -> Iterable[CheckResult]:
             if uuid not in works[reading.name]:
                 reasons.setdefault(str(answers_by_reading[reading.name][uuid]), []).append(uuid)
         for reason, failing in reasons.items():
-            yield _failing_result(context, gpus, reading, reason, failing, works)
+            yield _failing_result(gpus, reading, reason, failing, works)
 
 
 def _failing_result(
-    context: CheckContext,
     gpus: Sequence[Gpu],
     reading: DoctorReading[Any],
     reason: str,
@@ -179,7 +178,7 @@ def _failing_result(
     works: dict[str, set[str]],
 ) -> CheckResult:
     stood_in_for = any(set(uuids) <= works[name] for name in reading.stand_ins)
-    cut = any(context.devices()[uuid].parent for uuid in uuids)
+    cut = any(gpu.parent for gpu in gpus if gpu.uuid in uuids)
     otherwise = "nvidia-smi and dmesg should say more"
     if "keeps no buffer" in reason or "it moved by" in reason or "power of 0 W" in reason:
         otherwise = "nothing on this product, unless a newer driver offers it"

@@ -98,7 +98,7 @@ def numbering(context: CheckContext) -> Iterable[CheckResult]:
     report, gpus = context.ask_torch(), context.machine.gpus
     if not gpus or report.numbering is None:
         return
-    if any(device.parent for device in context.devices().values()):
+    if any(gpu.parent for gpu in gpus):
         return  # torch knows a slice by another uuid than the driver does
     nvml_uuids = [gpu.uuid.removeprefix("GPU-") for gpu in gpus]
     if list(report.numbering) == nvml_uuids:
