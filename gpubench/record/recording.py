@@ -17,7 +17,7 @@ from gpubench.record.ending import collect_provenance, decide_ending, merge_colu
 from gpubench.record.epochs import find_shared_span
 from gpubench.record.figures import Figures, compute_figures
 from gpubench.record.host_figures import cpu_s
-from gpubench.record.outcome import Outcome, read_outcome
+from gpubench.record.outcome import Outcome, WorkKind, read_outcome
 from gpubench.record.together import (
     ENERGY,
     GroupJob,
@@ -28,7 +28,6 @@ from gpubench.record.together import (
 )
 from gpubench.record.training import Training
 from gpubench.record.warnings import OtherJobs, WarningEvidence, find_warnings
-from gpubench.record.work import WorkKind
 from gpubench.schema import hosts
 from gpubench.schema.attempt import Attempt, OnNode
 from gpubench.schema.attempt_ids import folder_of

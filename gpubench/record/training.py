@@ -10,8 +10,8 @@ from gpubench.plan.plan import Job
 from gpubench.plan.resolve import Resolved
 from gpubench.record.breakdown import summarize_breakdown
 from gpubench.record.epochs import compute_timing, make_epoch_rows, make_stream_rows, make_windows
+from gpubench.record.outcome import Work
 from gpubench.record.target import find_time_to_top1
-from gpubench.record.work import Work
 from gpubench.schema.codes import REASONS, write_reason
 from gpubench.schema.epoch_times import NO_EPOCHS, NO_P95, NO_SPREAD
 from gpubench.schema.events import Event, Result

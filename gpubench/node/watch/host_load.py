@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host
@@ -19,7 +18,7 @@ def busy_pct(machine: Machine, look_s: float) -> float:
     began, before = time.monotonic(), _readings(machine)
     time.sleep(look_s)
     after, wall = _readings(machine), time.monotonic() - began
-    taken = max(new.busy_s - old.busy_s - wall * new.spare for old, new in zip(before, after, strict=True))
+    taken = max(new - old - wall * spare for (old, spare), (new, _) in zip(before, after, strict=True))
     return min(100.0, max(0.0, 100 * taken / (wall * machine.cpu_count)))
 
 
@@ -28,23 +27,16 @@ def has_spare_cpus(machine: Machine) -> bool:
     return machine.cpu_count < len(machine.cpu_ids)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """CPU time as the watcher counts it."""
+def _readings(machine: Machine) -> list[tuple[float, int]]:
+    """Readings of the CPUs that may be run on; under a quota also of the cgroup, whose members share it.
 
-    busy_s: float
-    """Seconds since some moment, of all that is counted."""
-    spare: float
-    """CPUs that it is counted over beyond those that may be used."""
-
-
-def _readings(machine: Machine) -> list[_Reading]:
-    """Readings of the CPUs that may be run on; under a quota also of the cgroup, whose members share it."""
+    Each is the busy seconds since some moment, and how many CPUs they are counted over beyond those that may be used.
+    """
     spare = len(machine.cpu_ids) - machine.cpu_count
     if machine.cpu_usage_file is None or not has_spare_cpus(machine):
-        return [_Reading(host.cpu_time(machine.cpu_ids).busy, spare)]
-    cgroup = _Reading(host.cgroup_cpu_s(machine.cpu_usage_file), 0)
+        return [(host.cpu_time(machine.cpu_ids).busy, spare)]
+    cgroup = host.cgroup_cpu_s(machine.cpu_usage_file), 0
     try:
-        return [cgroup, _Reading(host.cpu_time(machine.cpu_ids).busy, spare)]
+        return [cgroup, (host.cpu_time(machine.cpu_ids).busy, spare)]
     except Unmeasured:  # a sandboxed kernel: the cgroup tells at least of those inside it
         return [cgroup]

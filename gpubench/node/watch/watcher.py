@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import fmean
 from typing import ParamSpec
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host, metrics
-from gpubench.node.watch.buffers import DriverBuffers
 from gpubench.node.watch.cached_nvml import uncached
 from gpubench.node.watch.neighbours import StrangerWatch
 from gpubench.node.watch.nvml import NoNvml, Nvml
@@ -71,7 +70,7 @@ class Watcher:
         self._usage_file = machine.cpu_usage_file
         self._clock = clock
         self._samples = Samples()
-        self._buffers = DriverBuffers(self._nvml, self._gpus, self._samples, clock, wall)
+        self._buffers = _DriverBuffers(self._nvml, self._gpus, self._samples, clock, wall)
         self._neighbours = StrangerWatch(self._gpus)
         self._tree: host.ProcessTree | None = None
         self._schedule: Schedule | None = None
@@ -309,3 +308,36 @@ class Watcher:
             if (wall := busy.times[-1] - t) >= metrics.TOTALS_S / 2:
                 return min(100 * (busy.values[-1] - value) / (wall * self._cpus), 100.0)
         return None
+
+
+class _DriverBuffers:
+    """Fetches once each sample that the driver takes by itself, in time, and dates it by the host's monotonic clock."""
+
+    def __init__(
+        self, nvml: Nvml, gpus: Mapping[str, str], samples: Samples, clock: Clock, wall: Clock
+    ) -> None:
+        """`gpus`: uuid -> device of `samples`; `wall`: seconds since 1970, by which the driver dates its samples."""
+        self._nvml = nvml
+        self._gpus = gpus
+        self._samples = samples
+        self._clock = clock
+        self._wall = wall
+        now = wall()
+        self._fetched = {(uuid, buffer.name): now for uuid in gpus for buffer in metrics.BUFFERS}
+
+    def fetch(self, buffer: metrics.Buffer) -> None:
+        """Adds what the driver has sampled since the last time."""
+        ahead = self._wall() - self._clock()
+        for uuid, gpu in self._gpus.items():
+            key = uuid, buffer.name
+            try:
+                samples = self._nvml.history(uuid, buffer.what, self._fetched[key])
+            except Unmeasured as reason:
+                self._samples.gap(buffer.name, str(reason), gpu)
+                continue
+            latest = max(self._samples.series(buffer.name, gpu).times[-1:], default=-math.inf)
+            for t, value in samples:
+                # A wall clock that was set back must not bring the series out of order.
+                latest = max(latest, t - ahead)
+                self._samples.add(latest, buffer.name, value, gpu)
+                self._fetched[key] = t
