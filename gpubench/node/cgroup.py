@@ -44,7 +44,7 @@ def _quota(file: Path, mount: Path) -> Quota | None:
     return None
 
 
-def memory_limits_mib(membership: Path = MEMBERSHIP, mount: Path = MOUNT) -> list[int]:
+def memory_limits_mib(membership: Path, mount: Path) -> list[int]:
     """Every limit of host memory over this process. One that is none may be larger than any memory."""
     files = _files("memory", "memory.max", "memory.limit_in_bytes", membership, mount)
     return [int(words[0]) >> 20 for file in files if (words := read_words(file)) and words[0].isdigit()]

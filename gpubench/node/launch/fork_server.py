@@ -265,9 +265,9 @@ class ForkServer:
                 return
             self._receive_message(0.05)
 
-    def reap(self, pid: int, limit: float = 10.0) -> None:
+    def reap(self, pid: int) -> None:
         """Waits for a killed leader of the present server and lets that one reap it."""
-        deadline = time.monotonic() + limit
+        deadline = time.monotonic() + END_LIMIT_S
         while not self.has_exited(pid, self._number) and time.monotonic() < deadline:
             self._receive_message(0.05)
         if not self._lost and self._exited.pop(pid, None) is not None:

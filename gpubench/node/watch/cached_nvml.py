@@ -18,12 +18,11 @@ together ask at about the same time. The counter of energy moves every 0.1 s."""
 class CachedNvml:
     """Remembers what it was told of a GPU for a moment, and why it was told nothing."""
 
-    def __init__(self, nvml: Nvml, clock: Clock, cache_s: float = CACHE_S) -> None:
+    def __init__(self, nvml: Nvml, clock: Clock) -> None:
         """`nvml`: the driver's own; `clock`: the watchers'."""
         self.direct = nvml
         self.devices, self.driver, self.unreadable = nvml.devices, nvml.driver, nvml.unreadable
         self._clock = clock
-        self._cache_s = cache_s
         self._answers: dict[tuple[str, str], tuple[float, Any]] = {}
         """Call and uuid -> when it was asked, and the answer or NvmlError."""
 
@@ -32,7 +31,7 @@ class CachedNvml:
             return self.direct.ask(call, uuid)
         now = self._clock()
         remembered = self._answers.get((call.name, uuid))
-        if remembered is None or now - remembered[0] >= self._cache_s:
+        if remembered is None or now - remembered[0] >= CACHE_S:
             remembered = now, _answer(self.direct, call, uuid)
             self._answers[call.name, uuid] = remembered
         answer = remembered[1]

@@ -29,7 +29,6 @@ def look_at_gpus(
     uuids: Sequence[str],
     seconds: float = 1.0,
     *,
-    limit_s: float = LIMIT_S,
     clock: Clock = time.monotonic,
     wall: Clock = time.time,
     sleep: Callable[[float], None] = time.sleep,
@@ -38,7 +37,7 @@ def look_at_gpus(
 
     Nothing of ours runs on them now, but something that ended moments ago may have: clocks and power take seconds to
     come down, and the driver clears the memory of a process that is gone, which counts as work of nobody (139 GB on an
-    H200: 13 % of the second after it). So the look goes on while power falls or the GPU is busy, up to `limit_s`, and
+    H200: 13 % of the second after it). So the look goes on while power falls or the GPU is busy, up to LIMIT_S, and
     both figures are means over its last `seconds`: a minimum would take noise for idleness. A GPU on which a process
     is seen meanwhile is not waited for: that it rests for a second between two epochs makes it nobody's. Power that
     falls to the end is none, with that reason. A driver that holds power on a plateau for longer than a look can't be
@@ -74,7 +73,7 @@ def look_at_gpus(
             if util is not None and util >= IN_USE_PCT and _has_processes(nvml, uuid):
                 in_use[uuid] = util
         settling = any(_is_falling(watts[uuid][-count:]) for uuid in uuids) or not in_use.keys() >= set(busy)
-        if spent >= limit_s or (is_whole and not settling):
+        if spent >= LIMIT_S or (is_whole and not settling):
             break
     looks = {
         uuid: _look(
