@@ -76,6 +76,21 @@ def test_equal_attempts_are_there_once_and_merging_again_adds_nothing(tmp_path, 
     assert "0 attempts added" in capsys.readouterr().out
 
 
+def test_names_of_left_out_images_go_along_and_none_goes_back(tmp_path):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16")
+    swept(b, "two", "32")
+    for folder, content in ((a, "x/1.jpg\n"), (c, "of its own\n")):
+        (folder / "left-out").mkdir(parents=True)
+        (folder / "left-out" / "data-1.txt").write_text(content)
+    (b / "left-out").mkdir()
+    (b / "left-out" / "data-2.txt").write_text("y/2.jpg\n")
+    merged([a, b], out=c)
+    lists = {path.name: path.read_text() for path in (c / "left-out").iterdir()}
+    assert lists == {"data-1.txt": "of its own\n", "data-2.txt": "y/2.jpg\n"}
+    assert [path.name for path in (b / "left-out").iterdir()] == ["data-2.txt"]
+
+
 def test_measurements_of_one_trial_in_two_folders_are_kept_and_the_later_counts(tmp_path):
     a, b, c, d = (tmp_path / name for name in "abcd")
     swept(a, "one", "16")
