@@ -237,6 +237,7 @@ def test_further_rounds_that_no_longer_count_are_told(tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_path, capsys, number):
     """Nothing was measured again: each attempt is there once, and all three rounds count."""

@@ -301,6 +301,7 @@ def test_who_has_other_cpus_measures_for_itself_and_takes_nothing_away(tmp_path:
     assert {len(set(work.chosen()) & {job.trial_id for job in plan.jobs}) for work in (one, two)} == {2}
 
 
+@pytest.mark.slow
 def test_a_budget_leaves_the_first_round_whole(tmp_path: Path) -> None:
     """What another has given back in the meantime is run, however little time there is for further rounds."""
     plan = with_budget(plan_of("cpu", batch_size="8,16"))
