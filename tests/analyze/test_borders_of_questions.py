@@ -12,7 +12,9 @@ import pytest
 from made_up_tables import make_table, scatter
 
 from gpubench.analyze import batch_size, target
+from gpubench.analyze.frames import is_scattered
 from gpubench.analyze.intervals import Means
+from gpubench.analyze.series import Fields
 from gpubench.analyze.table_rows import plan_rounds
 from gpubench.core.claims import Evidence
 from gpubench.schema.record import Record
@@ -67,3 +69,24 @@ def test_the_training_that_is_drawn_is_the_one_in_the_middle() -> None:
     ]
     traces = target.trace_training(cast("list[Record]", records), runs)
     assert traces == {5: ((5.0, 30.0),), 6: ((5.0, 10.0),)}
+
+
+def fields_of(*rows: dict[str, Any]) -> Fields:
+    return Fields.from_frame(make_table([{"is_gpu_ids_auto": False, **row} for row in rows]).summary)
+
+
+def test_a_field_that_some_rows_lack_is_no_number() -> None:
+    assert fields_of({"batch_size": 8}, {"batch_size": 16}).is_numeric("batch_size")
+    assert not fields_of({"batch_size": 8}, {"batch_size": None}).is_numeric("batch_size")
+
+
+def test_the_first_gpus_are_alike_and_are_no_others() -> None:
+    fields = fields_of({"gpu_ids": (0,)}, {"gpu_ids": (0, 1)}, {"gpu_ids": (1,)}, {"gpu_ids": (2,)})
+    first, both, second, third = fields.encode_workload("gpu_ids", ()).tolist()
+    assert first == both
+    assert len({first, second, third}) == 3
+
+
+def test_of_three_times_and_more_the_farthest_tells_nothing_of_their_scatter() -> None:
+    times = pd.Series([1.0, 1.0, 1.0, 1.0, 9.0, 1.0, 9.0, 1.0], index=[0] * 5 + [1] * 2 + [2])
+    assert is_scattered(times).tolist() == [False, True, False]

@@ -10,10 +10,14 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/stats/estimates.py": ("stats/test_estimates.py", "stats/test_decide.py"),
     "gpubench/stats/memory_line.py": ("stats/test_line_through_memory.py",),
     "gpubench/stats/noise.py": ("stats/test_choice_and_power.py",),
-    "gpubench/stats/outliers.py": ("analyze/test_runs_and_summary.py",),
-    "gpubench/stats/power.py": ("stats/test_choice_and_power.py",),
+    "gpubench/stats/outliers.py": ("stats/test_borders_of_statistics.py", "analyze/test_runs_and_summary.py"),
+    "gpubench/stats/power.py": ("stats/test_choice_and_power.py", "stats/test_borders_of_statistics.py"),
     "gpubench/stats/steps.py": ("stats/test_step_means.py",),
-    "gpubench/core/claims.py": ("stats/test_decide.py", "analyze/test_table_rows.py"),
+    "gpubench/core/claims.py": (
+        "stats/test_decide.py",
+        "stats/test_borders_of_statistics.py",
+        "analyze/test_table_rows.py",
+    ),
     # what is claimed, and what is held against what
     "gpubench/analyze/batch_size.py": ("analyze/test_batch_size.py", "analyze/test_borders_of_questions.py"),
     "gpubench/analyze/compare.py": ("analyze/test_compare.py",),
@@ -30,6 +34,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         "analyze/test_devices.py",
         "analyze/test_sizes_of_networks.py",
         "analyze/test_runs_and_summary.py",
+        "analyze/test_borders_of_questions.py",
     ),
     "gpubench/analyze/sharing.py": ("analyze/test_jobs_that_share.py",),
     "gpubench/analyze/table_rows.py": ("analyze/test_table_rows.py", "analyze/test_borders_of_questions.py"),
@@ -53,7 +58,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "gpubench/run/work_queue.py": ("run/test_work_queue.py",),
     # figures that these rest on
     "gpubench/analyze/derive.py": ("analyze/test_runs_and_summary.py",),
-    "gpubench/analyze/frames.py": ("analyze/test_runs_and_summary.py",),
+    "gpubench/analyze/frames.py": (
+        "analyze/test_runs_and_summary.py",
+        "analyze/test_borders_of_questions.py",
+    ),
     "gpubench/analyze/audit.py": ("analyze/test_audit_rules_on_frames.py",),
     "gpubench/analyze/predict.py": ("analyze/test_predict_from_rows.py",),
     "gpubench/analyze/report.py": ("analyze/test_report_of_a_table.py",),

@@ -4,8 +4,10 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -89,6 +91,21 @@ def test_names_of_left_out_images_go_along_and_none_goes_back(tmp_path):
     lists = {path.name: path.read_text() for path in (c / "left-out").iterdir()}
     assert lists == {"data-1.txt": "of its own\n", "data-2.txt": "y/2.jpg\n"}
     assert [path.name for path in (b / "left-out").iterdir()] == ["data-2.txt"]
+
+
+def test_a_plan_of_a_version_that_knew_no_numbers_goes_along_as_it_is(tmp_path):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16")
+    swept(b, "two", "32")
+    (old,) = (a / "plans").glob("*.toml")
+    old.write_text(re.sub(r"(?m)^number = .*\n", "", old.read_text()))
+    merged([a, b], out=c)
+    assert (c / "plans" / old.name).read_text() == old.read_text()
+    (numbered,) = (path for path in (c / "plans").glob("*.toml") if path.name != old.name)
+    assert tomllib.loads(numbered.read_text())["plan"]["number"] == 1
+    before = {path: path.stat().st_mtime_ns for path in (c / "plans").iterdir()}
+    merged([c, a, b], out=c)
+    assert {path: path.stat().st_mtime_ns for path in (c / "plans").iterdir()} == before
 
 
 def test_measurements_of_one_trial_in_two_folders_are_kept_and_the_later_counts(tmp_path):
