@@ -20,7 +20,7 @@ _FAR = 1e-6
 of it are on the same side."""
 
 
-def half_up_text(value: float, digits: int = 0) -> str:
+def half_up_text(value: float, digits: int) -> str:
     """`half_up` with commas: `1,234.5`. In a third of the time, for all but few numbers."""
     if type(value) is float and digits >= 0:
         units = value * 10.0**digits

@@ -136,6 +136,7 @@ def test_every_warning_of_a_committed_report_is_in_the_findings_about_its_rows()
             assert set(finding.warnings) == touching != set()
 
 
+@pytest.mark.slow
 def test_an_empty_figure_has_the_reason_that_its_records_hold() -> None:
     titan = committed.folder("titan-xp-2021")
     empty, reasons = [], {}

@@ -278,6 +278,17 @@ def test_rows_with_three_rounds_in_common_are_compared_round_by_round() -> None:
     assert row["epoch_time_growth_high_pct"] == pytest.approx(100 * math.expm1(apart.mean() + half))
 
 
+def test_in_other_rounds_they_are_compared_by_welch_s_degrees_of_freedom() -> None:
+    mine, others = [1.0, 1.1, 1.25, 1.3], [2.0, 2.5, 2.1, 2.55]
+    second = [
+        make_row(time, batch_size=32, config_id="b", round=9 + number) for number, time in enumerate(others)
+    ]
+    row = compare(make_rounds(mine, batch_size=16, config_id="a"), second)
+    interval = stats.ttest_ind(np.log(others), np.log(mine), equal_var=False).confidence_interval(0.95)
+    assert row["epoch_time_growth_low_pct"] == pytest.approx(100 * math.expm1(interval.low))
+    assert row["epoch_time_growth_high_pct"] == pytest.approx(100 * math.expm1(interval.high))
+
+
 def test_others_are_compared_by_all_their_processes_never_narrower_than_one_side_alone() -> None:
     first = make_rounds([1.0, 1.0, 1.0], batch_size=16, config_id="a", host="n1")
     second = [

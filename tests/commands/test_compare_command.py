@@ -88,6 +88,7 @@ def test_each_trial_is_faster_slower_the_same_or_unknown(compare: Compare) -> No
     assert re.search(r"torch \S+ against 99\.0\.", plain(ended))
 
 
+@pytest.mark.slow
 def test_two_variants_are_checked_against_a_threshold_as_two_values_of_any_field(compare: Compare) -> None:
     """What a variant does differs, for that was asked to: the pairs were called a guess, and nothing was checked."""
     folder = committed.folder("h200-cpus-2026")

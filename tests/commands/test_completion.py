@@ -59,6 +59,7 @@ def offered(tmp_path: Path, path: dict[str, str]) -> Offered:
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BASH is None, reason="there is no bash")
 def test_bash_completes_commands_options_and_values(offered: Offered, tmp_path: Path) -> None:
     (tmp_path / "results" / "mine" / "records").mkdir(parents=True)
@@ -73,6 +74,7 @@ def test_bash_completes_commands_options_and_values(offered: Offered, tmp_path: 
     assert offered("plot", "") == ["results/mine", "bin/"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BASH is None, reason="there is no bash")
 def test_bash_completes_the_fixed_words_of_options(offered: Offered) -> None:
     assert offered("export", "x", "--format", "m") == ["md"]

@@ -65,6 +65,7 @@ def test_damaged_claims_hinder_no_command(run: Run, tmp_path: Path) -> None:
     assert not list((tmp_path / "b" / "records").glob("*/*-r1-*"))
 
 
+@pytest.mark.slow
 def test_a_damaged_folder_id_hinders_no_reader_and_is_named_where_one_is_needed(
     run: Run, tmp_path: Path
 ) -> None:

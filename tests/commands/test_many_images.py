@@ -14,6 +14,7 @@ import pytest
 from place import LIMIT_S, Place
 
 
+@pytest.mark.slow
 def test_without_a_terminal_many_images_are_announced_and_made(place: Place) -> None:
     started = place.start("sweep", "--device", "cpu", "--data", "procedural:3000")
     assert started.stderr is not None

@@ -43,6 +43,7 @@ def test_where_several_go_must_be_said_and_an_input_is_no_place_unless_it_is_the
     assert merge("a", "nowhere", "--out", "a").returncode == 4
 
 
+@pytest.mark.slow
 def test_of_a_folder_in_which_a_sweep_measures_what_is_there_is_copied_and_it_is_told(
     merge: Merge, tmp_path: Path
 ) -> None:

@@ -59,6 +59,7 @@ def test_more_nodes_than_there_are_are_refused_or_skipped(place: Place) -> None:
     assert "needs 4 nodes, there" in planned.stdout
 
 
+@pytest.mark.slow
 def test_a_first_node_that_is_killed_leaves_nothing_on_the_other(place: Place) -> None:
     """Whose part hears it by the end of its input."""
     long = [*ASKED, "--nodes", "2", *AGENT]

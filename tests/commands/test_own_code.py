@@ -109,6 +109,7 @@ def test_what_is_right_is_not_refused(place: Place) -> None:
     assert "2 trials to run" in ended.stdout
 
 
+@pytest.mark.slow
 def test_a_model_whose_trials_are_done_is_not_tried_again(place: Place) -> None:
     told = place.home / "told"
     (place.home / "nets.py").write_text(f"open({str(told)!r}, 'a').write('imported ')\n{NETS}")

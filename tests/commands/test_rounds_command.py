@@ -62,6 +62,7 @@ def test_three_rounds_and_a_fourth(place: Place) -> None:
     assert re.fullmatch(r".*: 1 done, .*\n", left.stderr)
 
 
+@pytest.mark.slow
 def test_json_has_a_line_for_each_process(place: Place) -> None:
     told = place.run(*SWEEP, "--batch-size", "16", "--rounds", "2", "--json")
     assert told.returncode == 0, told.stderr
@@ -87,6 +88,7 @@ def test_an_experiment_file_asks_for_rounds_and_a_dry_run_says_so(place: Place) 
     assert wrong.stderr.startswith("gpubench: --within: '0%' is ")
 
 
+@pytest.mark.slow
 def test_a_used_up_budget_is_no_failure(place: Place) -> None:
     done = place.run(*SWEEP, "--batch-size", "16", "--budget", "0.2s")
     assert done.returncode == 0

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import pandas as pd
+import pytest
 from place import TINY, Place
 
 GRID = (*TINY, "--variant", "synthetic", "--batch-size", "16,32")
 
 
+@pytest.mark.slow
 def test_shards_in_folders_of_their_own_are_the_sweep_once_merged(place: Place) -> None:
     for number in (1, 2):
         ended = place.run("sweep", *GRID, "--shard", f"{number}/2", "--out", f"s{number}", "--json")

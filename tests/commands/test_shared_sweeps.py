@@ -68,6 +68,7 @@ def test_several_measure_each_trial_once_a_round(place: Place) -> None:
     assert ": 4 done, " in again.stderr
 
 
+@pytest.mark.slow
 def test_what_a_killed_one_was_at_is_measured_by_the_next(place: Place) -> None:
     hold, command = held(place)
     first = place.start(*command)
@@ -88,6 +89,7 @@ def test_what_a_killed_one_was_at_is_measured_by_the_next(place: Place) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_on_one_host_s_cpus_they_measure_in_turns(place: Place) -> None:
     hold, command = held(place)
     first = place.start(*command)

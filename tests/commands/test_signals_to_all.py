@@ -28,6 +28,7 @@ def hold(place: Place) -> Path:
     return file
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hold")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
 def test_a_sweep_whose_trial_hears_it_first_is_stopped_all_the_same(
@@ -55,6 +56,7 @@ def test_a_server_that_is_only_starting_ends_no_sweep(place: Place, hold: Path) 
     assert started.returncode == 0, err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("hold")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2, signal.SIGHUP])
 def test_while_another_sweep_measures_on_these_cpus_it_can_be_gone_on_with_too(

@@ -225,6 +225,7 @@ def test_without_any_plan_nobody_knows_whether_all_is_done(status: Status, tmp_p
     assert (status("a").returncode, json.loads(status("a", "--json").stdout)["has_plan"]) == (0, True)
 
 
+@pytest.mark.slow
 def test_what_failed_counts_where_its_plan_cannot_be_read(status: Status, tmp_path: Path) -> None:
     swept(tmp_path / "a", "one", "16")
     (plan,) = (tmp_path / "a" / "plans").glob("*.toml")

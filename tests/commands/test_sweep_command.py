@@ -80,6 +80,7 @@ def test_a_sweep_is_resumed_extended_and_finished(place: Place) -> None:
     assert list_workers(place.home / "results" / "batch-size") == [], "all claims are given back"
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_stopped_before_it_has_begun_says_that_nothing_was_measured(place: Place) -> None:
     """Here while it waits for the user's own model to be tried."""
     (place.home / "slow.py").write_text(
@@ -111,6 +112,7 @@ def test_a_finished_sweep_takes_little_more_than_the_start_of_its_libraries(plac
     assert min(sweeps_s) < 2.6 * min(libraries_s)
 
 
+@pytest.mark.slow
 def test_a_sweep_can_be_stopped_and_killed_and_goes_on(place: Place) -> None:
     """A model that waits for as long as a file is there: stopped in the middle of its first epoch, for certain."""
     hold = place.home / "hold"

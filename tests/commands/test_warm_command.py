@@ -15,6 +15,7 @@ import pytest
 from place import HELD, LIMIT_S, LOAD, SMALL, TINY, Place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -48,6 +48,8 @@ bad_images = "{}"
 """
 BAD = "train/class0/0000.png"
 
+pytestmark = pytest.mark.slow  # three trials, and images of their own
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Swept:

@@ -77,6 +77,7 @@ def test_it_leaves_nothing_behind(here: subprocess.CompletedProcess[str], at: Pa
     assert list(at.iterdir()) == [], "a look makes no folders"
 
 
+@pytest.mark.slow
 def test_json_is_one_object_with_every_finding(tmp_path: Path) -> None:
     ran = run(tmp_path, "--json", GPUBENCH_OUT=str(tmp_path / "mine"))
     assert ran.returncode == 0

@@ -207,6 +207,7 @@ def test_a_probe_that_was_never_asked_has_nothing_to_end() -> None:
         pass
 
 
+@pytest.mark.slow
 def test_gpus_that_are_not_there_have_their_reason_and_hold_nothing_back() -> None:
     """The whole course of the child, NCCL's ranks included, on a machine where CUDA can't start."""
     environ = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}

@@ -58,6 +58,7 @@ def test_a_form_and_the_format_of_its_name_are_one_text(
     assert written.stdout == f"x{FORMS[form].suffix}\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["md", "json", "tex"])
 def test_a_file_names_the_record_that_is_left_out(
     run: Export, folder: Path, tmp_path: Path, name: str

@@ -120,6 +120,7 @@ def test_the_same_trial_of_another_machine_is_another_run(export: Export, stored
     assert shlex.split(command)[-2:] == ["--backend-store-uri", f"sqlite:///{tmp_path}/a place/mlflow.db"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tracker", TRACKERS)
 def test_a_damaged_samples_file_is_named_and_the_rest_of_it_handed_over(
     export: Export, tracker: str, stored: Path, tmp_path: Path

@@ -67,7 +67,7 @@ def run_tests(
         code = 3
         try:
             code = importlib.import_module("pytest").main(
-                ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", *tests]
+                ["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", "not gpu and not multigpu", *tests]
             )
         finally:
             sys.stdout.flush()

@@ -145,6 +145,7 @@ def nothing_is_left(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir() if path.suffix == ".parts") == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["local", "fsdp"])
 def test_other_strategies_of_several_processes_span_nodes_too(
     two: Two, tmp_path: Path, strategy: str
@@ -154,6 +155,7 @@ def test_other_strategies_of_several_processes_span_nodes_too(
     assert {e.rank for e in done.events if isinstance(e, Result)} == {0, 1}
 
 
+@pytest.mark.slow
 def test_a_rank_that_dies_on_the_second_node_is_named_with_it(two: Two, tmp_path: Path) -> None:
     _, (status, reason), _ = two.run(tmp_path, model=write(tmp_path, DIES), epochs=3)
     assert status == "failed"
@@ -161,6 +163,7 @@ def test_a_rank_that_dies_on_the_second_node_is_named_with_it(two: Two, tmp_path
     nothing_is_left(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_sweep_that_is_stopped_ends_the_trial_on_both_nodes(two: Two, tmp_path: Path) -> None:
     trained: list[int] = []
 
@@ -181,6 +184,7 @@ def test_a_deadline_is_both_nodes(two: Two, tmp_path: Path) -> None:
     nothing_is_left(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_part_that_dies_in_mid_trial_fails_it_and_leaves_nothing(two: Two, tmp_path: Path) -> None:
     struck: list[psutil.Process] = []
 
@@ -207,6 +211,7 @@ def test_a_part_that_dies_in_mid_trial_fails_it_and_leaves_nothing(two: Two, tmp
     assert ended == ("ok", ""), log
 
 
+@pytest.mark.slow
 def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_path: Path) -> None:
     working = two.cluster
     try:
@@ -309,6 +314,7 @@ def test_a_folder_that_the_second_node_does_not_see_is_told_before_the_trial(
     nothing_is_left(tmp_path)
 
 
+@pytest.mark.slow
 def test_ranks_listen_at_the_one_address_alone(two: Two, tmp_path: Path) -> None:
     listening: set[str] = set()
 

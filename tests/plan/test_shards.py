@@ -42,6 +42,7 @@ def deal(whole: Plan, count: int) -> list[list[Unit]]:
 PLANS = {"grid": plan(GRID), "groups": plan(GROUPS), "cpu": plan(GRID, "cpu")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 @given(count=st.integers(1, 50), data=st.data())
 def test_the_shards_together_are_the_plan(name: str, count: int, data: st.DataObject) -> None:
@@ -71,6 +72,7 @@ def test_a_folder_is_asked_for_all_parts_that_were_asked_for_there() -> None:
     assert these(whole, ()) is whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PLANS)
 @given(count=st.integers(1, 50))
 def test_what_belongs_together_stays_together(name: str, count: int) -> None:

@@ -321,6 +321,7 @@ def test_a_table_gets_as_many_rows_as_there_is_room_for_and_says_how_many_are_le
     assert int(left[1]) == 299 - min(shown)
 
 
+@pytest.mark.slow
 def test_thousands_of_rows_leave_room_for_the_page() -> None:
     """Pictures that a page has no room for are left out, and it says so."""
     rows = [
@@ -381,6 +382,7 @@ def test_plans_are_repeated_into_the_folder_of_the_page_with_the_rounds_that_wer
     assert set(rounds[1:]) == {1}, "as was measured"
 
 
+@pytest.mark.slow
 def test_a_page_of_several_experiments_has_a_card_for_each(warm_command: WarmCommand, tmp_path: Path) -> None:
     folders = [str(committed.folder(name)) for name in ("h200x4-2026", "titan-xp-2021")]
     out = tmp_path / "both.html"

@@ -4,8 +4,10 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,36 @@ def test_equal_attempts_are_there_once_and_merging_again_adds_nothing(tmp_path, 
     merged([c, a, b], out=c)
     assert files(c) == once
     assert "0 attempts added" in capsys.readouterr().out
+
+
+def test_names_of_left_out_images_go_along_and_none_goes_back(tmp_path):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16")
+    swept(b, "two", "32")
+    for folder, content in ((a, "x/1.jpg\n"), (c, "of its own\n")):
+        (folder / "left-out").mkdir(parents=True)
+        (folder / "left-out" / "data-1.txt").write_text(content)
+    (b / "left-out").mkdir()
+    (b / "left-out" / "data-2.txt").write_text("y/2.jpg\n")
+    merged([a, b], out=c)
+    lists = {path.name: path.read_text() for path in (c / "left-out").iterdir()}
+    assert lists == {"data-1.txt": "of its own\n", "data-2.txt": "y/2.jpg\n"}
+    assert [path.name for path in (b / "left-out").iterdir()] == ["data-2.txt"]
+
+
+def test_a_plan_of_a_version_that_knew_no_numbers_goes_along_as_it_is(tmp_path):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16")
+    swept(b, "two", "32")
+    (old,) = (a / "plans").glob("*.toml")
+    old.write_text(re.sub(r"(?m)^number = .*\n", "", old.read_text()))
+    merged([a, b], out=c)
+    assert (c / "plans" / old.name).read_text() == old.read_text()
+    (numbered,) = (path for path in (c / "plans").glob("*.toml") if path.name != old.name)
+    assert tomllib.loads(numbered.read_text())["plan"]["number"] == 1
+    before = {path: path.stat().st_mtime_ns for path in (c / "plans").iterdir()}
+    merged([c, a, b], out=c)
+    assert {path: path.stat().st_mtime_ns for path in (c / "plans").iterdir()} == before
 
 
 def test_measurements_of_one_trial_in_two_folders_are_kept_and_the_later_counts(tmp_path):
@@ -222,6 +254,7 @@ def test_further_rounds_that_no_longer_count_are_told(tmp_path, capsys):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_path, capsys, number):
     """Nothing was measured again: each attempt is there once, and all three rounds count."""

@@ -83,6 +83,7 @@ def test_what_is_missing_is_measured_by_as_many_epochs(
     assert desk.kinds() == {"whole epochs"}
 
 
+@pytest.mark.slow
 def test_who_says_how_long_gets_that(desk: Desk) -> None:
     desk.sweep(epochs="3")
     desk.grow_old()

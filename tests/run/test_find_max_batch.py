@@ -330,6 +330,7 @@ def audited(work: SweepState) -> dict[int, RuleFinding]:
     return {finding.number: finding for finding in findings}
 
 
+@pytest.mark.slow
 def test_tries_are_no_rows_that_an_audit_counts_or_compares(tmp_path: Path) -> None:
     card = Card(12_340)
     work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
@@ -371,6 +372,7 @@ def test_an_experiment_that_is_only_called_as_a_search_is_audited(tmp_path: Path
     assert ended.figures["rows"] == RowShare(4, 4)
 
 
+@pytest.mark.slow
 def test_a_try_knows_which_gpus_are_lost_and_looks_around_on_its_own(tmp_path: Path) -> None:
     work = sweep(tmp_path, card := Card(12_340), gpu_mem_cap_mib="12340")
     work.runner.lost_gpus.checked = {0}

@@ -43,6 +43,7 @@ def test_the_logs_figures_through_the_whole_path(desk: Desk, name: str) -> None:
     assert f" {work:.2f} " in (desk.folder / "table.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_logs_own_group_is_predicted_from_its_rows_alone(desk: Desk) -> None:
     """CPU share × epoch time adds up to 27.6 s; it took 28.5 s."""
     alone, together, _, gpus, batches = LOG["own GPUs"]

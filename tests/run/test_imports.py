@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TESTS = Path(__file__).parents[1]
 HEAVY = "{'pandas', 'scipy', 'gpubench.analyze.folder'}"
 
@@ -43,6 +45,7 @@ finally:
     assert run(code, *words)[-1] == "set()"
 
 
+@pytest.mark.slow
 def test_a_sweep_has_all_of_it_before_its_first_trial(tmp_path: Path) -> None:
     code = f"""
 import sys

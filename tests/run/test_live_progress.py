@@ -176,6 +176,8 @@ def test_of_streams_the_job_that_the_others_wait_for_is_shown() -> None:
     assert shown(unit, [waits, warms]).note.split(", ") == ["job 2 of 2", "warm-up", "1 waits for it"]
     assert shown(unit, [late, early]).note == "job 2 of 2"
     assert shown(unit, [early, late]).step == 10
+    warm = replace(warms, step=9)
+    assert [shown(unit, jobs).step for jobs in ([early, warm], [warm, early])] == [9, 9]
 
 
 def test_of_two_jobs_one_is_named_and_of_one_epoch_all_is_one_part() -> None:

@@ -109,6 +109,7 @@ def test_the_table_stands_from_the_start_and_is_gone_in_the_end(
     assert terminal.screen.cursor
 
 
+@pytest.mark.slow
 def test_ctrl_c_takes_the_live_table_away_and_prints_the_whole_one(
     tmp_path: Path, warm_command: WarmCommand
 ) -> None:
@@ -133,6 +134,7 @@ def test_neither_json_nor_quiet_shows_a_table_or_tells_of_rounds(
     assert "one process" not in "\n".join(terminal.screen.lines)
 
 
+@pytest.mark.slow
 def test_without_a_terminal_a_line_a_trial_and_one_a_round(tmp_path: Path, warm_command: WarmCommand) -> None:
     words = (*SWEEP, "--rounds", "2", "--out", str(tmp_path / "out"))
     said = warm_command.run(words, cwd=tmp_path, env=os.environ, timeout=60).stderr

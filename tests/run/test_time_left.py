@@ -71,6 +71,7 @@ def test_what_a_unit_took_in_this_sweep_counts_before_all_that_is_stored(desk: D
     assert [(one.seconds, one.known) for one in work.estimates(work.plan.units)] == [(42.0, True)]
 
 
+@pytest.mark.slow
 def test_a_budget_reckons_with_what_trials_took(desk: Desk) -> None:
     """The guess of 62 s would leave no room for a further round, and these take none to speak of."""
     asked = {"batch_size": "16,32", "window": "60s"}

@@ -46,6 +46,7 @@ def test_no_disk_is_needed_to_try_a_model(tmp_path: Path, monkeypatch: pytest.Mo
     checks.run_tries(NODE, tries(tmp_path, fine=NET), 20, lambda _: None)
 
 
+@pytest.mark.slow
 def test_a_model_whose_process_dies_is_named_and_what_another_prints_or_starts_is_no_answer(
     tmp_path: Path,
 ) -> None:

@@ -21,6 +21,7 @@ from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import with_options
 from gpubench.plan.plan import Plan, Unit, expand
 from gpubench.plan.sources import Disk
+from gpubench.plan.state import Planned
 from gpubench.plan.sweep_options import Options
 from gpubench.results.counting import counting, list_superseded
 from gpubench.results.store import Results
@@ -70,6 +71,30 @@ def test_what_somebody_else_has_measured_meanwhile_is_done(tmp_path: Path) -> No
     # What the other has stored is known from now on.
     assert sorted(one.trial.batch_size for one in first.records) == [8, 16]
     assert first.measured == set()
+
+
+def test_what_is_stored_while_it_is_claimed_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who measured it has stored it after the look for it, and given it back before the claim."""
+    plan = plan_of("cpu", batch_size="8")
+    first, second = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan)
+    queue = open_queue(first)
+
+    def measure_elsewhere(*_: object) -> str:
+        run_with(Scripted(), second, Heard())
+        return "mine"
+
+    monkeypatch.setattr(queue.claims, "take", measure_elsewhere)
+    assert queue.choose(unit(plan, 8), 1) == ("done", "")
+
+
+def test_what_a_sweep_begins_with_is_claimed_in_the_round_that_lacks_it(tmp_path: Path) -> None:
+    plan = plan_of("cpu", rounds=2, batch_size="8,16")
+    work = sweep_in(tmp_path, plan)
+    queue = open_queue(work)
+    item = Planned(unit(plan, 8), "run", rounds=(2,))
+    queue.claim_first([Planned(unit(plan, 16), "done"), item])
+    (claim,) = (tmp_path / "records").rglob("*-r*")
+    assert (claim.name.split("-r")[0], claim.name.split("-r")[1].split("-")[0]) == (item.unit.unit_id, "2")
 
 
 def test_what_failed_elsewhere_is_not_tried_again_by_all(tmp_path: Path) -> None:
@@ -276,6 +301,7 @@ def test_who_has_other_cpus_measures_for_itself_and_takes_nothing_away(tmp_path:
     assert {len(set(work.chosen()) & {job.trial_id for job in plan.jobs}) for work in (one, two)} == {2}
 
 
+@pytest.mark.slow
 def test_a_budget_leaves_the_first_round_whole(tmp_path: Path) -> None:
     """What another has given back in the meantime is run, however little time there is for further rounds."""
     plan = with_budget(plan_of("cpu", batch_size="8,16"))

@@ -65,6 +65,7 @@ def told(package: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[s
     return subprocess.run(command, env=env, cwd=cwd, capture_output=True, text=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_new_field_is_its_entry(extended: Path, tmp_path: Path) -> None:
     planned = told(extended, tmp_path, "sweep", "-n", *ASKED, "--set", "flavour=0,0.1")
     assert planned.returncode == 0, planned.stderr
@@ -96,6 +97,7 @@ def test_a_new_field_changes_no_id(extended: Path) -> None:
     assert mine == theirs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", committed.cases(["titan-xp-2021", "h200x4-groups-2026", "h200-copies-rounds-2026"])
 )

@@ -210,6 +210,7 @@ def said_of(table: dict[str, Any]) -> str:
     return ""
 
 
+@pytest.mark.slow
 @settings(max_examples=600, deadline=None)
 @given(table=FILES)
 def test_no_word_of_msgspec_reaches_a_user(table: dict[str, Any]) -> None:

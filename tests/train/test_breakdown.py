@@ -126,6 +126,7 @@ def test_only_a_breakdown_changes_the_step(breakdown, kind):
     assert (loop._to_device == data.to_device) is not breakdown
 
 
+@pytest.mark.slow
 def test_without_it_the_columns_say_so(train):
     ran = train(model=MODELS + "tiny", data=None)
     for name in (*STEP_TIMES, "breakdown_cost_pct"):

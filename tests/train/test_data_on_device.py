@@ -60,6 +60,7 @@ def test_crops_are_torchvisions_of_the_same_box(device: torch.device) -> None:
         assert (image - exact).abs().max() < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scale", "ratio"),
     [(SCALE, RATIO), ((0.9, 1.0), (0.3, 3.0)), ((0.9, 1.0), (1.5, 2.0)), ((1, 1), (0.5, 0.6))],

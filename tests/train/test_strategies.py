@@ -27,7 +27,9 @@ EXACT = 1e-9
 
 
 @pytest.fixture(
-    scope="module", params=["cpu", pytest.param("cuda", marks=pytest.mark.multigpu)], ids=["gloo", "nccl"]
+    scope="module",
+    params=[pytest.param("cpu", marks=pytest.mark.slow), pytest.param("cuda", marks=pytest.mark.multigpu)],
+    ids=["gloo", "nccl"],
 )
 def found(request, tmp_path_factory) -> dict[str, Any]:
     """What the ranks tell, by name."""

@@ -71,6 +71,7 @@ def test_a_confirmed_target_takes_a_second_evaluation_in_a_row(train):
     assert confirmed.outcome.result["epochs_to_top1"] == 3
 
 
+@pytest.mark.slow
 def test_evaluating_every_epoch_changes_nothing_that_is_trained(train):
     fields = {"model": "lenet", "epochs": 3, "cpu": ({"RandomHorizontalFlip": {}},)}
     plain, evaluated = train(**fields), train(until_top1=99.99, **fields)

@@ -256,6 +256,7 @@ def spoiled(draw: random.Random) -> Iterator[tuple[TrialOrder, list[Message]]]:
             yield asked, made
 
 
+@pytest.mark.slow
 def test_whatever_comes_through_can_be_reckoned_with() -> None:
     """Nothing that the border lets through breaks what reads it."""
     through = 0

@@ -118,6 +118,7 @@ def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypat
     assert left == {"own"}
 
 
+@pytest.mark.slow
 def test_a_sweep_leaves_nothing_among_temporary_files(tmp_path: Path) -> None:
     """Nor does the process that tries a model beforehand: torch makes a folder there by being imported."""
     usual = tmp_path / "usual"
