@@ -2,48 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gpubench.doctor import cpu, folders, gpus, limits, neighbours, readings, slurm, software, torch_works
 from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import CheckResult
+from gpubench.doctor.finding import CheckResult, no
 
 Check = Callable[[CheckContext], Iterable[CheckResult]]
 
-CHECKS: tuple[Check, ...] = (
-    software.versions,
-    cpu.processors,
-    cpu.cpu_time,
-    cpu.process_tree,
-    slurm.job,
-    limits.shared_memory,
-    limits.open_files,
-    folders.images,
-    folders.results,
-    gpus.driver,
-    gpus.listed,
-    gpus.slices,
-    gpus.compute_modes,
-    neighbours.others,
-    readings.readings,
-    torch_works.imports,
-    torch_works.cuda,
-    torch_works.numbering,
-    torch_works.process_memory,
-    torch_works.ranks,
-)
+CHECKS: Mapping[str, Sequence[Check]] = {
+    "software": (software.versions,),
+    "CPU and memory": (cpu.processors, cpu.cpu_time, cpu.process_tree),
+    "SLURM": (slurm.job,),
+    "limits": (limits.shared_memory, limits.open_files),
+    "folders": (folders.images, folders.results),
+    "GPUs": (gpus.driver, gpus.listed, gpus.slices, gpus.compute_modes),
+    "others on the GPUs": (neighbours.others,),
+    "readings of the GPUs": (readings.readings,),
+    "torch at work": (
+        torch_works.imports,
+        torch_works.cuda,
+        torch_works.numbering,
+        torch_works.process_memory,
+        torch_works.ranks,
+    ),
+}
+"""Heading -> what is looked at under it."""
 
 
-def examine(context: CheckContext, checks: Sequence[Check] = CHECKS) -> Iterator[CheckResult]:
+def examine(context: CheckContext, checks: Mapping[str, Sequence[Check]] = CHECKS) -> Iterator[CheckResult]:
     """All findings, each as soon as it is made. A check that breaks is a finding, and the others go on."""
-    for check in checks:
+    for group, check in [(group, check) for group, of_group in checks.items() for check in of_group]:
         try:
-            yield from check(context)
+            for result in check(context):
+                yield dataclasses.replace(result, group=group)
         except Exception as error:  # noqa: BLE001 - a machine may be broken in ways that no check foresaw
-            yield CheckResult(
-                group="checks that broke",
-                name=check.__name__.replace("_", " "),
-                verdict="no",
-                found=f"{type(error).__name__}: {error}",
-                remedy="gpubench did not foresee this: please report it",
-            )
+            name, problem = check.__name__.replace("_", " "), f"{type(error).__name__}: {error}"
+            result = no(name, problem, "gpubench did not foresee this: please report it")
+            yield dataclasses.replace(result, group="checks that broke")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpubench.basics.words import many
 from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import CheckResult
+from gpubench.doctor.finding import CheckResult, doubt, no, ok
 from gpubench.node.cgroup import cgroup_quota
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host
@@ -16,7 +16,6 @@ from gpubench.node.watch.host_load import busy_pct, has_spare_cpus
 from gpubench.schema.doubts import OTHER_LOAD_PCT
 from gpubench.schema.missing import Unmeasured
 
-GROUP = "CPU and memory"
 LOOK_S = 0.5
 
 
@@ -28,15 +27,13 @@ def processors(context: CheckContext) -> Iterable[CheckResult]:
         f"{machine.cpu_count} of {in_all} may be used ({machine.cpu_name}){_limited_by(context, in_all)}"
     )
     if machine.cpu_count == 1:
-        yield CheckResult(
-            group=GROUP,
-            name="CPUs",
-            verdict="doubt",
-            found=f"{description}: training and loading share one CPU",
-            remedy="give it more: srun --cpus-per-task=8, docker run --cpus=8, taskset -c 0-7",
+        yield doubt(
+            "CPUs",
+            f"{description}: training and loading share one CPU",
+            "give it more: srun --cpus-per-task=8, docker run --cpus=8, taskset -c 0-7",
         )
     else:
-        yield CheckResult(group=GROUP, name="CPUs", verdict="ok", found=description)
+        yield ok("CPUs", description)
 
 
 def _limited_by(context: CheckContext, in_all: int) -> str:
@@ -57,13 +54,7 @@ def cpu_time(context: CheckContext) -> Iterable[CheckResult]:
         busy = busy_pct(machine, LOOK_S)
     except Unmeasured as reason:
         lost = "other load goes unnoticed" if has_spare_cpus(machine) else "cpu_util_pct stays empty"
-        yield CheckResult(
-            group=GROUP,
-            name="CPU time",
-            verdict="no",
-            found=f"{reason}: {lost}",
-            remedy="run it where /proc is the kernel's own",
-        )
+        yield no("CPU time", f"{reason}: {lost}", "run it where /proc is the kernel's own")
         return
     yield _cpu_util_source(machine)
     share = (
@@ -73,15 +64,13 @@ def cpu_time(context: CheckContext) -> Iterable[CheckResult]:
     )
     load = f"{share} just now, load average {os.getloadavg()[0]:.1f}"
     if busy >= OTHER_LOAD_PCT:
-        yield CheckResult(
-            group=GROUP,
-            name="other load",
-            verdict="doubt",
-            found=f"{load}: it slows the loaders{'' if has_spare_cpus(machine) else ' and counts in cpu_util_pct'}",
-            remedy="see top, and wait or move; or bind trials to free CPUs (taskset -c, or SLURM)",
+        yield doubt(
+            "other load",
+            f"{load}: it slows the loaders{'' if has_spare_cpus(machine) else ' and counts in cpu_util_pct'}",
+            "see top, and wait or move; or bind trials to free CPUs (taskset -c, or SLURM)",
         )
     else:
-        yield CheckResult(group=GROUP, name="other load", verdict="ok", found=load)
+        yield ok("other load", load)
 
 
 def _cpu_util_source(machine: Machine) -> CheckResult:
@@ -92,17 +81,13 @@ def _cpu_util_source(machine: Machine) -> CheckResult:
         description = "the cgroup's CPU time over its quota"
     else:
         in_all = len(machine.cpu_ids)
-        return CheckResult(
-            group=GROUP,
-            name="CPU time",
-            verdict="doubt",
-            found=(
-                f"{machine.cpu_count} of {in_all} CPUs may be used, but none in particular: cpu_util_pct is the "
-                f"trial's own use over {many(machine.cpu_count, 'CPU')}, and other load is judged by all {in_all}"
-            ),
-            remedy="srun --cpu-bind=cores, or taskset -c, binds it to CPUs of its own",
+        return doubt(
+            "CPU time",
+            f"{machine.cpu_count} of {in_all} CPUs may be used, but none in particular: cpu_util_pct is the "
+            f"trial's own use over {many(machine.cpu_count, 'CPU')}, and other load is judged by all {in_all}",
+            "srun --cpu-bind=cores, or taskset -c, binds it to CPUs of its own",
         )
-    return CheckResult(group=GROUP, name="CPU time", verdict="ok", found=description)
+    return ok("CPU time", description)
 
 
 def process_tree(_: CheckContext) -> Iterable[CheckResult]:
@@ -110,7 +95,6 @@ def process_tree(_: CheckContext) -> Iterable[CheckResult]:
     pid = os.getpid()
     listed = Path(f"/proc/self/task/{pid}/children").exists()
     yield CheckResult(
-        group=GROUP,
         name="process tree",
         verdict="ok" if listed else "doubt",
         found="by /proc's children files"
@@ -121,17 +105,10 @@ def process_tree(_: CheckContext) -> Iterable[CheckResult]:
     try:
         mib = host.ProcessTree(pid).pss_mib()
     except Unmeasured as reason:
-        yield CheckResult(
-            group=GROUP,
-            name="host memory",
-            verdict="no",
-            found=f"{reason}: host_mem_mib stays empty",
-            remedy="Linux 4.14 or later; a container must let its processes read /proc/PID/smaps_rollup",
+        yield no(
+            "host memory",
+            f"{reason}: host_mem_mib stays empty",
+            "Linux 4.14 or later; a container must let its processes read /proc/PID/smaps_rollup",
         )
     else:
-        yield CheckResult(
-            group=GROUP,
-            name="host memory",
-            verdict="ok",
-            found=f"shared pages once, by smaps_rollup (this process: {mib:.0f} MiB)",
-        )
+        yield ok("host memory", f"shared pages once, by smaps_rollup (this process: {mib:.0f} MiB)")

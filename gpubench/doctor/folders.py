@@ -12,12 +12,11 @@ from gpubench.datasets import locate
 from gpubench.datasets.built import amount
 from gpubench.datasets.home import data_home
 from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import CheckResult
+from gpubench.doctor.finding import CheckResult, no, ok
 from gpubench.plan.resolve import DEFAULT_SIZE
 from gpubench.schema import catalog
 from gpubench.schema.trial_fields import DEFAULTS
 
-GROUP = "folders"
 LOW_SPACE_BYTES = 1_000_000_000
 """Free bytes in the results folder below which it is worth a word; a large sweep takes some 100 MB."""
 
@@ -27,7 +26,7 @@ def images(context: CheckContext) -> Iterable[CheckResult]:
     try:
         place = data_home()
     except GpubenchError as error:
-        yield CheckResult(group=GROUP, name="images", verdict="no", found=str(error), forbids=True)
+        yield no("images", str(error), forbids=True)
         return
     fixed = context.experiment.fixed
     data = str(fixed.get("data", DEFAULTS["data"]))
@@ -35,37 +34,31 @@ def images(context: CheckContext) -> Iterable[CheckResult]:
     files = catalog.VARIANTS[variant].files
     if files == "none":
         sentence = f"the built-in sweep reads none: a resident batch ({variant})"
-        yield CheckResult(group=GROUP, name="images", verdict="ok", found=sentence)
+        yield ok("images", sentence)
         return
     try:
         to_make = locate.plan_steps(data, files, int(str(fixed.get("input_size", DEFAULT_SIZE))))
         root = locate.find_facts(data).root or place
     except GpubenchError as error:
-        yield CheckResult(
-            group=GROUP, name="images", verdict="no", found=str(error), remedy="as it says", forbids=True
-        )
+        yield no("images", str(error), "as it says", forbids=True)
         return
     if not to_make:
-        yield CheckResult(group=GROUP, name="images", verdict="ok", found=f"the built-in ones lie in {root}")
+        yield ok("images", f"the built-in ones lie in {root}")
         return
     blocked = cannot_write(place)
     free = shutil.disk_usage(nearest_existing(place)).free
     need = sum(step.need_bytes for step in to_make)
     if blocked or free < need:
-        yield CheckResult(
-            group=GROUP,
-            name="images",
-            verdict="no",
-            found=f"not made yet, and {place} {blocked or f'has only {amount(free)} free'}",
-            remedy="set GPUBENCH_DATA to a folder with room",
+        yield no(
+            "images",
+            f"not made yet, and {place} {blocked or f'has only {amount(free)} free'}",
+            "set GPUBENCH_DATA to a folder with room",
             forbids=True,
         )
     else:
-        yield CheckResult(
-            group=GROUP,
-            name="images",
-            verdict="ok",
-            found=f"the first sweep makes them in {place}: {'; '.join(map(str, to_make))}; {amount(free)} free",
+        yield ok(
+            "images",
+            f"the first sweep makes them in {place}: {'; '.join(map(str, to_make))}; {amount(free)} free",
         )
 
 
@@ -74,18 +67,15 @@ def results(context: CheckContext) -> Iterable[CheckResult]:
     place = Path(context.environ.get("GPUBENCH_OUT", "results")).absolute()
     free = shutil.disk_usage(nearest_existing(place)).free
     if blocked := cannot_write(place):
-        yield CheckResult(
-            group=GROUP,
-            name="results",
-            verdict="no",
-            found=f"{place} {blocked}",
-            remedy="--out FOLDER, or set GPUBENCH_OUT to a folder that you may write into",
+        yield no(
+            "results",
+            f"{place} {blocked}",
+            "--out FOLDER, or set GPUBENCH_OUT to a folder that you may write into",
             forbids=True,
         )
     else:
         little = free < LOW_SPACE_BYTES
         yield CheckResult(
-            group=GROUP,
             name="results",
             verdict="doubt" if little else "ok",
             found=f"go to {place}; {amount(free)} free",

@@ -8,12 +8,11 @@ from pathlib import Path
 
 from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, name_gpus
-from gpubench.doctor.finding import CheckResult
+from gpubench.doctor.finding import CheckResult, doubt, no, ok
 from gpubench.node.watch.nvml import NoNvml
 from gpubench.node.watch.nvml_calls import COMPUTE_MODE
 from gpubench.schema.missing import Unmeasured
 
-GROUP = "GPUs"
 ON_CPU = "a sweep runs on the CPU"
 
 
@@ -22,25 +21,22 @@ def driver(context: CheckContext, dev: Path = Path("/dev")) -> Iterable[CheckRes
     if isinstance(context.nvml, NoNvml):
         device_files = sorted(path.name for path in dev.glob("nvidia[0-9]*"))
         yield CheckResult(
-            group=GROUP,
             name="driver",
             verdict="no" if device_files else "doubt",
             found=f"{context.nvml.reason}{f', though {device_files[0]} is in {dev}' if device_files else ''}: {ON_CPU}",
             remedy=remedies.remedy(context.nvml.reason, remedies.NVML, "nvidia-smi should say more"),
         )
     else:
-        yield CheckResult(group=GROUP, name="driver", verdict="ok", found=f"{context.nvml.driver}")
+        yield ok("driver", f"{context.nvml.driver}")
 
 
 def listed(context: CheckContext) -> Iterable[CheckResult]:
     """GPUs that may be used, those that are hidden, and those that don't answer."""
     for index, why in context.nvml.unreadable.items():
-        yield CheckResult(
-            group=GROUP,
-            name=f"NVML's GPU {index}",
-            verdict="no",
-            found=f"left out: {why}",
-            remedy=remedies.remedy(why, remedies.NVML, "nvidia-smi and dmesg should say more"),
+        yield no(
+            f"NVML's GPU {index}",
+            f"left out: {why}",
+            remedies.remedy(why, remedies.NVML, "nvidia-smi and dmesg should say more"),
         )
     if isinstance(context.nvml, NoNvml):
         return
@@ -48,28 +44,20 @@ def listed(context: CheckContext) -> Iterable[CheckResult]:
     gpus, spec = context.machine.gpus, context.environ.get("CUDA_VISIBLE_DEVICES")
     under = "" if spec is None else f" under CUDA_VISIBLE_DEVICES={spec!r}"
     if not gpus:
-        yield CheckResult(
-            group=GROUP,
-            name="visible",
-            verdict="doubt",
-            found=f"none of {len(whole)}{under}: {ON_CPU}",
-            remedy="unset CUDA_VISIBLE_DEVICES, or let it name GPUs that nvidia-smi -L lists"
-            if whole
-            else "",
+        yield doubt(
+            "visible",
+            f"none of {len(whole)}{under}: {ON_CPU}",
+            "unset CUDA_VISIBLE_DEVICES, or let it name GPUs that nvidia-smi -L lists" if whole else "",
         )
         return
     models = Counter((gpu.name, gpu.memory_mib) for gpu in gpus)
     what = ", ".join(f"{count} × {name}, {mib:,} MiB" for (name, mib), count in models.items())
-    yield CheckResult(
-        group=GROUP, name="visible", verdict="ok", found=f"{len(gpus)} of {len(whole)}{under}: {what}"
-    )
+    yield ok("visible", f"{len(gpus)} of {len(whole)}{under}: {what}")
     if len(models) > 1:
-        yield CheckResult(
-            group=GROUP,
-            name="kinds",
-            verdict="doubt",
-            found="GPUs of several kinds: rows of different --gpu-ids don't compare",
-            remedy="keep a sweep to one kind with --gpu-ids or CUDA_VISIBLE_DEVICES",
+        yield doubt(
+            "kinds",
+            "GPUs of several kinds: rows of different --gpu-ids don't compare",
+            "keep a sweep to one kind with --gpu-ids or CUDA_VISIBLE_DEVICES",
         )
 
 
@@ -77,13 +65,11 @@ def slices(context: CheckContext) -> Iterable[CheckResult]:
     """MIG."""
     cut = [gpu.uuid for gpu in context.machine.gpus if gpu.parent]
     if cut:
-        yield CheckResult(
-            group=GROUP,
-            name="MIG",
-            verdict="doubt",
-            found=f"{name_gpus(context.machine.gpus, cut)}: slices, for which the driver tells no utilisation and "
+        yield doubt(
+            "MIG",
+            f"{name_gpus(context.machine.gpus, cut)}: slices, for which the driver tells no utilisation and "
             "no power; neighbours on the same GPU share its clocks",
-            remedy="a whole GPU (sudo nvidia-smi -mig 0)",
+            "a whole GPU (sudo nvidia-smi -mig 0)",
         )
 
 
@@ -99,29 +85,23 @@ def compute_modes(context: CheckContext) -> Iterable[CheckResult]:
     for mode, uuids in uuids_by_mode.items():
         where = name_gpus(context.machine.gpus, uuids)
         if mode == "shared":
-            yield CheckResult(group=GROUP, name="compute mode", verdict="ok", found=f"{where}: shared")
+            yield ok("compute mode", f"{where}: shared")
         elif mode == "prohibited":
-            yield CheckResult(
-                group=GROUP,
-                name="compute mode",
-                verdict="no",
-                found=f"{where}: prohibited, nothing can run there",
-                remedy="sudo nvidia-smi -c DEFAULT",
+            yield no(
+                "compute mode",
+                f"{where}: prohibited, nothing can run there",
+                "sudo nvidia-smi -c DEFAULT",
                 forbids=len(uuids) == len(context.machine.gpus),
             )
         elif mode == "exclusive":
-            yield CheckResult(
-                group=GROUP,
-                name="compute mode",
-                verdict="doubt",
-                found=f"{where}: one process at a time, so jobs can't share a GPU",
-                remedy="sudo nvidia-smi -c DEFAULT",
+            yield doubt(
+                "compute mode",
+                f"{where}: one process at a time, so jobs can't share a GPU",
+                "sudo nvidia-smi -c DEFAULT",
             )
         else:
-            yield CheckResult(
-                group=GROUP,
-                name="compute mode",
-                verdict="doubt",
-                found=f"{where}: {mode}; whether processes are let in shows below",
-                remedy=remedies.remedy(mode, remedies.NVML, "nvidia-smi -q -d COMPUTE should say more"),
+            yield doubt(
+                "compute mode",
+                f"{where}: {mode}; whether processes are let in shows below",
+                remedies.remedy(mode, remedies.NVML, "nvidia-smi -q -d COMPUTE should say more"),
             )

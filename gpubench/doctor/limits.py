@@ -9,11 +9,10 @@ from pathlib import Path
 
 from gpubench.datasets.built import amount
 from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import CheckResult
+from gpubench.doctor.finding import CheckResult, doubt, no, ok
 from gpubench.plan.resolve import DEFAULT_SIZE
 from gpubench.plan.shares import default_workers
 
-GROUP = "limits"
 SHARED = Path("/dev/shm")
 PREFETCH = 2
 USUAL_BATCH, LARGE_BATCH = 64, 512
@@ -29,12 +28,10 @@ def shared_memory(context: CheckContext, folder: Path = SHARED) -> Iterable[Chec
     """Whether the loaders' batches fit into /dev/shm. Docker gives 64 MiB unless told otherwise."""
     remedy = "docker run --shm-size=16g (or --ipc=host); elsewhere sudo mount -o remount,size=50% /dev/shm"
     if not folder.is_dir():
-        yield CheckResult(
-            group=GROUP,
-            name="shared memory",
-            verdict="no",
-            found=f"{folder} is not there: loader workers can't hand over batches",
-            remedy="mount a tmpfs there, or --workers 0",
+        yield no(
+            "shared memory",
+            f"{folder} is not there: loader workers can't hand over batches",
+            "mount a tmpfs there, or --workers 0",
         )
         return
     room = shutil.disk_usage(folder)
@@ -43,29 +40,22 @@ def shared_memory(context: CheckContext, folder: Path = SHARED) -> Iterable[Chec
     has = f"{amount(room.free)} of {amount(room.total)} free in {folder}"
     with_workers = f"with {workers} loader worker{'s' if workers > 1 else ''}"
     if room.free < usual:
-        yield CheckResult(
-            group=GROUP,
-            name="shared memory",
-            verdict="no",
-            found=f"{has}: batches of {USUAL_BATCH} images {with_workers} take {amount(usual)}, "
+        yield no(
+            "shared memory",
+            f"{has}: batches of {USUAL_BATCH} images {with_workers} take {amount(usual)}, "
             "and a worker that finds no room dies (bus error)",
-            remedy=remedy,
+            remedy,
         )
     elif room.free < large:
-        yield CheckResult(
-            group=GROUP,
-            name="shared memory",
-            verdict="doubt",
-            found=f"{has}: enough for batches of {USUAL_BATCH} images, but {LARGE_BATCH} {with_workers} take "
+        yield doubt(
+            "shared memory",
+            f"{has}: enough for batches of {USUAL_BATCH} images, but {LARGE_BATCH} {with_workers} take "
             f"{amount(large)}",
-            remedy=remedy,
+            remedy,
         )
     else:
-        yield CheckResult(
-            group=GROUP,
-            name="shared memory",
-            verdict="ok",
-            found=f"{has}; batches of {LARGE_BATCH} images {with_workers} take {amount(large)}",
+        yield ok(
+            "shared memory", f"{has}; batches of {LARGE_BATCH} images {with_workers} take {amount(large)}"
         )
 
 
@@ -76,7 +66,6 @@ def open_files(_: CheckContext) -> Iterable[CheckResult]:
     most = "unlimited" if hard == resource.RLIM_INFINITY else f"{hard:,}"
     raised = hard == resource.RLIM_INFINITY or hard >= FEW_FILES
     yield CheckResult(
-        group=GROUP,
         name="open files",
         verdict="doubt" if few else "ok",
         found=f"{soft:,} (ulimit -n; at most {most})"

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, name_gpus
-from gpubench.doctor.finding import CheckResult
+from gpubench.doctor.finding import CheckResult, ok
 from gpubench.node.environment import Gpu
 from gpubench.node.watch.nvml import History, Nvml
 from gpubench.node.watch.nvml_calls import (
@@ -23,7 +23,6 @@ from gpubench.node.watch.nvml_calls import (
 )
 from gpubench.schema.missing import Unmeasured
 
-GROUP = "readings of the GPUs"
 COUNTER_PAUSE_S = 0.25
 """Between two readings of the energy counter, which counts on every 0.1 s."""
 
@@ -156,12 +155,7 @@ def readings(context: CheckContext) -> Iterable[CheckResult]:
             values = [str(answers_by_reading[reading.name][uuid]) for uuid in fine]
             shown = values[0] if len(set(values)) == 1 else " | ".join(values)
             where = "" if len(fine) == len(uuids) else f"{name_gpus(gpus, fine)}: "
-            yield CheckResult(
-                group=GROUP,
-                name=reading.name,
-                verdict="ok",
-                found=f"{where}{shown}{tried.suffix(context.nvml)}",
-            )
+            yield ok(reading.name, f"{where}{shown}{tried.suffix(context.nvml)}")
         reasons: dict[str, list[str]] = {}
         for uuid in uuids:
             if uuid not in works[reading.name]:
@@ -183,7 +177,6 @@ def _failing_result(
     if "keeps no buffer" in reason or "it moved by" in reason or "power of 0 W" in reason:
         otherwise = "nothing on this product, unless a newer driver offers it"
     return CheckResult(
-        group=GROUP,
         name=reading.name,
         verdict="doubt" if stood_in_for or reading.minor else "no",
         found=f"{name_gpus(gpus, uuids)}: {reason}: {reading.instead if stood_in_for else reading.lost}",

@@ -33,7 +33,7 @@ TORCH: Mapping[str, str] = {
     "No space left on device": "give the container more shared memory: docker run --shm-size=8g, or --ipc=host",
     "NCCL": "run once with NCCL_DEBUG=WARN; in a container try --ipc=host; NCCL_P2P_DISABLE=1 tells a faulty link",
     "no answer within": "NCCL_P2P_DISABLE=1 tells a faulty link, CUDA_LAUNCH_BLOCKING=1 a faulty GPU",
-    "No module name_gpus": "install it beside gpubench: pip install torch torchvision",
+    "No module named": "install it beside gpubench: pip install torch torchvision",
     "torchvision::nms": "torch and torchvision do not match: pip install --force-reinstall torch torchvision",
     "undefined symbol": "torch and torchvision do not match: pip install --force-reinstall torch torchvision",
     "cannot open shared object": "a library that torch needs is missing: pip install --force-reinstall torch",

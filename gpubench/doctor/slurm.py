@@ -6,10 +6,8 @@ import shutil
 from collections.abc import Iterable
 
 from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import CheckResult
+from gpubench.doctor.finding import CheckResult, doubt, ok
 from gpubench.node.allocation import allocation
-
-GROUP = "SLURM"
 
 
 def job(context: CheckContext) -> Iterable[CheckResult]:
@@ -17,13 +15,11 @@ def job(context: CheckContext) -> Iterable[CheckResult]:
     environ = context.environ
     if "SLURM_JOB_ID" not in environ:
         srun = "srun is installed" if shutil.which("srun", path=environ.get("PATH")) else "srun is not here"
-        yield CheckResult(group=GROUP, name="job", verdict="ok", found=f"not inside one ({srun})")
+        yield ok("job", f"not inside one ({srun})")
         return
     step = f", step {environ['SLURM_STEP_ID']}" if "SLURM_STEP_ID" in environ else ""
     node = environ.get("SLURMD_NODENAME", "this node")
-    yield CheckResult(
-        group=GROUP, name="job", verdict="ok", found=f"{environ['SLURM_JOB_ID']}{step} on {node}"
-    )
+    yield ok("job", f"{environ['SLURM_JOB_ID']}{step} on {node}")
     yield from _cpus(context)
     yield from _gpus(context)
 
@@ -32,29 +28,21 @@ def _cpus(context: CheckContext) -> Iterable[CheckResult]:
     environ, cpus = context.environ, context.machine.cpu_count
     task_cpus = environ.get("SLURM_CPUS_PER_TASK", "")
     if task_cpus.isdigit() and int(task_cpus) <= len(context.machine.cpu_ids):
-        yield CheckResult(
-            group=GROUP, name="CPUs of the task", verdict="ok", found=f"{task_cpus} asked for, {cpus} got"
-        )
+        yield ok("CPUs of the task", f"{task_cpus} asked for, {cpus} got")
     elif task_cpus.isdigit():
-        yield CheckResult(
-            group=GROUP,
-            name="CPUs of the task",
-            verdict="doubt",
-            found=f"{task_cpus} asked for, but affinity leaves {len(context.machine.cpu_ids)}: the loaders will starve",
-            remedy=f"srun --cpus-per-task={task_cpus}: since 22.05 srun does not take it over from sbatch",
+        yield doubt(
+            "CPUs of the task",
+            f"{task_cpus} asked for, but affinity leaves {len(context.machine.cpu_ids)}: the loaders will starve",
+            f"srun --cpus-per-task={task_cpus}: since 22.05 srun does not take it over from sbatch",
         )
     elif "SLURM_STEP_ID" in environ and "SLURM_CPUS_PER_GPU" not in environ:
-        yield CheckResult(
-            group=GROUP,
-            name="CPUs of the task",
-            verdict="doubt",
-            found=f"SLURM_CPUS_PER_TASK is not set in this step: {cpus} may be used, perhaps fewer than allotted",
-            remedy="srun --cpus-per-task=N: since 22.05 srun does not take it over from sbatch",
+        yield doubt(
+            "CPUs of the task",
+            f"SLURM_CPUS_PER_TASK is not set in this step: {cpus} may be used, perhaps fewer than allotted",
+            "srun --cpus-per-task=N: since 22.05 srun does not take it over from sbatch",
         )
     else:
-        yield CheckResult(
-            group=GROUP, name="CPUs of the task", verdict="ok", found=f"{cpus} (none asked for by number)"
-        )
+        yield ok("CPUs of the task", f"{cpus} (none asked for by number)")
 
 
 def _gpus(context: CheckContext) -> Iterable[CheckResult]:
@@ -63,26 +51,17 @@ def _gpus(context: CheckContext) -> Iterable[CheckResult]:
     granted = job.gpus if job else ""
     seen = len(context.machine.gpus)
     if granted and not seen:
-        yield CheckResult(
-            group=GROUP,
-            name="GPUs of the job",
-            verdict="doubt",
-            found=f"{granted}, but none is seen: a sweep does not start unless it is given --device cpu",
-            remedy="see GPUs below; does the driver list them on this node (nvidia-smi)? Else leave the node out "
+        yield doubt(
+            "GPUs of the job",
+            f"{granted}, but none is seen: a sweep does not start unless it is given --device cpu",
+            "see GPUs below; does the driver list them on this node (nvidia-smi)? Else leave the node out "
             "(--exclude) and tell its administrator",
         )
     elif granted or not seen:
-        yield CheckResult(
-            group=GROUP,
-            name="GPUs of the job",
-            verdict="ok",
-            found=f"{granted or 'none asked for'}; {seen} seen",
-        )
+        yield ok("GPUs of the job", f"{granted or 'none asked for'}; {seen} seen")
     elif "CUDA_VISIBLE_DEVICES" not in environ:
-        yield CheckResult(
-            group=GROUP,
-            name="GPUs of the job",
-            verdict="doubt",
-            found=f"the job asked for none, yet all {seen} of the node are seen: they may be another job's",
-            remedy="ask for them: --gpus=N or --gres=gpu:N",
+        yield doubt(
+            "GPUs of the job",
+            f"the job asked for none, yet all {seen} of the node are seen: they may be another job's",
+            "ask for them: --gpus=N or --gres=gpu:N",
         )

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 
 from gpubench.doctor import remedies
 from gpubench.doctor.context import CheckContext, name_gpus
-from gpubench.doctor.finding import CheckResult
+from gpubench.doctor.finding import CheckResult, doubt, no, ok
 from gpubench.node.watch.nvml_calls import PROCESSES
 from gpubench.schema.missing import Unmeasured
 
-GROUP = "torch at work"
 SLOW_IMPORT_S = 30.0
 
 
@@ -18,12 +17,10 @@ def imports(context: CheckContext) -> Iterable[CheckResult]:
     """Whether all that a trial needs can be imported."""
     report = context.ask_torch()
     if report.imported is None:
-        yield CheckResult(
-            group=GROUP,
-            name="imports",
-            verdict="no",
-            found=report.trouble or "the child that was to import torch said nothing",
-            remedy=remedies.remedy(
+        yield no(
+            "imports",
+            report.trouble or "the child that was to import torch said nothing",
+            remedies.remedy(
                 report.trouble, remedies.TORCH, "mend it until python -c 'import torch, torchvision' works"
             ),
             forbids=True,
@@ -33,7 +30,6 @@ def imports(context: CheckContext) -> Iterable[CheckResult]:
     built = f"CUDA {facts['cuda']}" if facts["cuda"] else "CPU only"
     slow = facts["seconds"] > SLOW_IMPORT_S
     yield CheckResult(
-        group=GROUP,
         name="imports",
         verdict="doubt" if slow else "ok",
         found=f"torch {facts['torch']} ({built}), torchvision {facts['torchvision']} in {facts['seconds']:.1f} s; "
@@ -49,21 +45,17 @@ def cuda(context: CheckContext) -> Iterable[CheckResult]:
         return
     if not gpus:
         if isinstance(report.numbering, (list, tuple)) and report.numbering:
-            yield CheckResult(
-                group=GROUP,
-                name="CUDA",
-                verdict="doubt",
-                found=f"torch sees {len(report.numbering)} GPUs that NVML does not list: they are not used",
-                remedy="see the driver's line above",
+            yield doubt(
+                "CUDA",
+                f"torch sees {len(report.numbering)} GPUs that NVML does not list: they are not used",
+                "see the driver's line above",
             )
         return
     if report.imported["cuda"] is None:
-        yield CheckResult(
-            group=GROUP,
-            name="CUDA",
-            verdict="no",
-            found=f"this torch is built without CUDA, and can't use {name_gpus(gpus, [g.uuid for g in gpus])}",
-            remedy="install the torch build for CUDA (pytorch.org, Get Started), or --device cpu",
+        yield no(
+            "CUDA",
+            f"this torch is built without CUDA, and can't use {name_gpus(gpus, [g.uuid for g in gpus])}",
+            "install the torch build for CUDA (pytorch.org, Get Started), or --device cpu",
             forbids=True,
         )
         return
@@ -76,19 +68,12 @@ def cuda(context: CheckContext) -> Iterable[CheckResult]:
     failing = sum(map(len, errors.values()))
     if failing < len(gpus):
         fine = [gpu.uuid for gpu in gpus if all(gpu.uuid not in uuids for uuids in errors.values())]
-        yield CheckResult(
-            group=GROUP,
-            name="CUDA",
-            verdict="ok",
-            found=f"{name_gpus(gpus, fine)}: a matrix product comes out right",
-        )
+        yield ok("CUDA", f"{name_gpus(gpus, fine)}: a matrix product comes out right")
     for error, uuids in errors.items():
-        yield CheckResult(
-            group=GROUP,
-            name="CUDA",
-            verdict="no",
-            found=f"{name_gpus(gpus, uuids)}: {error}",
-            remedy=remedies.remedy(error, remedies.TORCH, "nvidia-smi and dmesg should say more"),
+        yield no(
+            "CUDA",
+            f"{name_gpus(gpus, uuids)}: {error}",
+            remedies.remedy(error, remedies.TORCH, "nvidia-smi and dmesg should say more"),
             forbids=failing == len(gpus),
         )
 
@@ -102,20 +87,16 @@ def numbering(context: CheckContext) -> Iterable[CheckResult]:
         return  # torch knows a slice by another uuid than the driver does
     nvml_uuids = [gpu.uuid.removeprefix("GPU-") for gpu in gpus]
     if list(report.numbering) == nvml_uuids:
-        yield CheckResult(
-            group=GROUP, name="numbering", verdict="ok", found="torch and NVML agree on every GPU's uuid"
-        )
+        yield ok("numbering", "torch and NVML agree on every GPU's uuid")
         return
     torch_uuids = (
         report.numbering if isinstance(report.numbering, str) else ", ".join(report.numbering) or "no GPU"
     )
-    yield CheckResult(
-        group=GROUP,
-        name="numbering",
-        verdict="doubt",
-        found=f"torch: {torch_uuids}; NVML: {', '.join(nvml_uuids)}. A trial goes by uuid, so it is watched "
+    yield doubt(
+        "numbering",
+        f"torch: {torch_uuids}; NVML: {', '.join(nvml_uuids)}. A trial goes by uuid, so it is watched "
         "where it runs, but --gpu-ids counts as NVML does",
-        remedy="name GPUs by uuid in CUDA_VISIBLE_DEVICES",
+        "name GPUs by uuid in CUDA_VISIBLE_DEVICES",
     )
 
 
@@ -152,20 +133,12 @@ def process_memory(context: CheckContext) -> Iterable[CheckResult]:
                 )
         uuids_by_problem.setdefault(problem, []).append(gpu.uuid)
     if amounts:
-        yield CheckResult(
-            group=GROUP,
-            name="process memory",
-            verdict="ok",
-            found=f"the driver tells it: a bare context takes {', '.join(dict.fromkeys(amounts))} MiB",
+        yield ok(
+            "process memory",
+            f"the driver tells it: a bare context takes {', '.join(dict.fromkeys(amounts))} MiB",
         )
     for (problem_found, remedy), uuids in uuids_by_problem.items():
-        yield CheckResult(
-            group=GROUP,
-            name="process memory",
-            verdict="doubt",
-            found=f"{name_gpus(gpus, uuids)}: {problem_found}: {cost}",
-            remedy=remedy,
-        )
+        yield doubt("process memory", f"{name_gpus(gpus, uuids)}: {problem_found}: {cost}", remedy)
 
 
 def ranks(context: CheckContext) -> Iterable[CheckResult]:
@@ -179,27 +152,18 @@ def ranks(context: CheckContext) -> Iterable[CheckResult]:
         answer = report.ranks.get(backend)
         if world < 2:
             if version and context.machine.gpus:
-                yield CheckResult(
-                    group=GROUP, name="NCCL", verdict="ok", found=f"{version}, not tried: it takes two GPUs"
-                )
+                yield ok("NCCL", f"{version}, not tried: it takes two GPUs")
             continue
         name, what = ("NCCL", "GPUs") if backend == "nccl" else ("gloo", "CPU ranks")
         error = answer["error"] if answer else report.trouble or "no answer"
         if error:
-            yield CheckResult(
-                group=GROUP,
-                name=name,
-                verdict="no",
-                found=f"an all-reduce over {world} {what} fails: {error}: ddp on several of them will fail",
-                remedy=remedies.remedy(error, remedies.TORCH, "run once with NCCL_DEBUG=INFO")
+            yield no(
+                name,
+                f"an all-reduce over {world} {what} fails: {error}: ddp on several of them will fail",
+                remedies.remedy(error, remedies.TORCH, "run once with NCCL_DEBUG=INFO")
                 if backend == "nccl"
                 else "GLOO_SOCKET_IFNAME=lo, and a network device lo that is up (ip link set lo up)",
             )
         elif answer:
             nccl_version = f"{version}, " if backend == "nccl" else ""
-            yield CheckResult(
-                group=GROUP,
-                name=name,
-                verdict="ok",
-                found=f"{nccl_version}an all-reduce over {world} {what} in {answer['seconds']:.1f} s",
-            )
+            yield ok(name, f"{nccl_version}an all-reduce over {world} {what} in {answer['seconds']:.1f} s")

@@ -220,8 +220,10 @@ def test_a_check_that_breaks_is_a_finding_and_the_others_go_on() -> None:
     def fine(_: Any) -> Any:
         yield a_finding(name="after")
 
-    found = list(examine(None, (breaks, fine)))  # type: ignore[arg-type]
-    assert [f.name for f in found] == ["before", "breaks", "after"]
+    found = list(examine(None, {"first": (breaks,), "second": (fine,)}))  # type: ignore[arg-type]
+    assert [(f.group, f.name) for f in found] == [
+        ("first", "before"), ("checks that broke", "breaks"), ("second", "after"),
+    ]  # fmt: skip
     assert found[1].verdict == "no"
     assert "KeyError: 'uuid'" in found[1].found
 
@@ -231,7 +233,7 @@ def test_ctrl_c_is_no_finding() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(examine(None, (stopped,)))  # type: ignore[arg-type]
+        list(examine(None, {"group": (stopped,)}))  # type: ignore[arg-type]
 
 
 def test_on_a_terminal_everything_fits_and_nothing_is_lost() -> None:
@@ -252,7 +254,7 @@ def test_the_summary_counts_and_names_what_forbids() -> None:
 
 def test_torch_is_tried_last() -> None:
     """Its child loads the CPUs, and is itself a process on the GPUs."""
-    modules = [check.__module__.rpartition(".")[2] for check in CHECKS]
+    modules = [check.__module__.rpartition(".")[2] for checks in CHECKS.values() for check in checks]
     first = modules.index("torch_works")
     assert set(modules[first:]) == {"torch_works"}
     assert UnusableError.exit_code == 4

@@ -95,6 +95,11 @@ def test_gpus_that_cuda_cannot_use(error: str) -> None:
     assert both.forbids
 
 
+def test_a_package_that_is_not_installed_is_to_be_installed() -> None:
+    told = TorchReport(pid=PID, trouble="ModuleNotFoundError: No module named 'torchvision'")
+    assert findings(told)["imports"].remedy == "install it beside gpubench: pip install torch torchvision"
+
+
 def test_a_torch_for_the_cpu_on_a_machine_with_gpus_forbids_a_sweep() -> None:
     told = TorchReport(pid=PID, imported=IMPORTED | {"cuda": None, "nccl": None}, ranks=FINE.ranks)
     assert findings(told)["CUDA"].forbids
