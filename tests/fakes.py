@@ -6,30 +6,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpubench.datasets.facts import DataFacts
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Images:
+def make_facts(**facts: Any) -> DataFacts:
     """Facts of images that lie nowhere."""
-
-    fingerprint: str = "images-1"
-    train_images: int = 10_240
-    val_images: int = 1_024
-    skipped_images: int = 0
-    num_classes: int = 16
-    size: int | None = None
+    plain = {"fingerprint": "images-1", "train_images": 10_240, "val_images": 1_024, "num_classes": 16}
+    return DataFacts(**{"name": "images", "kind": "folder", **plain, **facts})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Given:
     """`plan.Sources` by hand: name -> images, file -> hash. Any other name has the same plain images."""
 
-    images: Mapping[str, Images] = field(default_factory=dict)
+    images: Mapping[str, DataFacts] = field(default_factory=dict)
     models: Mapping[str, str] = field(default_factory=dict)
 
-    def data(self, name: str) -> Images:
-        return self.images.get(name, Images())
+    def data(self, name: str) -> DataFacts:
+        return self.images.get(name, make_facts())
 
     def model(self, name: str) -> str:
         return self.models.get(name, "")

@@ -4,28 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from gpubench.basics.words import many
+from gpubench.datasets.facts import DataFacts
+from gpubench.plan.shares import processes
 from gpubench.schema import catalog
 from gpubench.schema.trial import Trial
-
-
-class ImageFacts(Protocol):
-    """What a plan needs to know of the images."""
-
-    @property
-    def fingerprint(self) -> str: ...
-    @property
-    def train_images(self) -> int: ...
-    @property
-    def val_images(self) -> int: ...
-    @property
-    def num_classes(self) -> int: ...
-    @property
-    def size(self) -> int | None: ...
-    @property
-    def skipped_images(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +20,7 @@ class Combination:
     variant: catalog.Variant
     device: str
     """cuda or cpu, resolved."""
-    facts: ImageFacts
+    facts: DataFacts
     together: int = 1
     """Jobs that run at the same time, this one among them."""
 
@@ -94,6 +78,10 @@ def _nodes(case: Combination) -> str | None:
 
 def _strategy(case: Combination) -> str | None:
     t = case.trial
+    for name, facts in catalog.STRATEGIES.items():
+        for field in facts.own_fields:
+            if name != t.strategy and getattr(t, field) is not None:
+                return f"{field} belongs to strategy {name}: leave it out with {t.strategy}"
     known = catalog.STRATEGIES[t.strategy]
     if known.needs_gpu and case.device == "cpu":
         return (
@@ -116,15 +104,6 @@ def _strategy(case: Combination) -> str | None:
     return None
 
 
-def _own_fields(case: Combination) -> str | None:
-    t = case.trial
-    for name, facts in catalog.STRATEGIES.items():
-        for field in facts.own_fields:
-            if name != t.strategy and getattr(t, field) is not None:
-                return f"{field} belongs to strategy {name}: leave it out with {t.strategy}"
-    return None
-
-
 def _batch(case: Combination) -> str | None:
     t = case.trial
     share = t.devices * t.accumulate
@@ -143,55 +122,47 @@ def _batch(case: Combination) -> str | None:
     return None
 
 
-def _variant(case: Combination) -> str | None:
-    needs = case.variant.needs_gpu and case.device == "cpu"
-    return (
-        f"variant {case.trial.variant} needs a GPU: on a CPU take another (gpubench data list)"
-        if needs
-        else None
-    )
-
-
-def _precision(case: Combination) -> str | None:
+def _workers(case: Combination) -> str | None:
     t = case.trial
-    if case.device == "cpu" and t.precision in ("tf32", "fp16"):
-        return f"precision {t.precision} needs a GPU: on a CPU take fp32 or bf16"
+    ranks = processes(t)
+    if t.workers and t.workers % ranks:
+        return (
+            f"{t.workers} worker{'s' if t.workers > 1 else ''} can't be shared equally by {ranks} processes: "
+            f"take a multiple of {ranks}"
+        )
     return None
 
 
-def _execution(case: Combination) -> str | None:
+def _gpu_only(case: Combination) -> str | None:
+    t = case.trial
+    if case.device != "cpu":
+        return None
+    if case.variant.needs_gpu:
+        return f"variant {t.variant} needs a GPU: on a CPU take another (gpubench data list)"
+    if t.precision in ("tf32", "fp16"):
+        return f"precision {t.precision} needs a GPU: on a CPU take fp32 or bf16"
+    if t.execution == "graph":
+        return "execution graph needs a GPU: on a CPU take eager or compile"
+    if t.gpu_mem_cap_mib is not None:
+        return "a GPU memory cap needs a GPU: leave gpu_mem_cap_mib (--gpu-mem-cap) out on a CPU"
+    if t.launch_cpu != "free":
+        return "launch_cpu one is for what launches kernels on a GPU: leave it out on a CPU"
+    return None
+
+
+def _graph(case: Combination) -> str | None:
     t = case.trial
     if t.execution != "graph":
         return None
-    if case.device == "cpu":
-        return "execution graph needs a GPU: on a CPU take eager or compile"
     if not catalog.OPTIMIZERS[t.optimizer].capturable:
         return f"a step of {t.optimizer} can't be captured into a CUDA graph"
-    return None
+    return "a CUDA graph is one launch: breakdown finds no parts in it" if t.breakdown else None
 
 
 def _model(case: Combination) -> str | None:
     t = case.trial
     if t.width != 1.0 and t.model not in catalog.WIDTH_MODELS and not catalog.is_user_model(t.model):
         return f"{t.model} has no width to set"
-    return None
-
-
-def _cap(case: Combination) -> str | None:
-    t = case.trial
-    if t.gpu_mem_cap_mib is not None and case.device == "cpu":
-        return "a GPU memory cap needs a GPU: leave gpu_mem_cap_mib (--gpu-mem-cap) out on a CPU"
-    return None
-
-
-def _loaders(case: Combination) -> str | None:
-    t = case.trial
-    ranks = t.devices if catalog.STRATEGIES[t.strategy].process_per_device else 1
-    if t.workers and t.workers % ranks:
-        return (
-            f"{t.workers} worker{'s' if t.workers > 1 else ''} can't be shared equally by {ranks} processes: "
-            f"take a multiple of {ranks}"
-        )
     return None
 
 
@@ -216,8 +187,6 @@ def _launch_cpu(case: Combination) -> str | None:
     t = case.trial
     if t.launch_cpu == "free":
         return None
-    if case.device == "cpu":
-        return "launch_cpu one is for what launches kernels on a GPU: leave it out on a CPU"
     if not catalog.STRATEGIES[t.strategy].process_per_device and t.devices > 1:
         return f"launch_cpu one does not work with strategy {t.strategy}, whose process launches for all GPUs at once"
     if case.together > 1 and t.cpu_sharing != "pinned":
@@ -242,65 +211,49 @@ def _target(case: Combination) -> str | None:
     return None
 
 
-def _breakdown(case: Combination) -> str | None:
-    if case.trial.breakdown and case.trial.execution == "graph":
-        return "a CUDA graph is one launch: breakdown finds no parts in it"
-    return None
-
-
-def _alone(case: Combination) -> str | None:
-    if case.together == 1 and case.trial.cpu_sharing != "shared":
-        return (
-            f"CPUs are {case.trial.cpu_sharing} only among jobs that run together: leave cpu_sharing (--cpu-sharing) "
-            "out, or give copies (--copies) or jobs (--job)"
-        )
-    return None
-
-
 def _together(case: Combination) -> str | None:
+    t = case.trial
     if case.together == 1:
+        if t.cpu_sharing != "shared":
+            return (
+                f"CPUs are {t.cpu_sharing} only among jobs that run together: leave cpu_sharing (--cpu-sharing) "
+                "out, or give copies (--copies) or jobs (--job)"
+            )
         return None
-    if case.trial.until_top1 is not None:
+    if t.until_top1 is not None:
         return "jobs that run together leave top-1 to the trial alone; use until_top1 (--until-top1) without them"
-    if case.trial.breakdown:
-        return "the parts of steps are timed alone; leave breakdown out where jobs run together"
-    return None
+    return (
+        "the parts of steps are timed alone; leave breakdown out where jobs run together"
+        if t.breakdown
+        else None
+    )
 
 
 RULES: tuple[Callable[[Combination], str | None], ...] = (
     _devices,
     _nodes,
-    _variant,
+    _gpu_only,
     _strategy,
-    _own_fields,
     _batch,
-    _precision,
-    _execution,
+    _workers,
+    _graph,
     _model,
-    _cap,
-    _loaders,
     _protocol,
     _launch_cpu,
     _target,
-    _breakdown,
-    _alone,
     _together,
 )
 
 
 def why_senseless(
-    t: Trial, variant: catalog.Variant, device: str, facts: ImageFacts, *, together: int = 1
+    t: Trial, variant: catalog.Variant, device: str, facts: DataFacts, *, together: int = 1
 ) -> str | None:
     """Why this trial can't be run anywhere of its kind; None where it can. `device`: cuda or cpu, resolved.
 
     `together`: jobs that run at the same time, this one among them.
     """
     case = Combination(t, variant, device, facts, together)
-    for rule in RULES:
-        reason = rule(case)
-        if reason:
-            return reason
-    return None
+    return next((reason for rule in RULES if (reason := rule(case))), None)
 
 
 def why_not_together(trials: list[Trial]) -> str | None:

@@ -15,8 +15,9 @@ from typing import Any, Protocol
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
+from gpubench.datasets.facts import DataFacts
 from gpubench.plan import values
-from gpubench.plan.checks import ImageFacts, why_not_together, why_senseless
+from gpubench.plan.checks import why_not_together, why_senseless
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.groups import job_name, sets_of_jobs
 from gpubench.plan.shares import alone, device_of, shares_of
@@ -33,7 +34,7 @@ MOST_COMBINATIONS = 100_000
 class Sources(Protocol):
     """What lies outside a plan but belongs to its trials' identity."""
 
-    def data(self, name: str) -> ImageFacts: ...
+    def data(self, name: str) -> DataFacts: ...
 
     def model(self, name: str) -> str:
         """Hash of a user's model file; empty for models by name."""
@@ -225,7 +226,7 @@ class _Identity:
         self._sources = sources
         self._definitions: dict[str, dict[str, Any]] = {}
 
-    def ids(self, t: Trial, facts: ImageFacts) -> tuple[str, str]:
+    def ids(self, t: Trial, facts: DataFacts) -> tuple[str, str]:
         definition = self._definitions.get(t.variant)
         if definition is None:
             definition = self._definitions[t.variant] = self._variants[t.variant].definition()

@@ -8,7 +8,7 @@ import tomllib
 from typing import Any
 
 import pytest
-from fakes import Given, Images
+from fakes import Given, make_facts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -186,7 +186,7 @@ def test_what_can_not_be_is_refused(asked: Experiment, says: str) -> None:
 
 
 def test_data_go_by_content() -> None:
-    sources = Given(images={"b": Images(), "c": Images(fingerprint="images-2")})
+    sources = Given(images={"b": make_facts(), "c": make_facts(fingerprint="images-2")})
     a, b, c = (plan(experiment({"data": name}), sources=sources) for name in "abc")
     assert ids(a) == ids(b)
     assert ids(a) != ids(c)
@@ -197,13 +197,17 @@ def test_a_variants_own_data_count() -> None:
     asked = dataclasses.replace(experiment({"variant": "mine"}), variants=own)
     (unit,) = plan(asked).jobs
     assert unit.trial.data == "elsewhere"
-    other = plan(asked, sources=Given(images={"elsewhere": Images(fingerprint="images-2")}))
+    other = plan(asked, sources=Given(images={"elsewhere": make_facts(fingerprint="images-2")}))
     assert ids(other) != [unit.trial_id]
 
 
 def test_synthetic_images_take_their_shape_from_the_data() -> None:
     """They read no image, but sizes and classes that are left open come from the data all the same."""
-    shapes = {"same": Images(fingerprint="other"), "small": Images(size=32), "few": Images(num_classes=10)}
+    shapes = {
+        "same": make_facts(fingerprint="other"),
+        "small": make_facts(size=32),
+        "few": make_facts(num_classes=10),
+    }
     asked = {name: experiment({"variant": "synthetic", "data": name}) for name in ("plain", *shapes)}
     found = {name: ids(plan(each, sources=Given(images=shapes)))[0] for name, each in asked.items()}
     assert found["plain"] == found["same"]
