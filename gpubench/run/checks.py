@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import signal
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.words import listed, many
 from gpubench.node.environment import Machine
 from gpubench.node.node import Node
@@ -16,7 +14,6 @@ from gpubench.plan.plan import Job
 from gpubench.plan.resolve import CHANNELS, Resolved
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.state import Planned
-from gpubench.plan.transforms import check_transforms
 from gpubench.render.live import View
 from gpubench.run import busy_gpus
 from gpubench.run.sweep_state import SweepState
@@ -131,8 +128,6 @@ def look_around(state: SweepState, planned: Sequence[Planned], view: View, *, al
 
 LIMIT_S = 60
 """For one try. A model may be right and take longer."""
-_DYNAMIC = frozenset({"*", "__getattr__", "exec", "globals", "setattr"})
-"""Names in a file that may define functions that its text does not show."""
 
 Try = Mapping[str, Any]
 """What `gpubench.train.vetting` is to try."""
@@ -141,66 +136,24 @@ Try = Mapping[str, Any]
 def vet(
     state: SweepState, planned: Sequence[Planned], say: Callable[[str], None], *, limit_s: int = LIMIT_S
 ) -> None:
-    """Tries the users' own variants and models of the units that are to run, the models in a child process.
+    """Tries the users' own variants and models of the units that are to run, in a child process.
 
     Raises UsageError for a transform or an argument that there is not, and for a model that can't be built, with file
     and line; UnusableError where torch can't be imported. Says so where a model took too long to be tried.
     """
-    for name, variant in state.plan.experiment.own_variants.items():
-        check_transforms(name, variant)
     jobs = [
         pair
         for item in planned
         if item.state == "run"
         for pair in zip(item.unit.jobs, state.runner.resolve(item.unit), strict=True)
     ]
-    for name in dict.fromkeys(job.trial.model for job, _ in jobs):
-        if catalog.is_user_model(name):
-            check_source(name)
     tries = _tries(jobs)
     if tries:
         run_tries(state.runner.node, tries, limit_s, say)
 
 
-def check_source(name: str) -> None:
-    """Raises UsageError where the file of `path/to/file.py:function` is not Python, or has no such function."""
-    path, _, function = name.rpartition(":")
-    try:
-        text = Path(path).read_bytes()
-        if b"\0" in text:  # of which Python says no line
-            raise UsageError(
-                f"model {name!r}: {path} is no Python text: it has null bytes, as binary files and texts in UTF-16 do; "
-                "name a Python file, saved as UTF-8"
-            )
-        tree = ast.parse(text, path)
-    except OSError as error:
-        raise UsageError(f"model {name!r}: {path} can't be read: {error.strerror}") from None
-    except SyntaxError as error:
-        place = f"{path}, line {error.lineno}" if error.lineno else path
-        raise UsageError(f"model {name!r}: {place}: SyntaxError: {error.msg}") from None
-    defined = _names(tree)
-    if function not in defined and not _DYNAMIC & defined:
-        functions = [node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
-        if not functions:
-            raise UsageError(f"model {name!r}: {path} defines no function")
-        raise UsageError(f"model {name!r}: {unknown(f'function of {path}', function, functions)}")
-
-
-def _names(tree: ast.AST) -> set[str]:
-    """Every name that is defined, imported or used in the text."""
-    names: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(node.name)
-        elif isinstance(node, ast.alias):
-            names.add(node.asname or node.name)
-        elif isinstance(node, ast.Name):
-            names.add(node.id)
-    return names
-
-
 def _tries(jobs: Sequence[tuple[Job, Resolved]]) -> dict[str, Try]:
-    """What only torch can tell, by what it is called; of each model, the first sizes that are asked for."""
+    """What is tried, by what it is called; of each model, the first sizes that are asked for."""
     tries: dict[str, Try] = {}
     for job, resolved in jobs:
         t, variant = job.trial, job.variant

@@ -148,25 +148,6 @@ VARIANTS: dict[str, Variant] = {
 
 # Every transform of torchvision.transforms.v2, kept here because the plan must know them without importing
 # torchvision. A test compares the two lists.
-TORCHVISION_TRANSFORMS: tuple[str, ...] = (
-    "AugMix", "AutoAugment", "CenterCrop", "ClampBoundingBoxes", "ClampKeyPoints", "ColorJitter", "Compose",
-    "ConvertBoundingBoxFormat", "ConvertImageDtype", "CutMix", "ElasticTransform", "FiveCrop", "GaussianBlur",
-    "GaussianNoise", "Grayscale", "Identity", "JPEG", "Lambda", "LinearTransformation", "MixUp", "Normalize",
-    "PILToTensor", "Pad", "RGB", "RandAugment", "RandomAdjustSharpness", "RandomAffine", "RandomApply",
-    "RandomAutocontrast", "RandomChannelPermutation", "RandomChoice", "RandomCrop", "RandomEqualize",
-    "RandomErasing", "RandomGrayscale", "RandomHorizontalFlip", "RandomInvert", "RandomIoUCrop", "RandomOrder",
-    "RandomPerspective", "RandomPhotometricDistort", "RandomPosterize", "RandomResize", "RandomResizedCrop",
-    "RandomRotation", "RandomShortestSize", "RandomSolarize", "RandomVerticalFlip", "RandomZoomOut", "Resize",
-    "SanitizeBoundingBoxes", "SanitizeKeyPoints", "ScaleJitter", "SetClampingMode", "TenCrop", "ToDtype",
-    "ToImage", "ToPILImage", "ToPureTensor", "ToTensor", "TrivialAugmentWide", "UniformTemporalSubsample",
-)  # fmt: skip
-
-DEVICE_TRANSFORMS: dict[str, tuple[str, ...]] = {
-    "RandomCrop": ("size", "padding"),
-    "RandomHorizontalFlip": ("p",),
-    "RandomResizedCrop": ("size", "scale", "ratio"),
-}
-"""Transforms on the GPU, and the arguments of each: those of `gpubench.train.data.on_device`, as a test sees to."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,7 +18,7 @@ import torchvision
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpubench.basics.errors import UsageError
+from gpubench.basics.errors import UsageError, nearest
 from gpubench.schema import catalog
 
 
@@ -86,9 +86,12 @@ def load_user_function(name: str) -> Callable[..., Any]:
     path, _, function = name.rpartition(":")
     if not Path(path).is_file():
         raise UsageError(f"model {name!r}: there is no file {path}")
-    user_function = getattr(_load(path), function, None)
+    module = _load(path)
+    user_function = getattr(module, function, None)
     if not callable(user_function):
-        raise UsageError(f"model {name!r}: {path} has no function {function!r}")
+        near = nearest(function, [known for known, value in vars(module).items() if callable(value)])
+        hint = f": did you mean {near}?" if near else ""
+        raise UsageError(f"model {name!r}: {path} has no function {function!r}{hint}")
     return user_function  # type: ignore[no-any-return]
 
 

@@ -106,7 +106,8 @@ def _locate_error(error: BaseException, path: str) -> str:
         return ""
     file, line = mine[-1]
     is_given_file = file.absolute() == Path(path).absolute()
-    return f"{path if is_given_file else file}, line {line}: "
+    place = path if is_given_file else str(file)
+    return f"{place}, line {line}: " if line else f"{place}: "
 
 
 def _describe_error(error: BaseException) -> str:

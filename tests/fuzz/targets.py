@@ -23,7 +23,6 @@ from gpubench.plan.experiment import Experiment
 from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sweep_options import Options
-from gpubench.plan.transforms import check_transforms
 from gpubench.results.csv_tables import epochs_csv, trials_csv
 from gpubench.results.plans import stored_plans
 from gpubench.results.rows import row_of
@@ -31,7 +30,7 @@ from gpubench.results.store import Results
 from gpubench.results.stored_record import DamagedError, read
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.missing import Unmeasured
-from gpubench.schema.order import TrialOrder
+from gpubench.schema.order import TrialOrder, transforms
 
 
 class RefusedError(Exception):
@@ -78,8 +77,10 @@ def _plan_or_refuse(asked: Callable[[], Experiment]) -> None:
     """As a sweep begins, on a machine without a GPU where all images are."""
     try:
         plan = expand(asked(), device="cpu", sources=Given(), cpus=8)
-        for name, variant in plan.experiment.own_variants.items():
-            check_transforms(name, variant)
+        for variant in plan.experiment.own_variants.values():
+            definition = variant.definition()
+            transforms(definition["cpu"], 224)
+            transforms(definition["gpu"], 224)
     except UsageError as error:
         raise RefusedError(str(error)) from None
     except OSError as error:  # as the command does: a name may be longer than a file's can be

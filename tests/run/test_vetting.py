@@ -1,4 +1,4 @@
-"""What a child finds out about users' models: what is too slow, what dies; and what only a file's text shows."""
+"""What a child finds out about users' models: what is too slow, what dies."""
 
 from __future__ import annotations
 
@@ -59,36 +59,3 @@ def test_a_model_whose_process_dies_is_named_and_what_another_prints_or_starts_i
         checks.run_tries(NODE, tries(tmp_path, loud=loud + NET, dies=dies), 30, pytest.fail)
     # It does not wait for what the file has started.
     assert time.monotonic() - began < 19
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "def net(): pass", "class net: pass", "net = 3", "from x import net", "from x import y as net",
-        "from x import *", "if x:\n    def net(): pass", "def __getattr__(name): pass",
-        "globals()['net'] = 3", "for net in []: pass",
-    ],
-)  # fmt: skip
-def test_a_function_that_the_text_may_define_is_left_to_the_child(tmp_path: Path, text: str) -> None:
-    (tmp_path / "nets.py").write_text(text)
-    checks.check_source(f"{tmp_path}/nets.py:net")
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (b"def nat(): pass", "unknown function of .*nets.py 'net': did you mean nat"),
-        (b"x = 3", "nets.py defines no function"),
-        (b"def net(:", "nets.py, line 1: SyntaxError"),
-        (b"def net():\n  x\n y", "nets.py, line 3: SyntaxError"),
-        (b"\xff\xfe", "nets.py, line 1: SyntaxError"),
-        (b"# coding: nosuch\nx = 1", "nets.py: SyntaxError: unknown encoding"),
-        (b"x\0y", "nets.py is no Python text: it has null bytes, as binary files and texts in UTF-16 do"),
-        ("def net(): pass".encode("utf-16"), "it has null bytes"),
-    ],
-)
-def test_what_the_text_shows_is_told_at_once(tmp_path: Path, text: bytes, says: str) -> None:
-    (tmp_path / "nets.py").write_bytes(text)
-    with pytest.raises(UsageError, match=says) as caught:
-        checks.check_source(f"{tmp_path}/nets.py:net")
-    assert "\n" not in str(caught.value)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 import pytest
 import torch
 import torchvision
@@ -11,7 +9,6 @@ import torchvision
 from gpubench.basics.errors import UsageError
 from gpubench.schema import catalog
 from gpubench.train import models
-from gpubench.train.data import on_cpu, on_device
 
 
 def on_meta(name, input_size=224, num_classes=1000, width=1.0, channels=3):
@@ -25,15 +22,6 @@ def test_the_catalogue_knows_the_classifiers_of_torchvision():
     theirs = set(torchvision.models.list_models(module=torchvision.models))
     ours = set(catalog.TORCHVISION_MODELS)
     assert theirs == ours
-
-
-def test_the_catalogue_knows_the_transforms_of_torchvision_and_ours():
-    assert list(catalog.TORCHVISION_TRANSFORMS) == on_cpu.names()
-    ours = {
-        name: tuple(inspect.signature(function).parameters)[2:]  # after the images and the generator
-        for name, function in on_device.TRANSFORMS.items()
-    }
-    assert ours == catalog.DEVICE_TRANSFORMS
 
 
 @pytest.mark.slow

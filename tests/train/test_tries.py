@@ -58,7 +58,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        ("nets.py:nett", "nets.py has no function 'nett'"),
+        ("nets.py:nett", "nets.py has no function 'nett': did you mean net?"),
         ("nets.py:deep", "the function wants 'depth', but it is called by name with those of num_classes"),
         ("nets.py:typo", "nets.py, line 15: AttributeError: module 'torch.nn' has no attribute 'Linaer'"),
         ("nets.py:number", "returned int, not a torch.nn.Module"),
@@ -69,6 +69,27 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 )
 def test_a_model_that_cannot_be_built_is_told_in_one_line(told, model: str, words: str) -> None:
     said = told(model)
+    assert said is not None
+    assert words in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"x = 3", "nets.py has no function 'net'"),
+        (b"def net(:", "nets.py, line 1: SyntaxError"),
+        (b"def net():\n  x\n y", "nets.py, line 3: IndentationError"),
+        (b"\xff\xfe", "SyntaxError: (unicode error) 'utf-8' codec can't decode"),
+        (b"# coding: nosuch\nx = 1", "nets.py: SyntaxError: unknown encoding"),
+        (b"x\0y", "null bytes"),
+    ],
+)
+def test_a_file_that_is_no_python_is_told_in_one_line(tmp_path: Path, text: bytes, words: str) -> None:
+    (tmp_path / "nets.py").write_bytes(text)
+    said = find_error({
+        "model": f"{tmp_path}/nets.py:net", "num_classes": 4, "input_size": 28, "channels": 3, "width": 1.0,
+    })  # fmt: skip
     assert said is not None
     assert words in said
     assert "\n" not in said
@@ -87,12 +108,28 @@ def said_of(*, cpu: list[object] | None = None, gpu: list[object] | None = None)
     ("where", "transform", "words"),
     [
         ("cpu", {"RandomErasing": {"q": 1}}, "transform RandomErasing: "),
+        (
+            "cpu",
+            "RandomHorizontalFlop",
+            "unknown transform 'RandomHorizontalFlop': did you mean RandomHorizontalFlip",
+        ),
+        (
+            "gpu",
+            "RandomHorizontalFlop",
+            "unknown transform on the device 'RandomHorizontalFlop': did you mean",
+        ),
+        (
+            "gpu",
+            {"RandomCrop": {"paddin": 8}},
+            "transform RandomCrop on the device: got an unexpected keyword",
+        ),
+        ("gpu", {"RandomCrop": {}, "RandomHorizontalFlip": {}}, "a transform reads Name or {Name = "),
         ("cpu", {"Resize": {"size": "big"}}, "transform Resize: "),
         ("gpu", {"RandomCrop": {"padding": "a lot"}}, "transform RandomCrop on the GPU: "),
     ],
 )
 def test_a_wrong_argument_of_a_transform_is_told_in_one_line(
-    where: str, transform: dict[str, object], words: str
+    where: str, transform: object, words: str
 ) -> None:
     said = said_of(**{where: [transform]})
     assert said is not None
