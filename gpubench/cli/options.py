@@ -45,9 +45,11 @@ def how(
     )
 
 
-def count(name: str, text: str, *, least: int = 0) -> Any:
-    """An option that is a whole number."""
-    return typer.Option(name, metavar="N", help=text, parser=usage.whole(name, least))
+def count(name: str, text: str, *short: str, least: int = 0, panel: str | None = None) -> Any:
+    """An option that is a whole number. `panel`: under which heading `--help` names it."""
+    return typer.Option(
+        name, *short, metavar="N", help=text, parser=usage.whole(name, least), rich_help_panel=panel
+    )
 
 
 def text(

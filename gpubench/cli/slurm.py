@@ -12,6 +12,7 @@ from gpubench import usage
 from gpubench.basics.errors import UsageError
 from gpubench.basics.quoted import shown
 from gpubench.cli.measure import sweep_option_names, sweep_options
+from gpubench.cli.options import count
 from gpubench.usage import TOML
 
 BEHIND = "sweep_words"
@@ -45,34 +46,22 @@ def slurm(
     *,
     tasks: Annotated[
         int,
-        typer.Option(
+        count(
             "--tasks",
-            metavar="N",
-            help="Jobs of an array that work through the plan together, in one results folder.",
-            parser=usage.whole("--tasks", 1),
-            rich_help_panel=PANEL,
+            "Jobs of an array that work through the plan together, in one results folder.",
+            least=1,
+            panel=PANEL,
         ),
     ] = 1,
-    nodes: Annotated[
-        int,
-        typer.Option(
-            "--nodes",
-            "-N",
-            metavar="N",
-            help="Nodes of each.",
-            parser=usage.whole("--nodes", 1),
-            rich_help_panel=PANEL,
-        ),
-    ] = 1,
+    nodes: Annotated[int, count("--nodes", "Nodes of each.", "-N", least=1, panel=PANEL)] = 1,
     cpus_per_task: Annotated[
         int | None,
-        typer.Option(
+        count(
             "--cpus-per-task",
+            "CPUs of each, on a node (default: 4 for each GPU).",
             "-c",
-            metavar="N",
-            help="CPUs of each, on a node (default: 4 for each GPU).",
-            parser=usage.whole("--cpus-per-task", 1),
-            rich_help_panel=PANEL,
+            least=1,
+            panel=PANEL,
         ),
     ] = None,
     time: Annotated[
@@ -121,14 +110,12 @@ def slurm(
             sweep_options(behind),
             behind,
             out,
-            command.Requested(
-                tasks=tasks,
-                nodes=nodes,
-                cpus_per_task=cpus_per_task,
-                time=time,
-                options=options,
-                command_line=f"gpubench slurm {shlex.join(context.meta['asked'])}",
-                submit=submit,
-            ),
+            tasks=tasks,
+            nodes=nodes,
+            cpus_per_task=cpus_per_task,
+            time=time,
+            sbatch_options=options,
+            command_line=f"gpubench slurm {shlex.join(context.meta['asked'])}",
+            submit=submit,
         )
     )

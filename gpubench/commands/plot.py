@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.analyze.folder import Folder
@@ -25,12 +24,8 @@ SEARCHED = 4096
 """Bytes at either end of a file in which CREATOR stands."""
 
 
-@dataclass(frozen=True, slots=True)
-class FolderPicture:
-    """A picture with the results folder that it is of."""
-
-    folder: Folder
-    picture: Picture
+FolderPicture = tuple[Folder, Picture]
+"""A picture with the results folder that it is of."""
 
 
 def plot(
@@ -60,7 +55,7 @@ def plot(
     if not pictures:
         raise UnusableError(explain_none(kinds))
     for kind in kinds:
-        if kind not in {item.picture.kind for item in pictures}:
+        if kind not in {picture.kind for _, picture in pictures}:
             warn(f"no picture {kind}: it needs {KINDS[kind]}")
     write_pictures(pictures, out, forms, is_paper=is_paper)
     return exit_code_of(folders, read)
@@ -81,7 +76,7 @@ def draw_folders(folders: Sequence[Folder], kinds: Sequence[str]) -> list[Folder
     for folder in folders:
         for report in report_folders([folder]):
             trace = trace_report(folder, report, warn) if not kinds or "trial" in kinds else None
-            drawn += [FolderPicture(folder, picture) for picture in list_pictures(report, trace, kinds)]
+            drawn += [(folder, picture) for picture in list_pictures(report, trace, kinds)]
     return drawn
 
 
@@ -111,7 +106,7 @@ def draw_trial(folders: Sequence[Folder], start: str) -> list[FolderPicture]:
             trace = trace_run(folder, run, row, warn)
             report = next(report for report in reports if row in report.labels)
             if trace is not None:
-                return [FolderPicture(folder, picture) for picture in list_pictures(report, trace, ["trial"])]
+                return [(folder, picture) for picture in list_pictures(report, trace, ["trial"])]
     raise UnusableError(
         f"--trial: nothing was sampled of {ids[0]}, or its samples are not in the results folder"
     )
@@ -145,21 +140,21 @@ def write_pictures(
 
 def name_files(pictures: Sequence[FolderPicture], out: Path | None) -> list[tuple[Path, Picture]]:
     """Where each goes, without an ending, no two to the same place: into `out`, else into its results folder."""
-    several = len({id(item.folder) for item in pictures}) > 1
+    several = len({id(folder) for folder, _ in pictures}) > 1
     taken: set[str] = set()
     places = []
-    for item in pictures:
-        home = item.folder.path / FOLDER if out is None else out
+    for folder, picture in pictures:
+        home = folder.path / FOLDER if out is None else out
         if out is None and home.is_symlink():
             raise UnusableError(f"{home} is a link, which is not followed; name a folder with --out")
-        prefix = item.folder.path.resolve().name if out is not None and several else ""
-        first = name_file("-".join(part for part in (prefix, item.picture.name) if part))
+        prefix = folder.path.resolve().name if out is not None and several else ""
+        first = name_file("-".join(part for part in (prefix, picture.name) if part))
         name, number = first, 2
         while str(home / name).casefold() in taken:  # some file systems take A for a
             name = f"{first}-{number}"
             number += 1
         taken.add(str(home / name).casefold())
-        places.append((home / name, item.picture))
+        places.append((home / name, picture))
     return places
 
 

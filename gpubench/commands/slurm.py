@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
@@ -35,29 +35,28 @@ MOST_GPUS = 16
 ASK_LIMIT_S = 60.0
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Requested:
-    """What is asked for of SLURM."""
-
-    tasks: int
-    nodes: int
-    cpus_per_task: int | None
-    """None: so many for each GPU."""
-    time: str | None
-    """None: by the plan's estimate."""
-    options: Sequence[str]
-    """Those of sbatch that are passed on."""
-    command_line: str
-    submit: bool
-
-
 def slurm(
-    path: Path | None, options: Options, sweep_words: Sequence[str], out: Path | None, job: Requested
+    path: Path | None,
+    options: Options,
+    sweep_words: Sequence[str],
+    out: Path | None,
+    *,
+    tasks: int,
+    nodes: int,
+    cpus_per_task: int | None,
+    time: str | None,
+    sbatch_options: Sequence[str],
+    command_line: str,
+    submit: bool,
 ) -> int:
-    """`sweep_words`: the sweep's own options, as typed; `options`: the same, read. Returns the exit code."""
-    gpus = gpus_of(job.options, job.nodes)
+    """`sweep_words`: the sweep's own options, as typed; `options`: the same, read. Returns the exit code.
+
+    `cpus_per_task`: None: so many for each GPU. `time`: None: by the plan's estimate. `sbatch_options`: those that are
+    passed on. `command_line`: the one that asks for this script.
+    """
+    gpus = gpus_of(sbatch_options, nodes)
     wants_gpus = gpus is None or gpus > 0
-    if job.cpus_per_task is not None and CPUS_BY_GPU in map(option_name, job.options):
+    if cpus_per_task is not None and CPUS_BY_GPU in map(option_name, sbatch_options):
         raise UsageError(f"--cpus-per-task and {CPUS_BY_GPU}: SLURM takes one of them")
     experiment = read_experiment(path, options, has_gpu=wants_gpus)
     folder = results_folder(out, experiment)
@@ -67,25 +66,25 @@ def slurm(
         command=["sweep", *([str(path.absolute())] if path else []), *sweep_words],
         results=str(folder.absolute()),
         home=str(Path.cwd()),
-        command_line=job.command_line,
-        tasks=job.tasks,
-        nodes=max(job.nodes, experiment.most_nodes),
+        command_line=command_line,
+        tasks=tasks,
+        nodes=max(nodes, experiment.most_nodes),
         trial_nodes=experiment.most_nodes,
-        cpus_per_task=job.cpus_per_task or cpus_of(job.options, gpus),
-        time=job.time or "0",
-        options=job.options,
+        cpus_per_task=cpus_per_task or cpus_of(sbatch_options, gpus),
+        time=time or "0",
+        options=sbatch_options,
     )
     try:
         work = _find_remaining(experiment, folder, script, MOST_GPUS if gpus is None else gpus)
     except GpubenchError as why:
         # Who has said how long it may take need not be where its images are.
-        if job.time is None:
+        if time is None:
             raise
         _print_note(f"the plan can't be made here, so nobody knows whether the nodes can: {why}")
     else:
-        if job.time is None:
-            script = replace(script, time=limit([unit.seconds for unit in work.units], job.tasks))
-        _print_note(plan_line(work, script, is_by_plan=job.time is None))
+        if time is None:
+            script = replace(script, time=limit([unit.seconds for unit in work.units], tasks))
+        _print_note(plan_line(work, script, is_by_plan=time is None))
         for line in advice(work, script):
             _print_note(line)
     if not _is_writable(folder.absolute()):
@@ -98,7 +97,7 @@ def slurm(
         raise UsageError(
             "the name of a file or folder is no UTF-8, which a batch script must be: rename it, or name another one"
         ) from None
-    if job.submit:
+    if submit:
         _submit(script)
     else:
         sys.stdout.write(script.text())

@@ -35,8 +35,7 @@ from gpubench.run.announce import announce, dropped_lines, print_plan
 from gpubench.run.checks import check_given_gpus, check_hardware, other_load, vet
 from gpubench.run.closing import emit, finish, others_words
 from gpubench.run.images import left_out_lines, store_left_out
-from gpubench.run.job_time import job_time
-from gpubench.run.limits import Limits, write_continuation
+from gpubench.run.limits import Limits, job_time, write_continuation
 from gpubench.run.stored_plan import has_others, store_plan
 from gpubench.run.summary import Summary
 from gpubench.run.sweep import run_sweep
@@ -177,7 +176,8 @@ def measure_plan(request: Request, view: live.View) -> int:
     results.create()
     with contextlib.ExitStack() as signals:
         try:
-            with giving_back(state):
+            with contextlib.ExitStack() as work:
+                work.callback(state.give_back)
                 state.load(view.say)
                 planned = state.pending()
                 if not is_new:
@@ -250,15 +250,6 @@ def announce_others(request: Request, view: live.View) -> None:
             "its plan is another one than those in the folder, so it works through that; "
             "where all were to share one, give each the same command"
         )
-
-
-@contextlib.contextmanager
-def giving_back(state: SweepState) -> Iterator[None]:
-    """However a sweep ends: what it has claimed is free again."""
-    try:
-        yield
-    finally:
-        state.give_back()
 
 
 def count_without_running(state: SweepState, planned: Sequence[Planned], limits: Limits) -> Summary:

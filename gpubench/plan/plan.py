@@ -218,26 +218,6 @@ def _combinations(experiment: Experiment) -> Iterator[dict[str, Any]]:
             yield fields
 
 
-class _Identity:
-    """Ids, with what many trials share hashed once."""
-
-    def __init__(self, experiment: Experiment, sources: Sources) -> None:
-        self._variants = experiment.variants
-        self._sources = sources
-        self._definitions: dict[str, dict[str, Any]] = {}
-
-    def ids(self, t: Trial, facts: DataFacts) -> tuple[str, str]:
-        definition = self._definitions.get(t.variant)
-        if definition is None:
-            definition = self._definitions[t.variant] = self._variants[t.variant].definition()
-        fingerprint = facts.fingerprint
-        if definition["files"] == "none":
-            # No image is read, but what the trial leaves open is still taken from the data.
-            fingerprint = f"none, {facts.train_images} images, {facts.num_classes} classes, size {facts.size}"
-        config = trial.config_id(t, definition, fingerprint, self._sources.model(t.model))
-        return config, trial.trial_id(config, t.seed, t.repeat)
-
-
 class _Maker:
     """Makes units of fields, for one experiment on one machine."""
 
@@ -246,7 +226,7 @@ class _Maker:
         self._device = device
         self._sources = sources
         self._cpus = cpus
-        self._identity = _Identity(experiment, sources)
+        self._definitions = {name: v.definition() for name, v in experiment.variants.items()}
         self._compares_strategies = any("strategy" in axis.fields for axis in experiment.axes)
 
     def unit(self, name: str, members: Sequence[dict[str, Any]]) -> tuple[Unit | None, str | None]:
@@ -287,10 +267,16 @@ class _Maker:
         reason = why_senseless(t, variant, device_of(t, self._device), facts, together=together)
         if reason:
             return None, reason
-        return self._made(t, variant), None
+        return self._make_job(t, variant), None
 
-    def _made(self, t: Trial, variant: catalog.Variant) -> Job:
-        config, tid = self._identity.ids(t, self._sources.data(t.data))
+    def _make_job(self, t: Trial, variant: catalog.Variant) -> Job:
+        facts, definition = self._sources.data(t.data), self._definitions[t.variant]
+        fingerprint = facts.fingerprint
+        if definition["files"] == "none":
+            # No image is read, but what the trial leaves open is still taken from the data.
+            fingerprint = f"none, {facts.train_images} images, {facts.num_classes} classes, size {facts.size}"
+        config = trial.config_id(t, definition, fingerprint, self._sources.model(t.model))
+        tid = trial.trial_id(config, t.seed, t.repeat)
         return Job(trial=t, trial_id=tid, config_id=config, variant=variant)
 
     def _group(self, name: str, jobs: Sequence[Job]) -> Unit:
@@ -300,7 +286,7 @@ class _Maker:
         shares = shares_of(jobs, self._cpus, self._device)
         placed = []
         for number, (job, share) in enumerate(zip(jobs, shares, strict=True)):
-            solo = self._made(alone(job, share, self._cpus, self._device), job.variant)
+            solo = self._make_job(alone(job, share, self._cpus, self._device), job.variant)
             own_config, own_id = trial.job_ids(config, group_id, number)
             membership = Membership(group=name, group_id=group_id, number=number, size=len(jobs), solo=solo)
             placed.append(replace(job, trial_id=own_id, config_id=own_config, membership=membership))

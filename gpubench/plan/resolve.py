@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gpubench.datasets.facts import DataFacts
-from gpubench.node.environment import Machine
-from gpubench.plan.gpu_ids import gpu_ids
+from gpubench.node.environment import Gpu, Machine
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.shares import Share, device_of, processes, shares_of
 from gpubench.schema.order import (
@@ -90,11 +89,40 @@ def resolve_unit(
     `lost`: GPUs of the machine that can't be used any more. They are among a job's only where the unit can't run.
     """
     shares = shares_of(unit.jobs, machine.cpu_count, default_device)
-    gpus = gpu_ids([job.trial for job in unit.jobs], machine.gpus, lost)
+    gpus = place_on_gpus([job.trial for job in unit.jobs], machine.gpus, lost)
     return [
         _resolved(job, share, job_gpus, machine, facts(job), default_device)
         for job, share, job_gpus in zip(unit.jobs, shares, gpus, strict=True)
     ]
+
+
+def place_on_gpus(
+    trials: Sequence[Trial], gpus: Sequence[Gpu], lost: Collection[int]
+) -> list[tuple[int, ...]]:
+    """The GPUs of each of the trials that run together, by number: those that it names, else the first so many.
+
+    Of a trial over several nodes: those on each of them.
+
+    `lost`: numbers of GPUs. In their place others of the same model are taken, which is the same machine to a result,
+    but not beside a trial that names its GPUs: it was to have these for itself. Where that can't be, the lost ones
+    stay among the numbers: such a unit can't run.
+    """
+    may_move = bool(lost) and not any(trial.gpu_ids is not None for trial in trials)
+    usable = [gpu.index for gpu in gpus if gpu.index not in lost]
+
+    def first(count: int) -> tuple[int, ...]:
+        planned, moved = tuple(range(count)), tuple(usable[:count])
+        fits = may_move and len(moved) == count and _models(moved, gpus) == _models(planned, gpus)
+        return moved if fits else planned
+
+    return [
+        trial.gpu_ids if trial.gpu_ids is not None else first(trial.devices // trial.nodes)
+        for trial in trials
+    ]
+
+
+def _models(numbers: Iterable[int], gpus: Sequence[Gpu]) -> list[tuple[str, int]]:
+    return [(gpus[number].name, gpus[number].memory_mib) for number in numbers]
 
 
 def _resolved(

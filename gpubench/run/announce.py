@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from gpubench.basics.words import listed, many
 from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import asked_words, words
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.plan import Plan
+from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.shares import device_of
 from gpubench.plan.state import Planned
@@ -40,24 +39,39 @@ def announcement_lines(
 
     `steps`: what is to be made of them. `load`: how much other work takes of the CPUs, `1.8 of 2 CPUs`.
     """
-    what = announcement(state, planned)
+    to_run = [item.unit for item in planned if item.state == "run"]
+    guesses = state.estimates_of_all(planned)
     done = sum(item.state == "done" for item in planned)
     skipped = sum(item.state == "skip" for item in planned)
     not_run = [f"{done} done already"] * bool(done) + [f"{skipped} skipped"] * bool(skipped)
     rest = f" ({', '.join(not_run)})" if not_run else ""
-    about = "at most" if what["most"] else "about" if what["known"] else "roughly"
+    # Training until an accuracy ends earlier; nobody knows how much.
+    is_most = any(job.trial.until_top1 is not None for unit in to_run for job in unit.jobs)
+    about = "at most" if is_most else "about" if all(guess.known for guess in guesses) else "roughly"
     needs = f"; first {', '.join(map(str, steps))}" if steps else ""
-    rounds = state.plan.experiment.rounds
-    trials, folder = (
-        f"{counted(planned)} to run{rest}{left_in_rounds(planned, rounds)}",
-        state.runner.results.folder,
-    )
-    lasts = f"{about} {words(what['seconds'])}{' a round' if rounds.is_open else ''}{beside(load)}"
-    experiment, jobs = state.plan.experiment, any(item.unit.is_group for item in planned)
+    experiment = state.plan.experiment
+    rounds = experiment.rounds
+    trials = f"{counted(planned)} to run{rest}{left_in_rounds(planned, rounds)}"
+    total = words(sum(guess.seconds for guess in guesses))
+    lasts = f"{about} {total}{' a round' if rounds.is_open else ''}{beside(load)}"
+    name = name_experiment(experiment, jobs=any(item.unit.is_group for item in planned))
     return [
-        f"{name_experiment(experiment, jobs=jobs)}: {trials}, {lasts}, results in {folder}",
-        f"images: {'; '.join(what['places'])}{needs}",
+        f"{name}: {trials}, {lasts}, results in {state.runner.results.folder}",
+        f"images: {'; '.join(list_image_places(state, to_run))}{needs}",
     ]
+
+
+def list_image_places(state: SweepState, units: Sequence[Unit]) -> list[str]:
+    """How many images these units read, and where they lie; each place once."""
+    places: dict[str, None] = {}
+    for job in (job for unit in units for job in unit.jobs):
+        if job.variant.files != "none":
+            facts = state.runner.facts(job)
+            where = facts.root or f"{facts.name} (torchvision)"
+            places[f"{facts.train_images:,} images + {facts.val_images:,} for validation in {where}"] = None
+        else:
+            places["a resident batch of synthetic images"] = None
+    return list(places)
 
 
 def name_experiment(experiment: Experiment, *, jobs: bool) -> str:
@@ -158,32 +172,11 @@ def _length(t: Trial, device: str) -> str:
     return f"{many(t.epochs, 'epoch')}{warm_up}"
 
 
-def _some(words: Iterable[str], limit: int = 3) -> str:
+def _some(words: Iterable[str]) -> str:
     """`a`, `a or b`, `a or b or c or 4 others`."""
     distinct = list(dict.fromkeys(words))
-    rest = many(len(distinct) - limit, "other")
-    return " or ".join(distinct if len(distinct) <= limit else [*distinct[:limit], rest])
-
-
-def announcement(state: SweepState, planned: Sequence[Planned]) -> Mapping[str, Any]:
-    """What the two lines before a sweep say, as values."""
-    to_run = [item.unit for item in planned if item.state == "run"]
-    estimates = state.estimates_of_all(planned)
-    places: dict[str, None] = {}
-    for job in (job for unit in to_run for job in unit.jobs):
-        if job.variant.files != "none":
-            facts = state.runner.facts(job)
-            where = facts.root or f"{facts.name} (torchvision)"
-            places[f"{facts.train_images:,} images + {facts.val_images:,} for validation in {where}"] = None
-        else:
-            places["a resident batch of synthetic images"] = None
-    return {
-        "seconds": sum(e.seconds for e in estimates),
-        "known": all(e.known for e in estimates),
-        # Training until an accuracy ends earlier; nobody knows how much.
-        "most": any(job.trial.until_top1 is not None for unit in to_run for job in unit.jobs),
-        "places": list(places),
-    }
+    rest = [many(len(distinct) - 3, "other")] if len(distinct) > 3 else []
+    return " or ".join([*distinct[:3], *rest])
 
 
 def announce(state: SweepState, planned: Sequence[Planned], view: View, *, yes: bool) -> bool:

@@ -5,29 +5,20 @@ Each limit is asked before a unit begins, remembers what it has kept from the sw
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import many
+from gpubench.node.allocation import allocation, ask_squeue, time_limit
 from gpubench.plan.estimate import Estimate, asked_words, words
 from gpubench.plan.plan import Unit
 from gpubench.plan.rounds import MOST, Rounds
-from gpubench.plan.wall_time import Late, Verdict, WallTime, at_least
+from gpubench.plan.wall_time import Late, Verdict, WallTime, at_least, find_spare
 from gpubench.run.sweep_state import SweepState
-
-
-class Limit(Protocol):
-    """What the end of a sweep asks of each limit."""
-
-    @property
-    def is_resumable(self) -> bool:
-        """Whether it has ended the sweep with something left, so that the same command goes on."""
-
-    def closing_line(self) -> str | None:
-        """What it has kept from the sweep, and what to do; None: nothing."""
+from gpubench.schema.missing import Unmeasured
 
 
 @dataclass(kw_only=True, slots=True)
@@ -193,7 +184,7 @@ class Limits:
             certainty=Certainty(rounds=state.plan.experiment.rounds, fresh=fresh),
         )
 
-    def __iter__(self) -> Iterator[Limit]:
+    def __iter__(self) -> Iterator[StopRequest | BatchJob | Certainty]:
         """In the order in which the end of a sweep names them; each explains it better than those after it."""
         yield from (self.stop, self.batch_job, self.certainty)
 
@@ -208,3 +199,33 @@ def write_continuation(*, fresh: bool) -> str:
     if fresh:  # the same command would begin anew, and without --fresh the older rows count
         return "rows that were not reached are older ones; the same command measures all of them anew"
     return "to continue, run the same command again"
+
+
+def job_time(
+    say: Callable[[str], None],
+    *,
+    environ: Mapping[str, str] = os.environ,
+    ask: Callable[[str], str] = ask_squeue,
+) -> WallTime | None:
+    """How long the batch job that a sweep runs in may still run.
+
+    None where nothing ends it, or where that is not known, which it says.
+    """
+    job = allocation(environ)
+    if job is None:
+        return None
+    try:
+        limit = time_limit(environ, job.job_id, ask=ask)
+    except Unmeasured as why:
+        say(
+            f"how long {job.called} may still run is not known ({why}): trials begin whether it ends before or not"
+        )
+        return None
+    if limit is None:
+        return None
+    spare_s = find_spare(limit.whole_s)
+    return WallTime(
+        job=job.called,
+        ends_s=time.monotonic() + limit.left_s - spare_s,
+        whole_s=limit.whole_s - spare_s,
+    )

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from gpubench.plan.outlook import Outlook
 from gpubench.plan.plan import Job, Unit
-from gpubench.plan.rounds import ONE
 from gpubench.render.running import LiveProgress
 from gpubench.schema.attempt import JobProgress
 
-NOTHING_AHEAD = Outlook(rounds=ONE, number=1)
 TELLING = 0.1
 """Part of its epochs from which a unit itself says best how long it will take."""
 
@@ -26,8 +24,8 @@ def make_progress(
     elapsed_s: float,
     estimated_s: float,
     after_s: float,
-    ahead: Outlook = NOTHING_AHEAD,
-    pace: float = 1.0,
+    ahead: Outlook,
+    pace: float,
 ) -> LiveProgress:
     """What the live view shows while `unit` runs, `done` of `total` units being over.
 

@@ -10,13 +10,18 @@ from fakes import Given
 
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import with_options
+from gpubench.plan.outlook import Outlook
 from gpubench.plan.plan import Unit, expand
+from gpubench.plan.rounds import ONE
 from gpubench.plan.sweep_options import Options
 from gpubench.render import running as live_view
 from gpubench.run.live_progress import make_progress
 from gpubench.schema.attempt import JobProgress, Live
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nbatch_size = 32\n[run]\nepochs = 2\n'
+
+
+LAST_ROUND: dict[str, Any] = {"ahead": Outlook(rounds=ONE, number=1), "pace": 1.0}
 
 
 def a_unit(**fields: str) -> Unit:
@@ -27,7 +32,7 @@ def a_unit(**fields: str) -> Unit:
 
 
 def left_s(progress: JobProgress, **seconds: float) -> float:
-    given: dict[str, Any] = {"spent_s": 30.0, "estimated_s": 100.0, "after_s": 7.0} | seconds
+    given: dict[str, Any] = {"spent_s": 30.0, "estimated_s": 100.0, "after_s": 7.0, **LAST_ROUND} | seconds
     shown = make_progress(a_unit(), [progress], label="", done=0, total=1, elapsed_s=30.0, **given)
     assert shown.left_s is not None
     return shown.left_s
@@ -60,6 +65,7 @@ def shown(unit: Unit, progress: list[JobProgress], **seconds: float) -> live_vie
         "elapsed_s": 50.0,
         "estimated_s": 100.0,
         "after_s": 7.0,
+        **LAST_ROUND,
     } | seconds
     return make_progress(unit, progress, label="lenet", done=3, total=9, **given)
 

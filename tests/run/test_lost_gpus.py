@@ -19,9 +19,9 @@ from scripted import Script, Scripted
 from gpubench.basics.errors import UnusableError
 from gpubench.node.environment import Gpu
 from gpubench.plan.experiment_file import parse
-from gpubench.plan.gpu_ids import gpu_ids
 from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
+from gpubench.plan.resolve import place_on_gpus
 from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.results.store import Results
@@ -299,4 +299,4 @@ def test_gpus_of_trials(
     asked: list[dict[str, Any]], names: str, gone: tuple[int, ...], given: list[tuple[int, ...]]
 ) -> None:
     trials = [make({"model": "lenet", "batch_size": 16, **fields}) for fields in asked]
-    assert gpu_ids(trials, machine(*names), gone) == given
+    assert place_on_gpus(trials, machine(*names), gone) == given

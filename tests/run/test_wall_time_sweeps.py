@@ -17,7 +17,7 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.plan.wall_time import WallTime
 from gpubench.results.store import Results
-from gpubench.run.job_time import job_time
+from gpubench.run.limits import job_time
 from gpubench.schema.order import TrialOrder
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n[run]\nepochs = 2\n'
