@@ -1,8 +1,8 @@
-"""How options are declared: those of a kind alike, and those that several commands have once."""
+"""How options are declared, those of a kind alike and those of several commands once; and how trial fields are read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 from gpubench import completion, usage
 from gpubench.basics.errors import UsageError
 from gpubench.render.forms import AnswerForm
+from gpubench.schema.trial_fields import ABOUT
 
 
 def field(
@@ -82,3 +83,26 @@ def form_of(*, json: bool, markdown: bool) -> AnswerForm:
     """Which of the forms of an answer is asked for. Raises UsageError for two at once."""
     choose_form(["json"] * json + ["markdown"] * markdown)
     return "json" if json else "markdown" if markdown else "text"
+
+
+def read_fields(named: Mapping[str, str], texts: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Trial field -> its values as text: those with an option of their own, and what --set gives.
+
+    And trial field -> what the user called it, for messages.
+    Raises UsageError for a field that is given twice.
+    """
+    from gpubench.plan.values import check_field
+
+    fields = dict(named)
+    typed = {name: option.name for name in fields if (option := ABOUT[name].option)}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"--set: {text!r} is not FIELD=VALUES")
+        field = check_field(name.strip().replace("-", "_"))
+        if field in fields:
+            both = f"--set {field}={fields[field]},{value}"
+            raise UsageError(f"{field} is given twice; give all its values at once: {both}")
+        fields[field] = value
+        typed[field] = f"--set {field}"
+    return fields, typed

@@ -13,7 +13,6 @@ import typer
 
 from gpubench import completion, usage
 from gpubench.cli import options
-from gpubench.cli.fields import read_fields
 from gpubench.plan.sweep_options import Declared, Options, RunOptions
 from gpubench.render.forms import FORMS
 from gpubench.schema.field import Option, in_order
@@ -64,7 +63,7 @@ class SweepCommand:
             for name in self._axes
             if given[name] not in (None, False)
         }
-        fields, typed = read_fields(named, given["set_"] or ())
+        fields, typed = options.read_fields(named, given["set_"] or ())
         return (
             Options(fields=fields, typed=typed, **_select_values(Options, given)),
             RunOptions(**_select_values(RunOptions, given)),

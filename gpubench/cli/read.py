@@ -9,9 +9,8 @@ import typer
 
 from gpubench import completion
 from gpubench.basics.errors import UsageError
-from gpubench.cli.fields import read_fields
 from gpubench.cli.gone import GONE
-from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, folders, form_of, text
+from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, folders, form_of, read_fields, text
 from gpubench.cli.parameters import with_form_options
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 from rich.console import Console
 
 from gpubench.analyze.audit import audit_folder
 from gpubench.analyze.folder import read_folder
-from gpubench.basics.encodable import encodable
-from gpubench.commands.folders import warn
+from gpubench.commands.folders import print_text, warn
 from gpubench.render import audit as render
 from gpubench.render.terminal import WIDTH
 from gpubench.results.home import newest_results
@@ -30,5 +28,5 @@ def audit(path: Path | None, *, form: str = "text") -> int:
         text = render.write_markdown(str(path), findings)
     else:
         text = render.write(str(path), findings, console.width if console.is_terminal else WIDTH)
-    sys.stdout.write(encodable(text, console.encoding))
+    print_text(text)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,9 +10,8 @@ from rich.console import Console
 from gpubench.analyze.compare import compare_folders, compare_values
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.series import CANDIDATES
-from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError, unknown
-from gpubench.commands.folders import warn
+from gpubench.commands.folders import print_text, split_names, warn
 from gpubench.core.comparison import COSTS, FIGURES, Comparison, FigureName
 from gpubench.plan.values import parse, percent
 from gpubench.render import comparison as render
@@ -36,7 +34,7 @@ def compare(
     `strict`: 3 also where one is not excluded. `form`: text, markdown or json. Raises UnusableError where not even the
     figures as they stand can be compared.
     """
-    names = _read_figures(figures)
+    names = split_names("figure", figures, FIGURES) or FIGURES
     limit = None if threshold is None else percent(threshold, "--threshold") / 100
     if strict and limit is None:
         raise UsageError("--strict is about --threshold: give that, too, such as --threshold 5%")
@@ -46,7 +44,7 @@ def compare(
         )
     if sort is not None and sort not in (*FIGURES, *CANDIDATES):
         raise unknown("figure or field to sort by", sort, (*FIGURES, *CANDIDATES))
-    comparison = _compare(folders, field, names, limit)
+    comparison = _compare(folders, field, [name for name in FIGURES if name in names], limit)
     console = Console(highlight=False)
     if comparison.is_senseless and form != "json":
         raise UnusableError(write_why_not_compared(comparison))
@@ -55,18 +53,8 @@ def compare(
     else:
         is_json = form == "json"
         text = render.write_json(comparison) if is_json else render.write_markdown(comparison, sort=sort)
-        sys.stdout.write(encodable(text, console.encoding))
+        print_text(text)
     return comparison.find_exit_code(is_strict=strict)
-
-
-def _read_figures(text: str | None) -> tuple[FigureName, ...]:
-    if text is None:
-        return FIGURES
-    names = [name.strip() for name in text.split(",")]
-    for name in names:
-        if name not in FIGURES:
-            raise unknown("figure", name, FIGURES)
-    return tuple(name for name in FIGURES if name in names)
 
 
 def _compare(

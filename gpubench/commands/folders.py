@@ -1,16 +1,17 @@
-"""Results folders, opened for a command that reads them."""
+"""What commands that read results folders share: how these are opened, how names are read, how answers are printed."""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.basics.collector import collector_paused
-from gpubench.basics.errors import UnusableError
+from gpubench.basics.encodable import encodable
+from gpubench.basics.errors import UnusableError, unknown
 from gpubench.basics.words import clean
 from gpubench.results.home import newest_results
 
@@ -40,3 +41,17 @@ def warn(line: str) -> None:
     """Says on stderr what is wrong, in one line, while the command goes on."""
     with contextlib.suppress(OSError):  # nobody may be there to read it
         print(f"gpubench: {clean(line)}", file=sys.stderr)
+
+
+def print_text(text: str) -> None:
+    """Prints an answer on stdout, with plain signs in place of those that its encoding lacks."""
+    sys.stdout.write(encodable(text, sys.stdout.encoding))
+
+
+def split_names(noun: str, text: str | None, valid: Collection[str]) -> list[str]:
+    """The names in a text with commas. Raises UsageError for one that is none of `valid`."""
+    names = [] if text is None else [part.strip() for part in text.split(",")]
+    for name in names:
+        if name not in valid:
+            raise unknown(noun, name, valid)
+    return list(dict.fromkeys(names))

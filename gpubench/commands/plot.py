@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.questions import report_folders
 from gpubench.analyze.trace import trace_report, trace_run
-from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.safe_name import safe_name
 from gpubench.basics.words import clean
-from gpubench.commands.folders import exit_code_of, read_named, warn
+from gpubench.commands.folders import exit_code_of, read_named, split_names, warn
 from gpubench.render.draw import CREATOR, FORMS, draw_file, need_converter
 from gpubench.render.pictures.pictures import KINDS, Picture, explain_none, list_pictures
 from gpubench.render.pictures.vega import COLUMN_SCALE, fit_column
@@ -59,15 +59,6 @@ def plot(
             warn(f"no picture {kind}: it needs {KINDS[kind]}")
     write_pictures(pictures, out, forms, is_paper=is_paper)
     return exit_code_of(folders, read)
-
-
-def split_names(noun: str, text: str | None, valid: Collection[str]) -> list[str]:
-    """The names in a text with commas. Raises UsageError for one that is none of `valid`."""
-    names = [] if text is None else [part.strip() for part in text.split(",")]
-    for name in names:
-        if name not in valid:
-            raise unknown(noun, name, valid)
-    return list(dict.fromkeys(names))
 
 
 def draw_folders(folders: Sequence[Folder], kinds: Sequence[str]) -> list[FolderPicture]:

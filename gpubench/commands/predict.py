@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,9 +10,8 @@ from rich.console import Console
 
 from gpubench.analyze.folder import Folder, read_folders
 from gpubench.analyze.predict import NO_JOBS, list_measured, predict_experiment
-from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.commands.folders import exit_code_of, warn
+from gpubench.commands.folders import exit_code_of, print_text, warn
 from gpubench.core.prediction import NoPrediction
 from gpubench.node import environment
 from gpubench.node.environment import Machine
@@ -51,7 +49,7 @@ def predict(
     else:
         width = min(console.width, WIDEST) if console.is_terminal else WIDTH
         text = render.write_text(predictions, command=command, width=width, is_rich=console.is_terminal)
-    sys.stdout.write(encodable(text, console.encoding))
+    print_text(text)
     is_refused = asks and all(isinstance(group, NoPrediction) for group in predictions.groups)
     return UnusableError.exit_code if is_refused else exit_code_of(paths, folders)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import ResumableError, UnusableError
 from gpubench.basics.quoted import to_json
 from gpubench.basics.words import listed
-from gpubench.commands.folders import warn
+from gpubench.commands.folders import print_text, warn
 from gpubench.node import environment
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.plan.state import STALE_BY
@@ -52,7 +50,7 @@ def status(folders: Sequence[Path], *, as_json: bool = False) -> int:
             continue
         states.append(read.state)
         data = to_json(render.to_data(read)) + "\n" if as_json else ""
-        sys.stdout.write(encodable(data or render.write(read, width), console.encoding))
+        print_text(data or render.write(read, width))
     return code or max((CODES[state] for state in states), default=0, key=list(CODES.values()).index)
 
 

@@ -22,7 +22,7 @@ from gpubench.plan.experiment import Experiment
 from gpubench.plan.plan import Plan
 from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
-from gpubench.plan.sweep_options import Options, RunOptions
+from gpubench.plan.sweep_options import RETRY, Options, RunOptions
 from gpubench.render import live
 from gpubench.render.live import SafeView
 from gpubench.render.progress_bar import show_progress
@@ -42,7 +42,6 @@ from gpubench.run.sweep import run_sweep
 from gpubench.run.sweep_state import Settings, SweepState
 from gpubench.run.unit_runner import UnitRunner
 
-RETRY = ("failed", "timeout", "stale", "oom")
 RESUMABLE = ResumableError.exit_code
 
 

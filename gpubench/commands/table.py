@@ -12,11 +12,10 @@ from rich.console import Console
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.questions import find_best, report_folders
 from gpubench.analyze.view import parse_view
-from gpubench.basics.encodable import encodable
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.quoted import to_json
 from gpubench.basics.words import clean
-from gpubench.commands.folders import exit_code_of, read_named, warn
+from gpubench.commands.folders import exit_code_of, print_text, read_named, warn
 from gpubench.core.report import Report
 from gpubench.export.sheets import list_table_rows
 from gpubench.render import terminal, words
@@ -47,7 +46,7 @@ def table(
     if where and form is None and not any(report.rows for report in reports):
         raise UnusableError(f"no row meets {' and '.join(map(clean, where))}")
     if best:
-        sys.stdout.write(encodable(_write_best(folders, reports, is_json=form == "json"), console.encoding))
+        print_text(_write_best(folders, reports, is_json=form == "json"))
     elif form is None:
         terminal.show(reports, console, is_why=why)
     elif FORMS[form].is_data:
@@ -57,7 +56,7 @@ def table(
                 warn(f"{report.name}: {words.describe_selection(report.selection)}")
         sys.stdout.buffer.write(text.encode(errors="replace"))
     else:
-        sys.stdout.write(encodable(FORMS[form].write(reports), console.encoding))
+        print_text(FORMS[form].write(reports))
     return exit_code_of(paths, folders)
 
 

@@ -15,12 +15,11 @@ from gpubench.plan.experiment import Experiment
 from gpubench.plan.options import job_option, with_options
 from gpubench.plan.plan import Job, Plan, expand
 from gpubench.plan.sources import Disk
-from gpubench.plan.sweep_options import Options
+from gpubench.plan.sweep_options import ORDERS, Options
 from gpubench.plan.values import as_text
 from gpubench.schema import trial
 from gpubench.schema.catalog import VARIANTS
 
-ORDERS = ("given", "random")
 OF_THE_WORK = (
     "model", "width", "input_size", "num_classes", "variant", "data", "train_images", "precision", "memory_format",
     "execution", "cudnn_benchmark", "optimizer", "accumulate", "prefetch",

@@ -46,11 +46,6 @@ def estimates(trials: Sequence[tuple[Trial, Resolved]], rows: Sequence[Row]) -> 
     return [_estimate(t, resolved, known) for t, resolved in trials]
 
 
-def estimate(t: Trial, resolved: Resolved, rows: Sequence[Row]) -> Estimate:
-    """The time of one trial. For many, `estimates` looks through the rows once."""
-    return _estimate(t, resolved, _Known(rows))
-
-
 def _estimate(t: Trial, resolved: Resolved, known: _Known) -> Estimate:
     row = known.nearest(t)
     rate = row.images_per_s if row is not None else None

@@ -71,12 +71,6 @@ class Resolved:
         }
 
 
-def resolve(job: Job, machine: Machine, facts: DataFacts, default_device: str) -> Resolved:
-    """Fills what a trial left open, alone, from the machine and the images."""
-    (resolved,) = resolve_unit(Unit((job,)), machine, lambda _: facts, default_device)
-    return resolved
-
-
 def resolve_unit(
     unit: Unit,
     machine: Machine,

@@ -270,16 +270,14 @@ def merge_rounds(planned: Sequence[Planned], later: Iterable[tuple[int, Sequence
                 open_rounds.setdefault(item.unit.unit_id, []).append(number)
             elif item.state == "failed":
                 failed.setdefault(item.unit.unit_id, item)
-    return [
-        _in_all(item, open_rounds.get(item.unit.unit_id, ()), failed.get(item.unit.unit_id))
-        for item in planned
-    ]
-
-
-def _in_all(item: Planned, open_rounds: Sequence[int], failed: Planned | None) -> Planned:
-    if item.state != "done":
-        return item
-    return replace(item, state="run", why="", rounds=tuple(open_rounds)) if open_rounds else failed or item
+    merged = []
+    for item in planned:
+        unit_id = item.unit.unit_id
+        if item.state == "done" and unit_id in open_rounds:
+            merged.append(replace(item, state="run", why="", rounds=tuple(open_rounds[unit_id])))
+        else:
+            merged.append(failed.get(unit_id, item) if item.state == "done" else item)
+    return merged
 
 
 # ---------------------------------------------------------------- the whole plan

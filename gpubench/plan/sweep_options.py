@@ -11,8 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
+from gpubench.schema.catalog import BAD_IMAGES
+
 Mode = Literal["table", "json", "quiet", "plan"]
 """What a sweep prints."""
+
+
+ORDERS = ("given", "random")
+RETRY = ("failed", "timeout", "stale", "oom")
+"""What may be run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +111,7 @@ class Options:
             "--bad-images",
             "fail (default), or skip: leave images out that can't be decoded",
             metavar="POLICY",
-            words=("fail", "skip"),
+            words=BAD_IMAGES,
         ),
     ] = None
 
@@ -119,7 +126,7 @@ class RunOptions:
             "--order",
             "given or random (default: random where there are repeats)",
             metavar="ORDER",
-            words=("given", "random"),
+            words=ORDERS,
         ),
     ] = None
     retry: Annotated[
@@ -128,7 +135,7 @@ class RunOptions:
             "--retry",
             "Run these again: failed,timeout,stale,oom",
             metavar="STATUS,…",
-            words=("failed", "timeout", "stale", "oom"),
+            words=RETRY,
         ),
     ] = None
     allow_busy: Annotated[

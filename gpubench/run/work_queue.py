@@ -21,7 +21,7 @@ from gpubench.plan.shards import list_lots
 from gpubench.plan.skips import Chain, chain_key, skip_reason
 from gpubench.plan.state import Planned
 from gpubench.run.sweep_state import SweepState
-from gpubench.schema.record import ALLOTTED, Record, given
+from gpubench.schema.record import ALLOTTED, given
 from gpubench.store.holder import Holder
 from gpubench.store.work_claims import WorkClaims, WorkItem, list_workers
 
@@ -209,7 +209,8 @@ class WorkQueue:
         Whoever died after it had stored its record has left a claim that nobody asks after.
         """
         chosen = self.state.chosen() if units else {}
-        return [unit for unit in units if not _has_ended(chosen.get(unit.jobs[0].trial_id))]
+        ended = {trial_id for trial_id, record in chosen.items() if record.status != "interrupted"}
+        return [unit for unit in units if unit.jobs[0].trial_id not in ended]
 
     def _is_any_held(self, units: Sequence[Unit]) -> bool:
         """Whether somebody else is at one of these trials, in the first round."""
@@ -218,10 +219,6 @@ class WorkQueue:
 
 def _write_values(values: Mapping[str, Any]) -> str:
     return " ".join(f"{name}={value}" for name, value in sorted(values.items()))
-
-
-def _has_ended(record: Record | None) -> bool:
-    return record is not None and record.status != "interrupted"
 
 
 def _chain(unit: Unit) -> Chain:

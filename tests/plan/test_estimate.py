@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,20 +16,26 @@ from gpubench.plan.estimate import (
     GPU_IMAGES_PER_S,
     LOADER_IMAGES_PER_CPU_S,
     START_S,
+    Estimate,
     Forecast,
     asked_words,
-    estimate,
     estimates,
     words,
 )
 from gpubench.plan.resolve import Resolved
 from gpubench.schema.row import Row
-from gpubench.schema.trial import make
+from gpubench.schema.trial import Trial, make
 
 HERE = Resolved(
     device="cuda", gpu_ids=(0,), gpu_uuids=("GPU-00",), processes=1, cpu_ids=(0, 1), cpus=2, workers=2, input_size=224,
     num_classes=16, train_images=10_240,
 )  # fmt: skip
+
+
+def estimate(trial: Trial, resolved: Resolved, rows: Sequence[Row]) -> Estimate:
+    """The time of one trial."""
+    (only,) = estimates([(trial, resolved)], rows)
+    return only
 
 
 def row(**fields: Any) -> Row:

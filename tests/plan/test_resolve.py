@@ -11,8 +11,9 @@ import pytest
 import scripted
 
 from gpubench.datasets.facts import DataFacts
-from gpubench.plan.plan import Job
-from gpubench.plan.resolve import Resolved, data_spec, order, protocol, resolve
+from gpubench.node.environment import Machine
+from gpubench.plan.plan import Job, Unit
+from gpubench.plan.resolve import Resolved, data_spec, order, protocol, resolve_unit
 from gpubench.schema import catalog
 from gpubench.schema.order import Protocol, SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.trial import make
@@ -28,6 +29,12 @@ MACHINE = dataclasses.replace(scripted.computer(4), cpu_ids=(0, 2, 4, 6, 8, 10),
 def job(**fields: Any) -> Job:
     t = make(fields)
     return Job(trial=t, trial_id="t0", config_id="c0", variant=catalog.VARIANTS[t.variant])
+
+
+def resolve(planned: Job, machine: Machine, facts: DataFacts, device: str) -> Resolved:
+    """A job alone, as this machine fills it."""
+    (filled,) = resolve_unit(Unit((planned,)), machine, lambda _: facts, device)
+    return filled
 
 
 def resolved(facts: DataFacts = BIRDS, **fields: Any) -> Resolved:
