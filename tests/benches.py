@@ -23,7 +23,7 @@ from gpubench.results.store import Results
 from gpubench.run.limits import Limits
 from gpubench.run.summary import Summary
 from gpubench.run.sweep import measure
-from gpubench.run.sweep_state import Settings, SweepState
+from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner
 from gpubench.schema.row import Row
 
@@ -54,11 +54,12 @@ def sweep_of(
     *,
     nvml: Nvml | None = None,
     sources: Disk | None = None,
-    settings: Settings | None = None,
+    retry: frozenset[str] = frozenset(),
+    fresh: bool = False,
 ) -> SweepState:
     """A sweep as `gpubench sweep` puts it together; nothing is read or written yet."""
     runner = UnitRunner.build(plan, node_of(machine, nvml), Results(folder), sources or Disk())
-    return SweepState(plan=plan, runner=runner, settings=settings or Settings())
+    return SweepState(plan=plan, runner=runner, retry=retry, fresh=fresh)
 
 
 @dataclass(kw_only=True)

@@ -22,7 +22,7 @@ from gpubench.plan.sweep_options import Options
 from gpubench.results.counting import newest
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
-from gpubench.run.sweep_state import Settings, SweepState
+from gpubench.run.sweep_state import SweepState
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Record
@@ -56,8 +56,8 @@ class Desk:
         experiment = with_options(parse(BASE, "test"), Options(fields=given, jobs=jobs, **options))
         machine = scripted.computer(self.gpus, cpus=self.cpus)
         plan = make_plan(experiment, machine, Disk(), "given")
-        settings = Settings(retry=frozenset(retry.split(",") if retry else ()), fresh=fresh)
-        made = sweep_of(plan, self.folder, machine, nvml=self.nvml, settings=settings)
+        again = frozenset(retry.split(",") if retry else ())
+        made = sweep_of(plan, self.folder, machine, nvml=self.nvml, retry=again, fresh=fresh)
         made.load()
         return made
 

@@ -39,7 +39,7 @@ from gpubench.run.limits import Limits, job_time, write_continuation
 from gpubench.run.stored_plan import has_others, store_plan
 from gpubench.run.summary import Summary
 from gpubench.run.sweep import run_sweep
-from gpubench.run.sweep_state import Settings, SweepState
+from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner
 
 RESUMABLE = ResumableError.exit_code
@@ -118,7 +118,8 @@ def make_request(path: Path | None, options: Options, run_options: RunOptions) -
     state = SweepState(
         plan=plan,
         runner=UnitRunner.build(plan, node, results, sources, nodes),
-        settings=Settings(retry=retry, fresh=run_options.fresh),
+        retry=retry,
+        fresh=run_options.fresh,
     )
     return Request(
         options=run_options,
@@ -302,7 +303,7 @@ def list_last_steps(state: SweepState, view: live.View) -> list[Callable[[], Non
         ended = many(state.ended, "trial") if state.ended else "no trial"
         say_at_once(
             f"ended at once; all that was stored is kept ({ended} of this sweep), what was under way is lost; "
-            f"{write_continuation(fresh=state.settings.fresh)}"
+            f"{write_continuation(fresh=state.fresh)}"
         )
 
     return [view.close, say, state.abandon]

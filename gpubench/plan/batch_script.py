@@ -101,7 +101,11 @@ class BatchScript:
             "--signal": f"USR1@{self.signal_s}",
         }
         given = {SHORT.get(name := option_name(option), name) for option in self.options}
-        lines = [_option(name, value) for name, value in defaults.items() if name not in given]
+        lines = [
+            name if value is None else f"{name}={shlex.quote(value)}"
+            for name, value in defaults.items()
+            if name not in given
+        ]
         sweep = [*self.gpubench, *self.command, "--out", self.results]
         # The id alone may stand for all tasks of an array.
         me = "${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID" if self.is_array else "$SLURM_JOB_ID"
@@ -211,10 +215,6 @@ def _gpus(name: str, value: str) -> int | None:
             return None
         total += int(words[-1])
     return total
-
-
-def _option(name: str, value: str | None) -> str:
-    return name if value is None else f"{name}={shlex.quote(value)}"
 
 
 def passed_on(words: Sequence[str]) -> tuple[str | None, list[str]]:

@@ -48,7 +48,7 @@ def check_field(name: str) -> str:
     return name
 
 
-def _number(kind: type, text: str, field: str) -> Any:
+def _number(kind: type, text: str | int, field: str) -> Any:
     try:
         value = kind(text)
         is_one = math.isfinite(value)
@@ -57,13 +57,6 @@ def _number(kind: type, text: str, field: str) -> Any:
     if not is_one:
         raise UsageError(f"{field}: {shown(text)} is not {'a whole number' if kind is int else 'a number'}")
     return value
-
-
-def _as_float(number: int, field: str) -> float:
-    try:
-        return float(number)
-    except OverflowError:
-        raise UsageError(f"{field}: {shown(number)} is not a number") from None
 
 
 def _truth(text: str, field: str) -> bool:
@@ -196,7 +189,7 @@ def from_toml(name: str, value: Any) -> Any:
     if kind in (int, float) and not isinstance(value, (int, float)):
         raise UsageError(f"{name}: {shown(value)} is not a number; numbers stand without quotes")
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return _as_float(value, name)
+        return _number(float, value, name)
     return value
 
 

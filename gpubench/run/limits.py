@@ -177,7 +177,7 @@ class Limits:
         cls, state: SweepState, is_stop_asked: Callable[[], bool], wall_time: WallTime | None = None
     ) -> Limits:
         """The limits of a sweep that begins now."""
-        fresh = state.settings.fresh
+        fresh = state.fresh
         return cls(
             stop=StopRequest(is_asked=is_stop_asked, fresh=fresh),
             batch_job=BatchJob(wall_time=wall_time, fresh=fresh),

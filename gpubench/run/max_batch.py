@@ -23,7 +23,7 @@ from gpubench.results.counting import newest
 from gpubench.results.rows import row_of
 from gpubench.run.limits import Limits
 from gpubench.run.summary import Summary
-from gpubench.run.sweep_state import Settings, SweepState
+from gpubench.run.sweep_state import SweepState
 from gpubench.schema.cell import cell
 from gpubench.schema.row import Row
 from gpubench.stats.memory_line import FEWEST_SIZES, fit_largest
@@ -205,7 +205,7 @@ def find(
                     # The same losses; but each plan looks around on the GPUs that are its own.
                     lost_gpus=replace(state.runner.lost_gpus),
                 ),
-                settings=Settings(retry=state.settings.retry & BADLY.keys()),
+                retry=state.retry & BADLY.keys(),
             )
             tries.load(lambda _: None)
             first_round = tries.list_round(1)

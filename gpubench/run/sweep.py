@@ -222,7 +222,7 @@ class RunningRound:
         if item.state == "done" and self.number == 1 and unit.is_group and sweep.summary.ran:
             # A trial that its jobs are compared with may just have been measured.
             item = Planned(unit, "run") if lacks_its_answer(unit, state.chosen()) else item
-        if item.state == "run" and self.number == 1 and "oom" not in state.settings.retry:
+        if item.state == "run" and self.number == 1 and "oom" not in state.retry:
             # A smaller batch may have run out of memory since.
             reason = skip_reason(unit, self._oom, None, state.plan.device)
             item = Planned(unit, "skip", reason) if reason else item

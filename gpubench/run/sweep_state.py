@@ -31,21 +31,16 @@ Configuration = tuple[str, str | None, str | None, str]
 """Its id, group, job and machine: what the processes of a row have in common."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
-    """How to run a plan."""
-
-    retry: frozenset[str] = frozenset()
-    fresh: bool = False
-
-
 @dataclass(kw_only=True, slots=True)
 class SweepState:
     """One plan on one machine, and what became of it so far."""
 
     plan: Plan
     runner: UnitRunner
-    settings: Settings = field(default_factory=Settings)
+    retry: frozenset[str] = frozenset()
+    """Statuses that are run again."""
+    fresh: bool = False
+    """Whether all is run again."""
     records: list[Record] = field(default_factory=list)
     measured: set[tuple[str, str]] = field(default_factory=set)
     """Trial ids and names of the attempts that this sweep has stored."""
@@ -131,8 +126,8 @@ class SweepState:
             oom=self.oom_here(),
             room=self._room(),
             unlike=unlike,
-            retry=self.settings.retry,
-            fresh=self.settings.fresh,
+            retry=self.retry,
+            fresh=self.fresh,
             list_times=lambda job: times.get(self._configuration_of(job), ()),
             find_open_questions=self._find_open_questions,
         )

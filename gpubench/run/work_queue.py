@@ -133,7 +133,7 @@ class WorkQueue:
         # Only now: whoever had it before has stored it before it was given back.
         if is_stored():
             return "done", ""
-        if number == 1 and "oom" not in self.state.settings.retry:
+        if number == 1 and "oom" not in self.state.retry:
             self.read(self.chains.get(_chain(unit), [unit]))
             plan = self.state.plan
             if reason := skip_reason(unit, self.state.oom_here(), None, plan.device):

@@ -30,7 +30,7 @@ from gpubench.render.running import LiveProgress
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.summary import Summary
-from gpubench.run.sweep_state import Settings, SweepState
+from gpubench.run.sweep_state import SweepState
 from gpubench.schema.columns import MEASURED
 from gpubench.schema.events import Evaluated
 from gpubench.schema.order import TrialOrder
@@ -53,9 +53,9 @@ class Desk:
     def job(self, *, retry: str, fresh: bool, order: str, options: Options) -> SweepState:
         experiment = with_options(parse(BASE, "test"), options)
         plan = expand(experiment, device="cuda" if self.gpus else "cpu", sources=Disk(), order=order)
-        settings = Settings(retry=frozenset(retry.split(",") if retry else ()), fresh=fresh)
+        again = frozenset(retry.split(",") if retry else ())
         machine = scripted.computer(self.gpus, self.name)
-        work = sweep_of(plan, self.folder, machine, nvml=self.nvml, settings=settings)
+        work = sweep_of(plan, self.folder, machine, nvml=self.nvml, retry=again, fresh=fresh)
         work.load()
         return work
 

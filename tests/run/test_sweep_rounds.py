@@ -29,7 +29,7 @@ from gpubench.results.store import Results
 from gpubench.run.announce import announcement_lines, print_plan
 from gpubench.run.closing import finish
 from gpubench.run.stored_plan import store_plan
-from gpubench.run.sweep_state import Settings, SweepState
+from gpubench.run.sweep_state import SweepState
 from gpubench.schema.order import Protocol, SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.record import Record
 from gpubench.schema.window import WINDOW_S
@@ -70,8 +70,8 @@ class Desk:
         experiment = with_options(parse(BASE, "x"), Options(fields=fields, jobs=jobs, **options))
         machine = scripted.computer(cpus=2)
         plan = make_plan(experiment, machine, Disk(), "given")
-        settings = Settings(retry=frozenset(retry.split(",") if retry else ()), fresh=fresh)
-        made = sweep_of(plan, self.folder, machine, settings=settings)
+        again = frozenset(retry.split(",") if retry else ())
+        made = sweep_of(plan, self.folder, machine, retry=again, fresh=fresh)
         made.load()
         return made
 

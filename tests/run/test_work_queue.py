@@ -25,7 +25,7 @@ from gpubench.plan.state import Planned
 from gpubench.plan.sweep_options import Options
 from gpubench.results.counting import counting, list_superseded
 from gpubench.results.store import Results
-from gpubench.run.sweep_state import Settings, SweepState
+from gpubench.run.sweep_state import SweepState
 from gpubench.run.work_queue import WorkQueue
 from gpubench.store.holder import Holder
 from gpubench.store.work_claims import SILENT_S, WorkClaims
@@ -39,7 +39,7 @@ def plan_of(device: str, jobs: tuple[str, ...] = (), rounds: int = 1, **fields: 
 
 
 def sweep_in(folder: Path, plan: Plan, gpus: int = 0, **settings: object) -> SweepState:
-    work = sweep_of(plan, folder, scripted.computer(gpus), settings=Settings(**settings))  # type: ignore[arg-type]
+    work = sweep_of(plan, folder, scripted.computer(gpus), **settings)  # type: ignore[arg-type]
     work.runner.results.create()
     work.load()
     return work
