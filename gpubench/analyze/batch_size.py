@@ -99,25 +99,16 @@ def find_costs(rows: TableRows) -> Figures:
     return rows.collect(rows.ended["gpu_mem_mib"].astype("float64") * seconds)
 
 
-def make_findings(
-    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
-) -> list[BatchSizeFinding]:
-    """What the decided claims come to: a finding for each WORK of which a series has two rows to choose from.
-
-    `round_minutes`: what a further round of the whole sweep takes.
-    """
+def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[BatchSizeFinding]:
+    """What the decided claims come to: a finding for each WORK of which a series has two rows to choose from."""
     return [
-        _choose(
-            rows, series, [claim for claim in claims if claim.family == f"batch_size:{work}"], round_minutes
-        )
+        _choose(rows, series, [claim for claim in claims if claim.family == f"batch_size:{work}"])
         for work, series in group_by(find_series(rows), lambda members: members.work).items()
         if any(len(members.rows) > 1 for members in series)
     ]
 
 
-def _choose(
-    rows: TableRows, series: Sequence[BatchSeries], claims: Sequence[Claim], round_minutes: float | None
-) -> BatchSizeFinding:
+def _choose(rows: TableRows, series: Sequence[BatchSeries], claims: Sequence[Claim]) -> BatchSizeFinding:
     """The finding of one work."""
     named = [members for members in series if len(members.rows) > 1]
     rates, memory = (
@@ -154,7 +145,7 @@ def _choose(
         out_of_memory=next(iter(chosen.out_of_memory), None),
         interrupted=chosen.interrupted,
         least_cost=tuple(find_least_costs(series, find_costs(rows), claims)),
-        remedy=find_choice_remedy(rivals, round_minutes, rows.seeds)
+        remedy=find_choice_remedy(rivals, rows.round_minutes, rows.seeds)
         if is_several and not choice.is_firm
         else None,
     )

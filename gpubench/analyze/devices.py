@@ -45,9 +45,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     ]
 
 
-def make_findings(
-    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
-) -> list[DevicesFinding]:
+def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[DevicesFinding]:
     """What the decided claims come to: a finding a strategy, that with the best rate first."""
     if not claims:
         return []
@@ -56,7 +54,7 @@ def make_findings(
             word=find_certainty(members),
             claims=tuple(members),
             rows=list_rows(members),
-            remedy=find_remedy(list_unsettled(members), members, round_minutes, rows.seeds),
+            remedy=find_remedy(list_unsettled(members), members, rows.round_minutes, rows.seeds),
             strategy=str(rows.get(members[0].candidate, "strategy")),
             speed_ups=tuple(_describe(claim, rows.devices) for claim in members),
         )

@@ -69,9 +69,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     return claims
 
 
-def make_findings(
-    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
-) -> list[NetworkSizeFinding]:
+def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[NetworkSizeFinding]:
     """What the decided claims come to, a finding a series."""
     if not claims:
         return []
@@ -85,7 +83,7 @@ def make_findings(
                 word=find_certainty(faster or steps),
                 claims=tuple(steps),
                 rows=list_rows(steps),
-                remedy=find_remedy(list_unsettled(steps), steps, round_minutes, rows.seeds),
+                remedy=find_remedy(list_unsettled(steps), steps, rows.round_minutes, rows.seeds),
                 devices=int(rows.devices[steps[0].candidate]),
                 strategy=str(rows.get(steps[0].candidate, "strategy")),
                 first_faster=first,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
 from gpubench.analyze import batch_size, devices, network_size, sharing, target, top1, versus
 from gpubench.analyze.folder import Folder, Table, collect_rows
@@ -17,26 +17,16 @@ from gpubench.core.report import Report
 from gpubench.stats.decisions import decide
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """From rows to claims, and from decided claims to findings: none where the question is not asked."""
+class Question(Protocol):
+    """The file of a question."""
 
-    make_claims: Callable[[TableRows], list[Claim]]
-    make_findings: Callable[[TableRows, Sequence[Claim], float | None], Sequence[Finding]]
-    """The last argument: minutes of a further round of the whole sweep; None: not known."""
+    def make_claims(self, rows: TableRows, /) -> list[Claim]: ...
 
-
-QUESTIONS: Mapping[str, Question] = {
-    "target": Question(target.make_claims, target.make_findings),
-    "sharing": Question(sharing.make_claims, sharing.make_findings),
-    "network_size": Question(network_size.make_claims, network_size.make_findings),
-    "versus": Question(versus.make_claims, versus.make_findings),
-    "batch_size": Question(batch_size.make_claims, batch_size.make_findings),
-    "devices": Question(devices.make_claims, devices.make_findings),
-    "top1": Question(top1.make_claims, top1.make_findings),
-}
+    def make_findings(self, rows: TableRows, claims: Sequence[Claim], /) -> Sequence[Finding]:
+        """Of decided claims; none where the question is not asked."""
 
 
+QUESTIONS: Sequence[Question] = (target, sharing, network_size, versus, batch_size, devices, top1)
 WAYS_ANSWERED_FIRST = ("variant", "precision", "execution", "optimizer")
 """Where one of these varies, that is what the plan asks; other ways of working are told after what they serve."""
 
@@ -49,8 +39,8 @@ def answer_table(rows: TableRows) -> list[Finding]:
     """
     findings = [
         finding
-        for question in QUESTIONS.values()
-        for finding in question.make_findings(rows, decide(question.make_claims(rows)), rows.round_minutes)
+        for question in QUESTIONS
+        for finding in question.make_findings(rows, decide(question.make_claims(rows)))
     ]
     if any(isinstance(finding, NetworkSizeFinding) for finding in findings):
         # Its speed-ups are those of more devices.

@@ -90,9 +90,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     return [replace(claim, evidence=replace(claim.evidence, pairs=None)) for claim in claims]
 
 
-def make_findings(
-    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
-) -> list[SharingFinding]:
+def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[SharingFinding]:
     """What the decided claims come to; none without a group, nor of tries, which have no times."""
     if rows.is_of_tries or not rows.is_job.any():
         return []
@@ -118,7 +116,7 @@ def make_findings(
         word=join_certainty(group.word for group in groups),
         claims=tuple(claims),
         rows=tuple(row for group in groups for row in group.rows),
-        remedy=find_remedy(unsettled, claims, round_minutes, rows.seeds),
+        remedy=find_remedy(unsettled, claims, rows.round_minutes, rows.seeds),
         groups=tuple(groups),
     )
     return [finding]

@@ -76,9 +76,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     return claims
 
 
-def make_findings(
-    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
-) -> list[TargetFinding]:
+def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[TargetFinding]:
     """What the decided claims come to, a finding a target."""
     findings = []
     for number, members in enumerate(list_tasks(rows.summary)):
@@ -100,7 +98,9 @@ def make_findings(
                 word=find_certainty(first),
                 claims=tuple(about),
                 rows=tuple(map(int, members.index)),
-                remedy=find_remedy(list_unsettled(first), about, round_minutes, rows.seeds, is_of_seeds=True),
+                remedy=find_remedy(
+                    list_unsettled(first), about, rows.round_minutes, rows.seeds, is_of_seeds=True
+                ),
                 target_pct=float(members["until_top1"].iloc[0]),
                 order=tuple(order),
                 as_fast=tuple(claim.baseline for claim in first if claim.decided.word == "unknown"),

@@ -64,11 +64,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     return claims
 
 
-def make_findings(
-    rows: TableRows,
-    claims: Sequence[Claim],
-    round_minutes: float | None = None,  # noqa: ARG001  # seeds take trainings of their own
-) -> list[Top1Finding]:
+def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[Top1Finding]:
     """What the decided claims come to: a finding a field, along words one for each two values."""
     if not claims:
         return []

@@ -61,9 +61,7 @@ def make_claims(rows: TableRows) -> list[Claim]:
     return claims
 
 
-def make_findings(
-    rows: TableRows, claims: Sequence[Claim], round_minutes: float | None = None
-) -> list[VersusFinding]:
+def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[VersusFinding]:
     """What the decided claims come to: a finding for each two values of a field that stand beside each other."""
 
     def list_sides(claim: Claim) -> tuple[str, object, object]:
@@ -79,7 +77,7 @@ def make_findings(
                 claims=tuple(rates),
                 cpu_claims=tuple(claim for claim in members if claim.metric == CPU),
                 rows=list_rows(rates),
-                remedy=find_remedy(list_unsettled(rates), claims, round_minutes, rows.seeds),
+                remedy=find_remedy(list_unsettled(rates), claims, rows.round_minutes, rows.seeds),
                 field=field,
                 value=value,
                 baseline=baseline,

@@ -1,19 +1,23 @@
 """The SLURM job that a process belongs to: which one, whether it shares its work, whether one has ended.
 
-SLURM's words: https://slurm.schedmd.com/sbatch.html (output environment variables)
+SLURM's words: https://slurm.schedmd.com/sbatch.html (output environment variables), and those of its controller, which
+is asked by its own program: https://slurm.schedmd.com/squeue.html
 """
 
 from __future__ import annotations
 
 import math
 import os
+import subprocess
 import time
 from collections.abc import Callable, Collection, Mapping
 
-from gpubench.basics.squeue import NoAnswerError, squeue
-
 _KNOWN_S = 30.0
 """How long an answer is taken for true."""
+LIMIT_S = 20.0
+"""A controller that is busy with thousands of jobs takes seconds to answer."""
+_USERS_OWN = ("SQUEUE_", "SLURM_CLUSTERS")
+"""What users set for what they read themselves: a partition of theirs, say, would hide the jobs of all others."""
 
 
 def current_job(environ: Mapping[str, str] = os.environ) -> str:
@@ -50,6 +54,32 @@ def has_ended(job: str, environ: Mapping[str, str] = os.environ) -> bool:
         restarts_now = environ.get("SLURM_RESTART_COUNT", "0")
         return restarts.isdecimal() and restarts_now.isdecimal() and int(restarts) < int(restarts_now)
     return _live_jobs.lacks(number, job)
+
+
+class NoAnswerError(Exception):
+    """It does not tell. The text says why."""
+
+
+def squeue(*options: str) -> list[str]:
+    """The lines that `squeue --noheader` prints with these options. Raises NoAnswerError."""
+    try:
+        done = subprocess.run(
+            ["squeue", "--noheader", *options],
+            env={name: value for name, value in os.environ.items() if not name.startswith(_USERS_OWN)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+    except OSError as error:
+        raise NoAnswerError(f"squeue can't be run: {error.strerror}") from None
+    except subprocess.TimeoutExpired:
+        raise NoAnswerError(f"squeue did not answer within {LIMIT_S:g} s") from None
+    if done.returncode:
+        errors = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise NoAnswerError(f"squeue: {errors[-1]}")
+    return done.stdout.split("\n")[:-1]
 
 
 class LiveJobs:

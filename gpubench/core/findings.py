@@ -45,7 +45,7 @@ class Finding:
     """What is common to all questions."""
 
     question: ClassVar[str]
-    """A key of `analyze.questions.QUESTIONS`."""
+    """The name of its file in `analyze/`."""
     word: Certainty
     """How sure its answer is."""
     claims: tuple[Claim, ...] = ()

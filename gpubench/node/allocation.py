@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpubench.basics.quoted import shown
-from gpubench.basics.squeue import NoAnswerError, squeue
+from gpubench.basics.slurm_job import NoAnswerError, squeue
 from gpubench.schema.missing import Unmeasured
 
 GPU_VARIABLES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS", "SLURM_GPUS", "SLURM_GPUS_ON_NODE")

@@ -41,6 +41,7 @@ def measure(
                     trial_id=f"t{row}",
                     status=statuses.get(row, "ok"),
                     round=number + 1,
+                    took_s=30 / len(rates),
                     images_per_epoch=1000 if ok else None,
                     epoch_time_s=1000 * deviation / rates[row] if ok else None,
                     gpu_mem_mib=memory[row] if ok else None,
@@ -48,7 +49,7 @@ def measure(
             )
     runs = build_runs(lines)
     runs["row"] = [row for row in range(len(rates)) for _ in scatter]
-    summary = runs.drop_duplicates("row").set_index("row")
+    summary = runs.drop_duplicates("row").set_index("row").assign(unit=None)
     return TableRows(
         summary=summary,
         runs=runs,
@@ -59,7 +60,7 @@ def measure(
 
 
 def answer(rows: TableRows) -> BatchSizeFinding:
-    (finding,) = make_findings(rows, decide(make_claims(rows)), 0.5)
+    (finding,) = make_findings(rows, decide(make_claims(rows)))
     return finding
 
 
@@ -167,7 +168,7 @@ def test_each_network_has_a_choice_of_its_own_with_its_own_claims() -> None:
     rows = measure([500, 900, 1000, 100, 130, 131], [1, 2, 4, 2, 4, 8], QUIET, model=models)
     rows.summary["batch_size"] = [8, 16, 32] * 2
     decided = decide(make_claims(rows))
-    first, second = make_findings(rows, decided, 0.5)
+    first, second = make_findings(rows, decided)
     assert (first.label, second.label) == ({"model": "resnet18"}, {"model": "resnet50"})
     assert [each.choice.row for each in (first, second) if each.choice] == [2, 4]
     assert [each.choice.series for each in (first, second) if each.choice] == [(0, 1, 2), (3, 4, 5)]

@@ -92,9 +92,10 @@ def test_each_seed_counts_once_however_many_rounds_it_has() -> None:
 
 
 def test_seeds_settle_who_is_first_and_each_takes_a_training_of_all_rows() -> None:
-    rows = [row(scatter(1.0, *each)) for each in ((-0.05, 0.0, 0.05), (0.12, 0.09, 0.06))]
-    table = make_table(rows)
-    finding = target.make_findings(table, decide(target.make_claims(table)), 3.0)[0]
+    rows = [
+        row(scatter(1.0, *each), took_s=30.0) for each in ((-0.05, 0.0, 0.05), (0.12, 0.09, 0.06))
+    ]  # of three seeds each: a round takes three minutes
+    (finding,) = answer(make_table(rows))
     assert finding.remedy is not None
     assert finding.remedy.is_of_seeds
     assert finding.remedy.minutes == finding.remedy.rounds - 3

@@ -55,14 +55,15 @@ def main() -> None:
             loaders_ = loaders.TrainLoaders(
                 spec,
                 FolderSource(folder.list_images(root, "train")),
-                batch_size=options.batch_size,
-                rank=0,
-                world=1,
-                workers=options.workers,
-                prefetch=options.prefetch,
+                loaders.LoaderSettings(
+                    batch_size=options.batch_size,
+                    rank=0,
+                    world=1,
+                    workers=options.workers,
+                    prefetch=options.prefetch,
+                    seed=0,
+                ),
                 pin=options.pin,
-                seed=0,
-                cpus=(),
             )
             stream = loaders_.stream()
             for _ in range(ahead):  # workers start together, and hold batches ready meanwhile

@@ -22,7 +22,7 @@ from gpubench.datasets import folder
 from gpubench.schema import catalog
 from gpubench.schema.order import DataSpec, SteadyWindow
 from gpubench.train.data.folder_source import FolderSource, read_image
-from gpubench.train.data.loaders import TrainLoaders
+from gpubench.train.data.loaders import LoaderSettings, TrainLoaders
 from gpubench.train.failure import classify
 from gpubench.train.protocols import Steady, Stream, TrainingSetup
 
@@ -110,11 +110,13 @@ def test_a_stream_is_epoch_after_epoch_and_each_is_a_permutation(
     spec = DataSpec(kind="folder", channels=1, input_size=1, num_classes=1)
     ranks = [
         TrainLoaders(
-            spec, Pixels(count), batch_size=batch_size, rank=rank, world=world, workers=0, prefetch=2, pin=False,
-            seed=seed, cpus=(),
+            spec,
+            Pixels(count),
+            LoaderSettings(batch_size=batch_size, rank=rank, world=world, workers=0, prefetch=2, seed=seed),
+            pin=False,
         )
         for rank in range(world)
-    ]  # fmt: skip
+    ]
     steps = count // world // batch_size
     assert {rank.steps_per_epoch for rank in ranks} == {steps}
     streams, epochs = [], []

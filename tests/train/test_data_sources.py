@@ -17,10 +17,8 @@ from PIL import Image
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import decoded, folder
-from gpubench.train.data.array_source import ArraySource
-from gpubench.train.data.decoded_source import decoded_source
+from gpubench.train.data.array_source import ArraySource, decoded_source, named_source
 from gpubench.train.data.folder_source import FolderSource, find_defect, read_image
-from gpubench.train.data.named_source import named_source
 
 PIXELS = np.random.default_rng(1).integers(0, 256, (20, 30, 3), dtype=np.uint8)
 
@@ -153,7 +151,7 @@ def test_decoded_images_equal_their_files(squares: Path, tmp_path: Path, opened:
 
 def test_an_array_can_be_limited() -> None:
     pixels = np.arange(6 * 3 * 2 * 2, dtype=np.uint8).reshape(6, 3, 2, 2)
-    source = ArraySource(pixels, [0, 0, 0, 1, 1, 1], np.array([0, 3]), "test")
+    source = ArraySource(pixels, [0, 0, 0, 1, 1, 1], "test", 2)
     assert source.labels.tolist() == [0, 1]
     assert np.array_equal(source.image(1).numpy(), pixels[3])
 

@@ -1,10 +1,19 @@
-"""Images that lie in memory as uint8: a memory map of decoded images, or a torchvision data set."""
+"""Images that lie in memory as uint8: decoded ones as `gpubench data` keeps them, and torchvision's own data sets."""
 
 from __future__ import annotations
+
+import fcntl
+import importlib
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+
+from gpubench.basics.errors import UnusableError, UsageError, unknown
+from gpubench.datasets import decoded, folder
+from gpubench.schema import catalog
 
 Pixels = npt.NDArray[np.uint8]
 
@@ -12,13 +21,13 @@ Pixels = npt.NDArray[np.uint8]
 class ArraySource:
     """N images as one array, never copied: all ranks, workers and jobs on a host share a memory map."""
 
-    def __init__(
-        self, pixels: Pixels, labels: npt.ArrayLike, keep: npt.NDArray[np.int64] | None, name: str
-    ) -> None:
-        """`pixels`: N × C × S × S; `keep`: positions to use, None: all; `name`: for messages."""
+    def __init__(self, pixels: Pixels, labels: npt.ArrayLike, name: str, limit: int | None = None) -> None:
+        """`pixels`: N × C × S × S; `name`: for messages; `limit`: that many, spread evenly over the classes."""
         every = np.asarray(labels, dtype=np.int64)
         self._pixels = pixels
-        self._keep = np.arange(len(every)) if keep is None else keep
+        self._keep = np.arange(len(every))
+        if limit is not None:
+            self._keep = np.array(folder.spread_over_classes(every.tolist(), limit), dtype=np.int64)
         self._name = name
         self.labels = every[self._keep]
 
@@ -30,3 +39,59 @@ class ArraySource:
 
     def place(self, index: int) -> str:
         return f"image {self._keep[index]} of {self._name}"
+
+
+def decoded_source(root: str, split: str, limit: int | None = None) -> ArraySource:
+    """Images of `split` (`train` or `val`) of the decoded data at `root`."""
+    return ArraySource(*decoded.open_decoded(Path(root), split), f"{root} ({split})", limit)
+
+
+def named_source(
+    name: str, root: str, split: str, channels: int = 3, limit: int | None = None
+) -> ArraySource:
+    """Images of `split` (`train` or `val`) of the data set `name`, kept by torchvision under `root`.
+
+    Fetched once where it is absent; of several processes that start together one fetches and the others wait.
+    Grey images are repeated where three channels are asked for. Raises UnusableError where the data set is
+    neither there nor can be fetched.
+    """
+    if name not in catalog.NAMED_DATA:
+        raise unknown("data set", name, catalog.NAMED_DATA)
+    data = _open(catalog.NAMED_DATA[name], name, Path(root), train=split == "train")
+    pixels = _channels(_pixels(data.data), channels, name)
+    return ArraySource(pixels, data.targets, f"{name} ({split})", limit)
+
+
+def _open(known: catalog.NamedData, name: str, root: Path, *, train: bool) -> Any:
+    module, _, attribute = known.target.partition(":")
+    dataset = getattr(importlib.import_module(module), attribute)
+    try:
+        return dataset(str(root), train=train, download=False, **known.kwargs)
+    except RuntimeError:  # torchvision's word for "not there": fetch it
+        pass
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        with (root / f".{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return dataset(str(root), train=train, download=True, **known.kwargs)
+    except (OSError, RuntimeError) as error:
+        raise UnusableError(
+            f"{name} is not in {root} and can't be fetched ({error}): put it there, or give another --data"
+        ) from error
+
+
+def _pixels(data: Any) -> Pixels:
+    """N × C × S × S from what torchvision keeps: N × S × S (grey) or N × S × S × 3."""
+    array = data.numpy() if isinstance(data, torch.Tensor) else np.asarray(data)
+    return np.ascontiguousarray(array[:, None] if array.ndim == 3 else array.transpose(0, 3, 1, 2))
+
+
+def _channels(pixels: Pixels, channels: int, name: str) -> Pixels:
+    have = pixels.shape[1]
+    if have == channels:
+        return pixels
+    if have == 1:
+        return np.repeat(pixels, channels, axis=1)
+    raise UsageError(
+        f"{name} has {have} channels, the model takes {channels}: choose another model or data set"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,9 +15,8 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.datasets import folder
 from gpubench.schema.order import DataSpec
 from gpubench.train.data import loaders
-from gpubench.train.data.decoded_source import decoded_source
+from gpubench.train.data.array_source import decoded_source, named_source
 from gpubench.train.data.folder_source import FolderSource
-from gpubench.train.data.named_source import named_source
 from gpubench.train.data.source import Source
 from gpubench.train.data.upload import Upload
 
@@ -111,20 +111,20 @@ def open_data(
             f"num_classes is {spec.num_classes}, but the data have {int(source.labels.max()) + 1} classes: "
             "leave it out, or raise it"
         )
-    share: dict[str, Any] = {
-        "batch_size": batch_size,
-        "rank": rank,
-        "world": world,
-        "workers": workers,
-        "prefetch": prefetch,
-        "seed": seed,
-        "cpus": loader_cpus,
-    }
+    settings = loaders.LoaderSettings(
+        batch_size=batch_size,
+        rank=rank,
+        world=world,
+        workers=workers,
+        prefetch=prefetch,
+        seed=seed,
+        cpus=tuple(loader_cpus),
+    )
     return LoadedData(
         spec,
-        loaders.TrainLoaders(spec, source, pin=device.type == "cuda", **share),
+        loaders.TrainLoaders(spec, source, settings, pin=device.type == "cuda"),
         Upload(spec, device=device, dtype=dtype, memory_format=memory_format),
-        {**share, "batch_size": val_batch_size or batch_size},
+        replace(settings, batch_size=val_batch_size or batch_size),
     )
 
 
@@ -146,9 +146,13 @@ class LoadedData:
     """Images that are read, transformed and copied: every kind but synthetic."""
 
     def __init__(
-        self, spec: DataSpec, train: loaders.TrainLoaders, upload: Upload, validation: dict[str, Any]
+        self,
+        spec: DataSpec,
+        train: loaders.TrainLoaders,
+        upload: Upload,
+        validation: loaders.LoaderSettings,
     ) -> None:
-        """`validation`: this rank's share of the validation split, as `loaders.val_loader` takes it."""
+        """`validation`: how this rank's share of the validation split is loaded."""
         self._spec = spec
         self._train = train
         self._upload = upload
@@ -167,7 +171,7 @@ class LoadedData:
 
     def _seed(self, number: int) -> None:
         """What is drawn on the device from now on is of this epoch, or pass."""
-        self._upload.seed(self._validation["seed"], self._validation["rank"], number)
+        self._upload.seed(self._validation.seed, self._validation.rank, number)
 
     def close(self) -> None:
         self._train.close()
@@ -177,7 +181,7 @@ class LoadedData:
 
     def validation(self) -> Iterator[loaders.Batch] | None:
         source = open_source(self._spec, "val")
-        return iter(loaders.val_loader(self._spec, source, **self._validation)) if len(source) else None
+        return iter(loaders.val_loader(self._spec, source, self._validation)) if len(source) else None
 
 
 class RepeatedBatch:
