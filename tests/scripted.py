@@ -27,8 +27,8 @@ from gpubench.schema.events import (
     Error,
     Event,
     Filling,
-    GoOn,
     Hello,
+    Proceed,
     RankExit,
     Result,
     Settle,
@@ -227,7 +227,7 @@ def warms_up(
     if order.jobs > 1:
         for rank in range(order.ranks):
             yield Warm(rank=rank)
-        yield Until(told=GoOn)
+        yield Until(told=Proceed)
 
 
 def fills(order: TrialOrder, span: Span, t1: float) -> Iterator[Line]:
@@ -354,7 +354,7 @@ class ScriptedTrial:
     def reply(self, rank: int, answer: Answer) -> None:
         told = type(answer)
         assert told is not StopFilling or Filling in self._said, "it is told to stop while it measures"
-        assert told is not GoOn or {Warm, Settle} & self._said, "it is let go before it is warm"
+        assert told is not Proceed or {Warm, Settle} & self._said, "it is let go before it is warm"
         self._replies.add((rank, told))
 
     def _goes_on(self) -> bool:

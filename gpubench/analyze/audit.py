@@ -45,7 +45,7 @@ from gpubench.schema.catalog import PROCEDURAL
 from gpubench.schema.doubts import doubt_of, rank
 from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.trial import job_ids
-from gpubench.schema.trial_fields import those
+from gpubench.schema.trial_fields import select_fields
 from gpubench.stats.decisions import decide
 from gpubench.stats.estimates import FEWEST_SEEDS, compare_percentages, mean
 from gpubench.store.work_claims import list_claims
@@ -54,7 +54,7 @@ SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
 """Fields in which rows are scaled."""
 SCALED = ("gpus", "ranks", "batch_size")
 """Axes along which rows of one workload may be compared."""
-FEEDING = frozenset({*those(lambda about: about.feeds), "lr"})
+FEEDING = frozenset({*select_fields(lambda about: about.feeds), "lr"})
 """Fields that rows may differ in which show what reading the images takes. The learning rate takes no time."""
 BAD_ENDINGS = ("failed", "timeout", "interrupted", "missing")
 SOFTWARE = ("torch", "driver", "cuda")
@@ -124,7 +124,7 @@ class AuditData:
 
 def audit_folder(folder: Folder) -> list[RuleFinding]:
     """What each rule finds, in their order."""
-    audited = read_audited(folder)
+    audited = prepare_audit(folder)
     return [conclude(number, check, audited) for number, check in enumerate(RULES, start=1)]
 
 
@@ -143,7 +143,7 @@ def conclude(number: int, check: Callable[[AuditData], Observations], audited: A
     return RuleFinding(number, verdict, tuple(weightiest))
 
 
-def read_audited(folder: Folder) -> AuditData:
+def prepare_audit(folder: Folder) -> AuditData:
     """What the rules need of a folder."""
     runs = folder.runs[~folder.runs["elsewhere"]]
     runs = runs.assign(key=number_trials(runs), round=runs["round"].fillna(1))

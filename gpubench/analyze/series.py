@@ -18,7 +18,7 @@ import pandas as pd
 from gpubench.schema import catalog
 from gpubench.schema.columns import FIELD_COLUMNS
 from gpubench.schema.record import ALLOTTED
-from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, those
+from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, select_fields
 
 Axes: TypeAlias = Sequence[Sequence[str]]
 """The axes that an experiment asks for, each a group of fields that move together: `[["batch_size", "lr"]]`."""
@@ -28,15 +28,15 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 CANDIDATES: tuple[str, ...] = tuple(name for name in FIELD_COLUMNS if not ABOUT[name].repeats)
 """Fields that may tell rows apart: what only tells repeats apart never does."""
-AUTO = frozenset(those(lambda about: about.auto))
+AUTO = frozenset(select_fields(lambda about: about.auto))
 """Fields of which a missing value is one that the machine has yet to settle, and no other value."""
 FOLLOWS: dict[str, tuple[str, ...]] = {name: about.follows for name, about in ABOUT.items() if about.follows}
 """Field -> those that fill it where nobody asked for it. While these determine it, it tells nothing new."""
-OLD_DEFAULTS: dict[str, Any] = {name: DEFAULTS[name] for name in those(lambda about: about.added)}
+OLD_DEFAULTS: dict[str, Any] = {name: DEFAULTS[name] for name in select_fields(lambda about: about.added)}
 """Fields that came after the first results were stored: what a row that lacks them means."""
 STRATEGY_FIELDS: tuple[str, ...] = ("strategy", *catalog.OWN_FIELDS)
 """Fields that say how devices share the work."""
-DEVICES = those(lambda about: about.of_devices)
+DEVICES = select_fields(lambda about: about.of_devices)
 """Fields that say on what devices a trial runs, and how they share the work."""
 COUNTS = frozenset({"gpus", "ranks"})
 """Those that say how many devices."""

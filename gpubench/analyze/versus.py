@@ -27,9 +27,9 @@ from gpubench.core.claims import Claim
 from gpubench.core.findings import VersusFinding
 from gpubench.schema import catalog
 from gpubench.schema.trial import make
-from gpubench.schema.trial_fields import those
+from gpubench.schema.trial_fields import select_fields
 
-FIELDS = those(lambda about: about.alternatives)
+FIELDS = select_fields(lambda about: about.alternatives)
 """Fields whose values are ways to do the same work."""
 CPU_FIELD = "variant"
 """The field whose values are asked for their CPU time, too."""

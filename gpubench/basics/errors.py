@@ -72,7 +72,7 @@ WHERE_LISTED: Mapping[str, str] = {
 def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> UsageError:
     """A UsageError for a name that isn't one of `valid`: names the nearest, or lists them all."""
     names = sorted(valid)
-    near = nearest(name, names)
+    near = suggest_name(name, names)
     if near is not None:
         tail = f"did you mean {near}?"
     elif len(names) <= 40:
@@ -84,7 +84,7 @@ def unknown(kind: str, name: str, valid: Iterable[str], hint: str = "") -> Usage
     return UsageError(f"unknown {kind} {shown(name)}: {hint or tail}")
 
 
-def nearest(name: str, valid: Iterable[str], cutoff: float = 0.6) -> str | None:
+def suggest_name(name: str, valid: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The one of `valid` that `name` is nearly, or is elsewhere called so; None where none is.
 
     Of names that are as few slips away, one of the same length: `dpp` is rather `ddp` than `dp`, for a key is sooner

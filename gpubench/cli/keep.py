@@ -25,7 +25,7 @@ def merge(
     """Put the records of several results folders into one, and write its tables anew."""
     from gpubench.commands import merge as command
 
-    raise typer.Exit(command.merged(results or (), out=out))
+    raise typer.Exit(command.merge_folders(results or (), out=out))
 
 
 def pack(results: ResultsFolders = None) -> None:

@@ -79,7 +79,7 @@ def choose_form(names: Sequence[str]) -> str | None:
     return names[0] if names else None
 
 
-def form_of(*, json: bool, markdown: bool) -> AnswerForm:
+def choose_answer_form(*, json: bool, markdown: bool) -> AnswerForm:
     """Which of the forms of an answer is asked for. Raises UsageError for two at once."""
     choose_form(["json"] * json + ["markdown"] * markdown)
     return "json" if json else "markdown" if markdown else "text"

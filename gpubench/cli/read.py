@@ -10,7 +10,15 @@ import typer
 from gpubench import completion
 from gpubench.basics.errors import UsageError
 from gpubench.cli.gone import GONE
-from gpubench.cli.options import JsonObject, Markdown, ResultsFolders, folders, form_of, read_fields, text
+from gpubench.cli.options import (
+    JsonObject,
+    Markdown,
+    ResultsFolders,
+    choose_answer_form,
+    folders,
+    read_fields,
+    text,
+)
 from gpubench.cli.parameters import with_form_options
 
 
@@ -204,7 +212,7 @@ def compare(
     """Set B beside A: faster, slower, the same or unknown, for each trial that both have."""
     from gpubench.commands import compare as command
 
-    form = form_of(json=json_, markdown=markdown)
+    form = choose_answer_form(json=json_, markdown=markdown)
     raise typer.Exit(
         command.compare(
             results or (),
@@ -229,7 +237,7 @@ def audit(
     """Say how honest a results folder is, rule by rule."""
     from gpubench.commands import audit as audit_command
 
-    form = form_of(json=json_, markdown=markdown)
+    form = choose_answer_form(json=json_, markdown=markdown)
     raise typer.Exit(audit_command.audit(results, form=form))
 
 

@@ -20,7 +20,7 @@ from gpubench.store.work_claims import list_workers
 MOST_NAMED = 10
 
 
-def merged(folders: Sequence[Path], *, out: Path | None) -> int:
+def merge_folders(folders: Sequence[Path], *, out: Path | None) -> int:
     """`gpubench merge`. Without `out`: of one folder its CSVs anew."""
     sources = list({path.resolve(): path for path in folders or [newest_results()]}.values())
     if out is None:

@@ -76,7 +76,7 @@ def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:
     view = request.make_view()
     state.runner.claims.say = view.say
     if request.shard is not None:
-        view.say(shards.words(request.whole, plan, request.shard))
+        view.say(shards.describe_shard(request.whole, plan, request.shard))
         if not plan.units:
             return 0
     if request.epochs_before and request.whole.jobs[0].trial.epochs is not None:
@@ -102,7 +102,7 @@ def make_request(path: Path | None, options: Options, run_options: RunOptions) -
     )
     epochs_before = {} if experiment.says_how_long else whole_epochs_before(results, experiment.name)
     whole = plan_as_begun(experiment, epochs_before, node, sources, results, run_options.order)
-    plan = whole if shard is None else shards.part(whole, shard)
+    plan = whole if shard is None else shards.select_part(whole, shard)
     retry = frozenset(run_options.retry.split(",")) if run_options.retry else frozenset[str]()
     for name in retry:
         if name not in RETRY:
@@ -159,7 +159,7 @@ def show_plan(request: Request, view: live.View) -> int:
     has_work = any(item.state == "run" for item in planned)
     print_plan(state, planned, other_load(state.runner.node) if has_work else "")
     if request.searches:
-        print(max_batch.announcement(request.searches))
+        print(max_batch.describe_searches(request.searches))
     check_hardware(planned, state.runner.node.machine)
     return 0
 

@@ -62,7 +62,7 @@ def find_bad_images(root: Path, progress: Progress | None = None) -> tuple[BadIm
         ensure_writable(kept.parent)
         files = [line.partition("\0")[0] for line in key_lines[1:]]
         broken = _try_files(root, files, progress)
-        _keep(kept, broken)
+        _store_list(kept, broken)
     return tuple(BadImage(path, reason) for path, reason in sorted((odd | dict(broken)).items()))
 
 
@@ -122,7 +122,7 @@ def _read(kept: Path) -> Mapping[str, str] | None:
         ) from None
 
 
-def _keep(kept: Path, broken: Mapping[str, str]) -> None:
+def _store_list(kept: Path, broken: Mapping[str, str]) -> None:
     litter.remove_from_home(kept.parent, ".bad-images-")
     aside = kept.with_name(f".{kept.name}.{os.uname().nodename}-{os.getpid()}.tmp")
     try:

@@ -23,7 +23,7 @@ def build(
     place: Path,
     wanted: Marker,
     *,
-    need_bytes: int,
+    estimate_bytes: int,
     complete: Callable[[Path], bool],
     fill: Callable[[Path], None],
     progress: Progress | None = None,
@@ -49,7 +49,7 @@ def build(
         if is_built(place, wanted, complete):
             return
         _clear(place)
-        _check_room(place, need_bytes)
+        _check_room(place, estimate_bytes)
         partial = place.parent / f"{_partial_prefix(place)}{os.getpid()}"
         try:
             partial.mkdir()
@@ -114,11 +114,11 @@ def _clear(place: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _check_room(place: Path, need_bytes: int) -> None:
+def _check_room(place: Path, estimate_bytes: int) -> None:
     free = shutil.disk_usage(place.parent).free
-    if free < need_bytes:
+    if free < estimate_bytes:
         raise UnusableError(
-            f"{place} takes about {amount(need_bytes)}, {amount(free)} are free: "
+            f"{place} takes about {amount(estimate_bytes)}, {amount(free)} are free: "
             "free some room, or set GPUBENCH_DATA to a larger disk"
         )
 

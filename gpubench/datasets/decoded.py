@@ -26,7 +26,7 @@ COPY = SquareCopy(recipe="decoded", version=1)
 SPLITS = ("train", "val")
 
 
-def need_bytes(source: DataFacts, size: int) -> int:
+def estimate_bytes(source: DataFacts, size: int) -> int:
     """How much disk the images take."""
     return (source.train_images + source.val_images) * 3 * size * size
 
@@ -65,7 +65,12 @@ def decode(
 
     wanted = COPY.marker(facts, size)
     built.build(
-        dst, wanted, need_bytes=need_bytes(facts, size), complete=is_complete, fill=fill, progress=progress
+        dst,
+        wanted,
+        estimate_bytes=estimate_bytes(facts, size),
+        complete=is_complete,
+        fill=fill,
+        progress=progress,
     )
     return dst
 

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpubench.basics.errors import UsageError, nearest, unknown
+from gpubench.basics.errors import UsageError, suggest_name, unknown
 from gpubench.datasets import built, decoded, folder, make, marker, resize
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.home import data_home
@@ -40,7 +40,7 @@ def find_facts(data: str, without: frozenset[str] = NOTHING) -> DataFacts:
         return _named(data)
     if "/" not in data and not Path(data).exists():
         valid = (catalog.PROCEDURAL, *catalog.NAMED_DATA)
-        near = nearest(data, valid)
+        near = suggest_name(data, valid)
         raise unknown(
             "data",
             data,
@@ -95,12 +95,12 @@ class MakingStep:
     what: str
     """`10,240 + 1,024 images to make`."""
     place: Path
-    need_bytes: int
+    estimate_bytes: int
     cpu_s: float | None = None
     """About how long one CPU works at it, in seconds; None for images of unknown size."""
 
     def __str__(self) -> str:
-        return f"{self.what} (about {built.amount(self.need_bytes)})"
+        return f"{self.what} (about {built.amount(self.estimate_bytes)})"
 
 
 def plan_steps(data: str, files: Files, size: int, without: frozenset[str] = NOTHING) -> list[MakingStep]:
@@ -117,19 +117,19 @@ def plan_steps(data: str, files: Files, size: int, without: frozenset[str] = NOT
     if recipe is not None:
         place = make.default_root(recipe)
         if not built.is_built(place, recipe, folder.is_complete):
-            need, work = make.need_bytes(recipe), make.need_cpu_s(recipe)
-            steps.append(MakingStep(what=f"{count} to make", place=place, need_bytes=need, cpu_s=work))
+            need, work = make.estimate_bytes(recipe), make.need_cpu_s(recipe)
+            steps.append(MakingStep(what=f"{count} to make", place=place, estimate_bytes=need, cpu_s=work))
     again = None if recipe is None else make.READ_SHARE * make.need_cpu_s(recipe)
     if files == "resized" and not _is_resized(Path(str(facts.root)), size):
-        place, need = resize.COPY.root(facts, size), resize.need_bytes(facts, size)
+        place, need = resize.COPY.root(facts, size), resize.estimate_bytes(facts, size)
         if not built.is_built(place, resize.COPY.marker(facts, size), folder.is_complete):
             what = f"{count} to resize to {size}×{size}"
-            steps.append(MakingStep(what=what, place=place, need_bytes=need, cpu_s=again))
+            steps.append(MakingStep(what=what, place=place, estimate_bytes=need, cpu_s=again))
     if files == "decoded":
-        place, need = decoded.COPY.root(facts, size), decoded.need_bytes(facts, size)
+        place, need = decoded.COPY.root(facts, size), decoded.estimate_bytes(facts, size)
         if not built.is_built(place, decoded.COPY.marker(facts, size), decoded.is_complete):
             what = f"{count} to decode to {size}×{size}"
-            steps.append(MakingStep(what=what, place=place, need_bytes=need, cpu_s=again))
+            steps.append(MakingStep(what=what, place=place, estimate_bytes=need, cpu_s=again))
     return steps
 
 

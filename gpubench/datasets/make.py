@@ -77,7 +77,7 @@ def default_root(marker: Marker) -> Path:
     return data_home() / f"{RECIPE}-{images}-{parameters['classes']}{side}-s{parameters['seed']}-v{VERSION}"
 
 
-def need_bytes(marker: Marker) -> int:
+def estimate_bytes(marker: Marker) -> int:
     """About how much disk a procedural data set takes."""
     width, height = marker.parameters["size"]
     return round((marker.train_images + marker.val_images) * float(width * height) * _BYTES_PER_PIXEL)
@@ -135,6 +135,11 @@ def make_recipe(
         )
 
     built.build(
-        root, recipe, need_bytes=need_bytes(recipe), complete=folder.is_complete, fill=fill, progress=progress
+        root,
+        recipe,
+        estimate_bytes=estimate_bytes(recipe),
+        complete=folder.is_complete,
+        fill=fill,
+        progress=progress,
     )
     return folder.scan(root)

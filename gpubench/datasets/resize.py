@@ -16,7 +16,7 @@ COPY = SquareCopy(recipe="resized", version=1)
 _BYTES_PER_PIXEL = 0.6
 
 
-def need_bytes(source: DataFacts, size: int) -> int:
+def estimate_bytes(source: DataFacts, size: int) -> int:
     """About how much disk the copy takes."""
     return round((source.train_images + source.val_images) * size * size * _BYTES_PER_PIXEL)
 
@@ -63,7 +63,7 @@ def resize(
     built.build(
         dst,
         wanted,
-        need_bytes=need_bytes(facts, size),
+        estimate_bytes=estimate_bytes(facts, size),
         complete=folder.is_complete,
         fill=fill,
         progress=progress,

@@ -47,7 +47,7 @@ def images(context: CheckContext) -> Iterable[CheckResult]:
         return
     blocked = cannot_write(place)
     free = shutil.disk_usage(nearest_existing(place)).free
-    need = sum(step.need_bytes for step in to_make)
+    need = sum(step.estimate_bytes for step in to_make)
     if blocked or free < need:
         yield no(
             "images",

@@ -31,7 +31,7 @@ class Allocation:
     """What says that it was given GPUs: `SLURM_JOB_GPUS=0,1`; empty where nothing does."""
 
     @property
-    def called(self) -> str:
+    def description(self) -> str:
         """What sentences name it."""
         return f"SLURM job {self.job_id}"
 

@@ -74,7 +74,7 @@ class Machine:
     @property
     def shows(self) -> str:
         """How a sentence begins that says what there is: `this machine shows`, `SLURM job 12 was given`."""
-        return f"{self.allocation.called} was given" if self.allocation else "this machine shows"
+        return f"{self.allocation.description} was given" if self.allocation else "this machine shows"
 
 
 # ---------------------------------------------------------------- what may be used

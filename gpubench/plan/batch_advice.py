@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpubench.basics.words import many
 from gpubench.plan.batch_script import BatchScript, seconds
-from gpubench.plan.estimate import Estimate, words
+from gpubench.plan.estimate import Estimate, format_seconds
 from gpubench.plan.wall_time import find_spare
 
 
@@ -30,7 +30,7 @@ def plan_line(work: Remaining, script: BatchScript, *, is_by_plan: bool) -> str:
     if not work.units:
         return "nothing of the plan is left to run" if not work.skipped else "no unit of the plan would run"
     about = "about" if all(unit.known for unit in work.units) else "roughly"
-    total = words(sum(unit.seconds for unit in work.units))
+    total = format_seconds(sum(unit.seconds for unit in work.units))
     line = f"{many(len(work.units), 'unit')} to run, {about} {total} in all"
     if not is_by_plan:
         return line
@@ -59,7 +59,8 @@ def advice(work: Remaining, script: BatchScript) -> list[str]:
     if work.units and work.longest.seconds > limit_s - spare_s:
         about = "about" if work.longest.known else "roughly"
         hints.append(
-            f"--time {script.time} is short: the longest measurement takes {about} {words(work.longest.seconds)}, and "
-            f"{words(spare_s)} of a job are kept for its end"
+            f"--time {script.time} is short: the longest measurement takes {about} "
+            f"{format_seconds(work.longest.seconds)}, and "
+            f"{format_seconds(spare_s)} of a job are kept for its end"
         )
     return hints

@@ -151,7 +151,7 @@ class Forecast:
         return self.pace * self._after[index]
 
 
-def asked_words(seconds: float) -> str:
+def format_asked_seconds(seconds: float) -> str:
     """`90 s`, `10 min`, `2 h`: a time that somebody asked for, exactly."""
     for unit, name in ((3600, "h"), (60, "min")):
         if seconds >= 2 * unit and seconds % unit == 0:
@@ -159,7 +159,7 @@ def asked_words(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
-def words(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """`0.02 s`, `40 s`, `3 min`, `2.5 h`."""
     if 0 < seconds < 0.5:  # which is not "0 s"
         return f"{Decimal(f'{seconds:.1g}'):f} s"

@@ -28,7 +28,7 @@ from gpubench.plan.experiment import (
 from gpubench.plan.groups import Group, label
 from gpubench.plan.rounds import as_table, rounds_of
 from gpubench.schema import catalog
-from gpubench.schema.trial_fields import those
+from gpubench.schema.trial_fields import select_fields
 from gpubench.schema.validation import InvalidValueError, convert, toml_error_message
 
 Transforms = list[str | dict[str, dict[str, Any]]]
@@ -52,7 +52,7 @@ class _RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     bad_images: str = "fail"
 
 
-_RUN_FIELDS = those(lambda about: about.in_run)
+_RUN_FIELDS = select_fields(lambda about: about.in_run)
 
 
 _in_run: list[tuple[str, Any, None]] = [

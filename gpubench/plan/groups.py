@@ -46,7 +46,7 @@ class Group:
         return self.name or _names(self.jobs)
 
 
-def sets_of_jobs(fields: Mapping[str, Any], group: Group | None) -> list[tuple[str, list[dict[str, Any]]]]:
+def list_job_sets(fields: Mapping[str, Any], group: Group | None) -> list[tuple[str, list[dict[str, Any]]]]:
     """What runs together for one combination of the axes: names, and the fields of each job.
 
     `group` None: the combination itself, as many times as its `copies` say. A job that runs alone has no name.

@@ -45,7 +45,7 @@ class Edge:
 
     def is_found(self, multiple: int) -> bool:
         """Whether both lie so near to each other that nothing between them is tried."""
-        return self.full is not None and self.full - self.ran <= fineness(self.ran, multiple)
+        return self.full is not None and self.full - self.ran <= find_size_step(self.ran, multiple)
 
 
 def edge(ran: Sequence[int], full: Sequence[int]) -> Edge:
@@ -54,7 +54,7 @@ def edge(ran: Sequence[int], full: Sequence[int]) -> Edge:
     return Edge(ran=largest, full=min((size for size in full if size > largest), default=None))
 
 
-def fineness(size: int, multiple: int) -> int:
+def find_size_step(size: int, multiple: int) -> int:
     """By how much two sizes differ that are worth trying: a power of two times the devices' multiple."""
     return multiple << max(0, math.floor(math.log2(max(size, 1) / (multiple * FINE))))
 
@@ -67,7 +67,7 @@ def next_size(known: Edge, guesses: Sequence[float], multiple: int, most: int) -
     """
     if known.is_found(multiple) or (not known.ran and known.full is None):
         return None
-    fine, most = fineness(known.ran, multiple), most // multiple * multiple
+    fine, most = find_size_step(known.ran, multiple), most // multiple * multiple
     below = known.full if known.full is not None else most + multiple
     for guess in guesses:
         size = math.floor(min(guess, most) / fine) * fine

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpubench.plan.estimate import words
+from gpubench.plan.estimate import format_seconds
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, Rounds
 from gpubench.stats.power import find_processes
 
@@ -25,7 +25,7 @@ class Left:
 
     def __str__(self) -> str:
         about = "at least" if self.at_least else "at most" if self.at_most else "about"
-        return " ".join(filter(None, [about, words(self.seconds), "left", self.until]))
+        return " ".join(filter(None, [about, format_seconds(self.seconds), "left", self.until]))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

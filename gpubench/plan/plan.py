@@ -19,7 +19,7 @@ from gpubench.datasets.facts import DataFacts
 from gpubench.plan import values
 from gpubench.plan.checks import why_not_together, why_senseless
 from gpubench.plan.experiment import Experiment
-from gpubench.plan.groups import job_name, sets_of_jobs
+from gpubench.plan.groups import job_name, list_job_sets
 from gpubench.plan.shares import alone, device_of, shares_of
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial import Trial
@@ -163,7 +163,7 @@ def expand(
     with collector_paused():
         for fields in _combinations(experiment):
             for group in experiment.groups or (None,):
-                for name, members in sets_of_jobs(fields, group):
+                for name, members in list_job_sets(fields, group):
                     unit, reason = maker.unit(name, members)
                     if reason:
                         dropped[reason] += 1

@@ -55,12 +55,12 @@ Parts = tuple[Shard, ...]
 """Parts of a plan that one folder is asked for; none: the whole plan."""
 
 
-def parsed(text: str) -> Parts:
+def parse_parts(text: str) -> Parts:
     """`1/8,3/8`; empty for the whole plan. Raises UsageError."""
     return tuple(map(Shard.parse, filter(None, text.split(","))))
 
 
-def joined(requests: Iterable[Parts]) -> Parts:
+def join_parts(requests: Iterable[Parts]) -> Parts:
     """What a folder is asked for that was asked for each of these: the whole plan where one is, or all parts are."""
     shards: set[Shard] = set()
     for parts in requests:
@@ -73,12 +73,12 @@ def joined(requests: Iterable[Parts]) -> Parts:
     return tuple(sorted(shards, key=lambda shard: (shard.count, shard.number)))
 
 
-def part(plan: Plan, shard: Shard) -> Plan:
+def select_part(plan: Plan, shard: Shard) -> Plan:
     """The plan with the units of this shard alone, in the plan's order; none where lots are fewer."""
-    return these(plan, (shard,))
+    return select_parts(plan, (shard,))
 
 
-def these(plan: Plan, parts: Parts) -> Plan:
+def select_parts(plan: Plan, parts: Parts) -> Plan:
     """The plan with the units of these parts alone, in the plan's order; the whole plan where none is named."""
     if not parts:
         return plan
@@ -136,7 +136,7 @@ def _tie(job: Job, t: Trial, device: str) -> Any:
     return json.dumps(definition, sort_keys=True), t
 
 
-def words(plan: Plan, mine: Plan, shard: Shard) -> str:
+def describe_shard(plan: Plan, mine: Plan, shard: Shard) -> str:
     """What a shard is: `shard 2/8: 3 of the plan's 24 trials and groups`. Where it is empty, why."""
     if mine.units:
         return f"shard {shard}: {len(mine.units)} of the plan's {len(plan.units)} trials and groups"

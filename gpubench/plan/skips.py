@@ -10,12 +10,12 @@ from typing import Any
 from gpubench.plan.plan import Job, Unit
 from gpubench.plan.shares import device_of
 from gpubench.schema.trial import Trial
-from gpubench.schema.trial_fields import those
+from gpubench.schema.trial_fields import select_fields
 
 NEEDS = "needs "
 """How the reason begins for a trial that wants more than the machine has."""
 
-_CHAIN_FIELDS = those(lambda about: about.memory == "changes")
+_CHAIN_FIELDS = select_fields(lambda about: about.memory == "changes")
 
 Chain = tuple[Any, ...]
 
@@ -109,7 +109,7 @@ def skip_reason(unit: Unit, oom: OutOfMemory, room: Room | None, device: str) ->
         return None
     trials = [job.trial for job in unit.jobs]
     for t in trials:
-        if lacks := _lacks(t, room, device):
+        if lacks := _describe_lack(t, room, device):
             return lacks
     first = unit.jobs[0].trial
     job_cpus = room.cpus // len(unit.jobs)  # jobs together have their CPUs pinned then
@@ -121,7 +121,7 @@ def skip_reason(unit: Unit, oom: OutOfMemory, room: Room | None, device: str) ->
     return None
 
 
-def _lacks(t: Trial, room: Room, device: str) -> str | None:
+def _describe_lack(t: Trial, room: Room, device: str) -> str | None:
     if room.nodes is not None and t.nodes > room.nodes:
         return f"{NEEDS}{t.nodes} nodes, there {'is' if room.nodes == 1 else 'are'} {room.nodes}"
     on_each_node = " on each node" if t.nodes > 1 else ""

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gpubench.plan.estimate import Estimate, words
+from gpubench.plan.estimate import Estimate, format_seconds
 
 MOST_SPARE_S, SPARE_SHARE = 180.0, 0.1
 """What a batch job keeps for the end of a sweep: a tenth of its time, three minutes at most. The warning before its
@@ -93,8 +93,8 @@ class Late:
             else f"{len(self.waiting)} are left, the shortest of which needs"
         )
         return (
-            f"no time for what is left: {what} about {words(min(self.waiting.values()))}, and {self.job} has "
-            f"{words(max(0.0, self.left_s))} for it"
+            f"no time for what is left: {what} about {format_seconds(min(self.waiting.values()))}, and {self.job} has "
+            f"{format_seconds(max(0.0, self.left_s))} for it"
         )
 
     def too_short(self) -> str:
@@ -104,6 +104,7 @@ class Late:
             "1 trial, which takes" if is_single else f"{len(self.never)} trials, the longest of which takes"
         )
         return (
-            f"the time limit of {self.job} is too short for {what} about {words(max(self.never.values()))}: it "
-            f"leaves {words(max(0.0, self.whole_s))}"
+            f"the time limit of {self.job} is too short for {what} about "
+            f"{format_seconds(max(self.never.values()))}: it "
+            f"leaves {format_seconds(max(0.0, self.whole_s))}"
         )

@@ -82,7 +82,7 @@ def find_ending(
         on, words = (f" on node {nodes[node].name}", nodes[node].last_words) if nodes else ("", last_words)
         return counted.get(node), on, _describe_last_line(words)
 
-    for cause in sorted(_find_causes(events, done), key=lambda e: (_rank_hearsay(e), e.at)):
+    for cause in sorted(_find_causes(events, done), key=lambda e: (_rank_by_cause(e), e.at)):
         kills, on, last_line = facts_of(_node_of(cause.rank, nodes))
         if isinstance(cause, RankExit):
             return "failed", with_advice(
@@ -141,7 +141,7 @@ def _find_causes(events: Sequence[Event], done: Collection[int]) -> list[Error |
     return [*errors, *deaths]
 
 
-def _rank_hearsay(event: Error | RankExit) -> int:
+def _rank_by_cause(event: Error | RankExit) -> int:
     """How far from the first cause this may be; running out of memory and dying are never another rank's."""
     return distance_from_cause(event.reason) if isinstance(event, Error) and event.kind == "failed" else 0
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from gpubench.basics.folding import folded
 from gpubench.basics.quoted import clean
-from gpubench.plan.estimate import words as format_seconds
+from gpubench.plan.estimate import format_seconds
 from gpubench.render.words import count_things, join_words, name_ending
 from gpubench.results.status import ORDER, FolderStatus
 from gpubench.store.work_claims import Worker

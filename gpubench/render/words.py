@@ -1319,7 +1319,7 @@ CUT_FILE = "# … the rest lies in the plans/ of the results folder"
 def write_heading(report: Report, finding: Finding) -> str:
     """The answer in at most HEADING_LETTERS letters: without how sure it is, which stands beside it, and without the
     clauses at its end for which there is no room."""
-    return cut_clauses(_answer_plainly(report, finding), HEADING_LETTERS)
+    return shorten(_answer_plainly(report, finding), HEADING_LETTERS)
 
 
 def write_below_heading(report: Report, finding: Finding) -> str:
@@ -1334,7 +1334,7 @@ def _answer_plainly(report: Report, finding: Finding) -> str:
     return answer.replace(f" ({finding.word})", "").replace(f"({finding.word}, ", "(")
 
 
-def cut_clauses(text: str, letters: int) -> str:
+def shorten(text: str, letters: int) -> str:
     """Text without so many clauses at its end that it is no longer than this; of a single longer one whole words."""
     if len(text) <= letters:
         return text

@@ -128,7 +128,9 @@ def find_request(results: Results, name: str, plan_id: str) -> PlanRequest | Non
         text = _read_text(results.plan(name, plan_id))
         facts = _parse_facts(_parse_plan(text))
         experiment = experiment_file.parse(text, "its experiment")
-        return PlanRequest(rounds=experiment.rounds, most=facts.rounds, parts=shards.parsed(facts.shards))
+        return PlanRequest(
+            rounds=experiment.rounds, most=facts.rounds, parts=shards.parse_parts(facts.shards)
+        )
     except (OSError, UsageError, ValueError, TypeError):
         return None
 
@@ -180,7 +182,7 @@ def read_stamp(content: bytes) -> Stamp:
 def read_parts(content: bytes) -> Parts:
     """The parts that a plan's file asks for; none, the whole plan, where it is damaged."""
     try:
-        return shards.parsed(_parse_facts(_parse_plan(_decode(content))).shards)
+        return shards.parse_parts(_parse_facts(_parse_plan(_decode(content))).shards)
     except (UsageError, ValueError, TypeError):
         return ()
 
@@ -255,7 +257,7 @@ def _read_plan(path: Path) -> StoredPlan:
     facts = _parse_facts(resolved)
     experiment = experiment_file.parse(text, "its experiment")
     sources = StoredSources(facts.data, facts.models)
-    parts = shards.parsed(facts.shards)
+    parts = shards.parse_parts(facts.shards)
     # Only of parts the order matters: tables have an order of their own.
     order = facts.order if parts else "given"
     plan = expand(experiment, device=facts.device, sources=sources, order=order, cpus=facts.cpus)
@@ -266,7 +268,7 @@ def _read_plan(path: Path) -> StoredPlan:
         stamp=stamp_of(resolved),
         rounds=facts.rounds,
         parts=parts,
-        share=shards.these(plan, parts),
+        share=shards.select_parts(plan, parts),
     )
 
 

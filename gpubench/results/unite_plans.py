@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpubench.basics.regular_file import read_regular
-from gpubench.plan.shards import joined
+from gpubench.plan.shards import join_parts
 from gpubench.results.file_names import is_plain
 from gpubench.results.plans import Stamp, read_parts, read_stamp
 from gpubench.results.store import Results
@@ -51,7 +51,7 @@ def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
         number += 1
         text = plan.content.decode("utf-8")
         head, mark, tail = text.partition("\n[plan]\n")
-        parts = ",".join(map(str, joined(read_parts(version.content) for version in versions[name])))
+        parts = ",".join(map(str, join_parts(read_parts(version.content) for version in versions[name])))
         number_line = f'{number}\nshards = "{parts}"' if parts else str(number)
         new_text = head + mark + _NUMBER.sub(number_line, _SHARDS.sub("", tail, count=1), count=1)
         if plan.path != other or new_text != text:

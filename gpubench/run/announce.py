@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from gpubench.basics.words import listed, many
 from gpubench.datasets.locate import MakingStep
-from gpubench.plan.estimate import asked_words, words
+from gpubench.plan.estimate import format_asked_seconds, format_seconds
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.rounds import Rounds
@@ -52,7 +52,7 @@ def announcement_lines(
     experiment = state.plan.experiment
     rounds = experiment.rounds
     trials = f"{counted(planned)} to run{rest}{left_in_rounds(planned, rounds)}"
-    total = words(sum(guess.seconds for guess in guesses))
+    total = format_seconds(sum(guess.seconds for guess in guesses))
     lasts = f"{about} {total}{' a round' if rounds.is_open else ''}{beside(load)}"
     name = name_experiment(experiment, jobs=any(item.unit.is_group for item in planned))
     return [
@@ -90,7 +90,7 @@ def name_experiment(experiment: Experiment, *, jobs: bool) -> str:
     return ", ".join([*fields, *beside]) or experiment.name
 
 
-def in_rounds(rounds: Rounds) -> str:
+def describe_rounds(rounds: Rounds) -> str:
     """` in 5 rounds`, ` in rounds until …`; empty for one round."""
     if rounds.most == 1:
         return ""
@@ -98,7 +98,7 @@ def in_rounds(rounds: Rounds) -> str:
     if rounds.within_pct is not None:
         limits.append(f"until each time is known within {rounds.within_pct:g} %")
     if rounds.budget_s is not None:
-        limits.append(f"for {asked_words(rounds.budget_s)}")
+        limits.append(f"for {format_asked_seconds(rounds.budget_s)}")
     if rounds.until_answered:
         limits[-1] += ","
         limits.append("until every question of the table is answered")
@@ -112,7 +112,7 @@ def left_in_rounds(planned: Sequence[Planned], rounds: Rounds) -> str:
     """In how many rounds what is to run is to run; where some are done, `: 5 measurements, in rounds 2 to 4`."""
     rounds_left = [item.rounds for item in planned if item.state == "run"]
     if rounds.is_open or rounds.budget_s is not None or not any(rounds_left):
-        return in_rounds(rounds)
+        return describe_rounds(rounds)
     numbers = {number for numbers in rounds_left for number in numbers or range(1, rounds.most + 1)}
     count = sum(len(numbers) or rounds.most for numbers in rounds_left)
     return f": {many(count, 'measurement')}, in {name_rounds(numbers)}"
@@ -222,7 +222,7 @@ def print_plan(state: SweepState, planned: Sequence[Planned], load: str = "") ->
             guess = next(estimates)
             total += guess.seconds
             most = item.unit.jobs[0].trial.until_top1 is not None
-            fate = f"{'at most' if most else 'about' if guess.known else 'roughly'} {words(guess.seconds)}"
+            fate = f"{'at most' if most else 'about' if guess.known else 'roughly'} {format_seconds(guess.seconds)}"
             fate += _in_which(item, rounds)
             fate += f" (what is stored is not reused: {item.why})" if item.why else ""
         elif item.state == "done":
@@ -240,7 +240,7 @@ def print_plan(state: SweepState, planned: Sequence[Planned], load: str = "") ->
     to_run = sum(item.state == "run" for item in planned)
     of_all = f"of {len(planned)} planned"
     some = f" ({of_all})" if to_run < len(planned) else ""
-    lasts = f"{words(total)}{' a round' if rounds.is_open else ''}{beside(load)}"
+    lasts = f"{format_seconds(total)}{' a round' if rounds.is_open else ''}{beside(load)}"
     what = (
         f"{counted(planned)} to run{some}{left_in_rounds(planned, rounds)}; {lasts}"
         if to_run

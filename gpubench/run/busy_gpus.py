@@ -13,7 +13,7 @@ NAMED = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ruling:
+class BusyGpuPolicy:
     """What the look means for a sweep."""
 
     busy: tuple[str, ...]
@@ -39,7 +39,7 @@ class Ruling:
         return [*self.busy, *self.notes, *self.unknown]
 
 
-def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> Ruling:
+def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> BusyGpuPolicy:
     """What to make of these GPUs. `numbers`: uuid -> as `--gpu-ids` takes it."""
     busy: list[str] = []
     notes: list[str] = []
@@ -69,7 +69,7 @@ def rule(looks: Mapping[str, Look], numbers: Mapping[str, int]) -> Ruling:
             unknown.append(
                 f"{gpu}: whether it is busy is not known: {look.missing.get('util_pct', 'no sample')}"
             )
-    return Ruling(
+    return BusyGpuPolicy(
         busy=tuple(busy),
         notes=tuple(notes),
         unknown=tuple(unknown),

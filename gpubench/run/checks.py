@@ -42,7 +42,7 @@ def check_given_gpus(planned: Sequence[Planned], machine: Machine, *, is_by_mach
     trials = [job.trial for item in planned if item.state == "run" for job in item.unit.jobs]
     if trials and (is_by_machine or any(t.device is None for t in trials)):
         raise UnusableError(
-            f"{job.called} was given GPUs ({job.gpus}), but none is seen on {job.node or machine.host}: "
+            f"{job.description} was given GPUs ({job.gpus}), but none is seen on {job.node or machine.host}: "
             "gpubench doctor in such a job says why; --device cpu measures on its CPUs"
         )
 
@@ -174,15 +174,15 @@ def _tries(jobs: Sequence[tuple[Job, Resolved]]) -> dict[str, Try]:
 def run_tries(node: Node, tries: Mapping[str, Try], limit_s: int, say: Callable[[str], None]) -> None:
     """Has all of them tried on the node, each for `limit_s` seconds at most. Raises as `vet` does."""
     ended = node.probe_user_code(list(tries.values()), limit_s)
-    for called, line in zip(tries, ended.verdicts, strict=False):
+    for description, line in zip(tries, ended.verdicts, strict=False):
         if "failed" in line:
             raise UnusableError(f"torch can't be imported: {line['failed']}")
         if error := line["error"]:
-            raise UsageError(error if error.startswith(called) else f"{called}: {error}")
+            raise UsageError(error if error.startswith(description) else f"{description}: {error}")
     if len(ended.verdicts) < len(tries):
-        called = list(tries)[len(ended.verdicts)]
+        description = list(tries)[len(ended.verdicts)]
         if ended.code != -signal.SIGALRM:
-            raise UsageError(f"{called}: its process died while it was tried ({ended.last_words})")
+            raise UsageError(f"{description}: its process died while it was tried ({ended.last_words})")
         say(
-            f"{called}: not ready after {limit_s} s, so nobody knows yet whether it works; its trials will tell"
+            f"{description}: not ready after {limit_s} s, so nobody knows yet whether it works; its trials will tell"
         )

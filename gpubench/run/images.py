@@ -17,7 +17,7 @@ from gpubench.datasets import bad_images, built, locate
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.locate import MakingStep
 from gpubench.datasets.pool import Progress
-from gpubench.plan.estimate import words
+from gpubench.plan.estimate import format_seconds
 from gpubench.plan.sources import Disk
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_whole
@@ -63,9 +63,11 @@ def making_line(steps: Sequence[MakingStep], cpus: int) -> str:
     times = [step.cpu_s for step in steps]
     known = [seconds for seconds in times if seconds is not None]
     lasts = (
-        f" and about {words(sum(known) / cpus)} on {many(cpus, 'CPU')}" if len(known) == len(times) else ""
+        f" and about {format_seconds(sum(known) / cpus)} on {many(cpus, 'CPU')}"
+        if len(known) == len(times)
+        else ""
     )
-    size = built.amount(sum(step.need_bytes for step in steps))
+    size = built.amount(sum(step.estimate_bytes for step in steps))
     instead = (
         "To make fewer, give --data procedural:640; to use your own, give --data FOLDER. " if known else ""
     )
@@ -81,7 +83,7 @@ MUCH_BYTES = 200_000_000
 
 def is_much(steps: Sequence[MakingStep]) -> bool:
     """Whether these images are many enough to ask first."""
-    return sum(step.need_bytes for step in steps) > MUCH_BYTES
+    return sum(step.estimate_bytes for step in steps) > MUCH_BYTES
 
 
 def can_ask() -> bool:
@@ -92,7 +94,7 @@ def can_ask() -> bool:
 def ask_to_make(steps: Sequence[MakingStep], *, answers: TextIO | None = None) -> bool:
     """Asks on stderr whether to make these images, until the answer is yes (or nothing) or no (or its end)."""
     source = answers or sys.stdin
-    size = built.amount(sum(step.need_bytes for step in steps))
+    size = built.amount(sum(step.estimate_bytes for step in steps))
     while True:
         print(
             f"Make about {size} of images in {steps[0].place.parent}? [Y/n] ",

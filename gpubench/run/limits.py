@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import many
 from gpubench.node.allocation import allocation, ask_squeue, time_limit
-from gpubench.plan.estimate import Estimate, asked_words, words
+from gpubench.plan.estimate import Estimate, format_asked_seconds, format_seconds
 from gpubench.plan.plan import Unit
 from gpubench.plan.rounds import MOST, Rounds
 from gpubench.plan.wall_time import Late, Verdict, WallTime, at_least, find_spare
@@ -154,11 +154,11 @@ class Certainty:
         return f"{unsure}, after {many(self.rounds.most, 'round')}; --rounds {more} goes on"
 
     def _budget_line(self, budget_s: float, unsure: str) -> str:
-        budget = f"the budget of {asked_words(budget_s)}"
+        budget = f"the budget of {format_asked_seconds(budget_s)}"
         if self.longest_s:
             return (
-                f"{budget} is too short for one more process, which takes about {words(self.longest_s)}{unsure}; "
-                "a longer --budget goes on with further rounds"
+                f"{budget} is too short for one more process, which takes about "
+                f"{format_seconds(self.longest_s)}{unsure}; a longer --budget goes on with further rounds"
             )
         command = "the same command without --fresh" if self.fresh else "the same command"
         return f"{budget} has no room for another process{unsure}; {command} goes on with further rounds"
@@ -218,14 +218,14 @@ def job_time(
         limit = time_limit(environ, job.job_id, ask=ask)
     except Unmeasured as why:
         say(
-            f"how long {job.called} may still run is not known ({why}): trials begin whether it ends before or not"
+            f"how long {job.description} may still run is not known ({why}): trials begin whether it ends before or not"
         )
         return None
     if limit is None:
         return None
     spare_s = find_spare(limit.whole_s)
     return WallTime(
-        job=job.called,
+        job=job.description,
         ends_s=time.monotonic() + limit.left_s - spare_s,
         whole_s=limit.whole_s - spare_s,
     )

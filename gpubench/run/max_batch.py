@@ -245,7 +245,7 @@ def _any(state: SweepState, search: Search) -> Plan:
     return plan_of(state, search, [search.job.trial.batch_size])
 
 
-def announcement(searched: Sequence[Search]) -> str:
+def describe_searches(searched: Sequence[Search]) -> str:
     """What a search will do."""
     times = "" if len(searched) == 1 else f" for each of {len(searched)} configurations"
     return (

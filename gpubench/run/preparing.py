@@ -67,7 +67,7 @@ def await_start(
 
     The fork server imports torch, which may take half a minute where its files are not in memory yet.
     """
-    ahead = state.runner.beating(should_stop)
+    ahead = state.runner.poll_with_heartbeat(should_stop)
     number = next(index for index, item in enumerate(planned) if item.state == "run")
     began = time.monotonic()
     shown = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpubench.plan import experiment_file
 from gpubench.plan.plan import Plan, plan_id
-from gpubench.plan.shards import Shard, joined
+from gpubench.plan.shards import Shard, join_parts
 from gpubench.results.plans import PlanRequest, find_request, is_newest, next_stamp
 from gpubench.run.sweep_state import SweepState
 
@@ -23,7 +23,7 @@ def store_plan(state: SweepState, whole: Plan | None = None, shard: Shard | None
     name, id_, rounds = plan.experiment.name, plan_id(plan.units), plan.experiment.rounds
     before = find_request(runner.results, name, id_)
     new_parts = () if shard is None else (shard,)
-    parts = joined([new_parts] if before is None else [before.parts, new_parts])
+    parts = join_parts([new_parts] if before is None else [before.parts, new_parts])
     is_same = before == PlanRequest(rounds=rounds, most=rounds.most, parts=parts)
     if is_same and is_newest(runner.results, name, id_):
         return

@@ -123,7 +123,7 @@ class SweepState:
             plan=self.plan,
             rounds=rounds,
             environment=self.runner.environment,
-            oom=self.oom_here(),
+            oom=self.find_out_of_memory(),
             room=self._room(),
             unlike=unlike,
             retry=self.retry,
@@ -146,7 +146,7 @@ class SweepState:
         planned = self.state().list_further_round(number)
         return [item for item in planned if item.unit.jobs[0].trial_id not in self.skips]
 
-    def oom_here(self) -> OutOfMemory:
+    def find_out_of_memory(self) -> OutOfMemory:
         """What has run out of GPU memory on this kind of machine, by all that is known."""
         keys = {self.runner.machine_key(job) for job in self.plan.jobs}
         return out_of_memory(record for (_, key), record in newest(self.records).items() if key in keys)

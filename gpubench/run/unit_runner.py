@@ -144,20 +144,20 @@ class UnitRunner:
             done = [Attempt(forced=failed, launched=now, finished=now) for _ in unit.jobs]
         else:
             left_out = [self._left_out(*args) for args in zip(unit.jobs, orders, strict=True)]
-            beating = self.beating(should_stop)
+            poll_with_heartbeat = self.poll_with_heartbeat(should_stop)
             if self.cluster and resolved[0].nodes > 1:
                 across = self.cluster.run(
                     orders[0],
                     left_out[0],
                     nodes=resolved[0].nodes,
                     timeout_s=self.timeout_s,
-                    should_stop=beating,
+                    should_stop=poll_with_heartbeat,
                     look=look,
                 )
                 done, resolved = [across], [_on_all_nodes(resolved[0], across)]
             else:
                 done = self.node.run(
-                    orders, left_out, timeout_s=self.timeout_s, should_stop=beating, look=look
+                    orders, left_out, timeout_s=self.timeout_s, should_stop=poll_with_heartbeat, look=look
                 )
         if self.uses_gpus(unit):
             self.lost_gpus.look()
@@ -203,7 +203,7 @@ class UnitRunner:
         """
         if self.uses_gpus(unit):
             return True
-        should_end = self.beating(should_stop)
+        should_end = self.poll_with_heartbeat(should_stop)
         cpus = [f"{self.results.folder_id}-cpu-{cpu}" for cpu in sorted(os.sched_getaffinity(0))]
         while not self.cpu_locks.take_all(cpus):
             if should_end():
@@ -214,7 +214,7 @@ class UnitRunner:
             time.sleep(CPU_POLL_S)
         return True
 
-    def beating(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
+    def poll_with_heartbeat(self, should_stop: Callable[[], bool]) -> Callable[[], bool]:
         """Asks `should_stop`, and shows on the way that this sweep is alive."""
 
         def ask() -> bool:

@@ -136,7 +136,7 @@ class WorkQueue:
         if number == 1 and "oom" not in self.state.retry:
             self.read(self.chains.get(_chain(unit), [unit]))
             plan = self.state.plan
-            if reason := skip_reason(unit, self.state.oom_here(), None, plan.device):
+            if reason := skip_reason(unit, self.state.find_out_of_memory(), None, plan.device):
                 return "skip", reason
         self.ran.add((unit.unit_id, number))
         return "run", ""

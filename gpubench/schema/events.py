@@ -254,7 +254,7 @@ class DriverMemory(_Answer, frozen=True, kw_only=True, tag="memory"):
     driver_mib: dict[str, float] | None
 
 
-class GoOn(_Answer, frozen=True, kw_only=True, tag="go"):
+class Proceed(_Answer, frozen=True, kw_only=True, tag="go"):
     """To Settle and Warm: what was waited for is done."""
 
 
@@ -262,4 +262,4 @@ class StopFilling(_Answer, frozen=True, kw_only=True, tag="stop"):
     """To Filling: every job of the group has its window, or its epochs."""
 
 
-Answer = DriverMemory | GoOn | StopFilling
+Answer = DriverMemory | Proceed | StopFilling

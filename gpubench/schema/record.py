@@ -15,7 +15,7 @@ from gpubench.schema.columns import (
     MeasuredColumns,
     ModelColumns,
 )
-from gpubench.schema.trial_fields import those
+from gpubench.schema.trial_fields import select_fields
 
 RECORD_SCHEMA = 6
 """The form of records that this version writes: where figures come from stands once a source. It reads all earlier
@@ -228,7 +228,7 @@ def ending(statuses: Collection[str]) -> Status:
     return "failed" if worst == "ok" and "skipped" in statuses else worst
 
 
-ALLOTTED = those(lambda about: about.allotted)
+ALLOTTED = select_fields(lambda about: about.allotted)
 """Fields that a trial may leave to the machine, and that get other values with another allowance of CPUs."""
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpubench.schema import catalog
-from gpubench.schema.trial_fields import DEFAULTS, FIELDS, MOST_EPOCHS, TYPES, TrialFields, those
+from gpubench.schema.trial_fields import DEFAULTS, FIELDS, MOST_EPOCHS, TYPES, TrialFields, select_fields
 from gpubench.schema.validation import convert, with_bounds
 from gpubench.schema.workload import Workload
 
@@ -84,8 +84,8 @@ def make(fields: Mapping[str, Any]) -> Trial:
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
-_CONFIG_FIELDS = tuple(sorted(those(lambda about: not about.repeats)))
-_ADDED = those(lambda about: about.added)
+_CONFIG_FIELDS = tuple(sorted(select_fields(lambda about: not about.repeats)))
+_ADDED = select_fields(lambda about: about.added)
 
 
 def _hash(text: str) -> str:

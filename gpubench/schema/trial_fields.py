@@ -533,6 +533,6 @@ FIELDS: tuple[str, ...] = tuple(TrialFields.__annotations__)
 """Those of a trial, in the order in which records hold them."""
 
 
-def those(has: Callable[[About], object]) -> tuple[str, ...]:
+def select_fields(has: Callable[[About], object]) -> tuple[str, ...]:
     """The trial fields of which something is true."""
     return tuple(name for name in FIELDS if has(ABOUT[name]))

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from msgspec import Meta
 
-from gpubench.basics.errors import nearest, unknown
+from gpubench.basics.errors import suggest_name, unknown
 from gpubench.basics.quoted import shown
 from gpubench.schema.field import Bounds
 
@@ -256,7 +256,7 @@ def _problem_of_choice(value: Any, choices: Sequence[Any], path: tuple[str, ...]
         return None
     *most, last = map(str, choices)
     # All are listed, so only what is surely meant is named.
-    near = nearest(value, map(str, choices), cutoff=1.0) if isinstance(value, str) else None
+    near = suggest_name(value, map(str, choices), cutoff=1.0) if isinstance(value, str) else None
     return _must(path, f"{', '.join(most)} or {last}" if most else last, value, near)
 
 

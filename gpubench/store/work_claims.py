@@ -136,7 +136,7 @@ class WorkClaims:
             if claim.outcome == "stored" and number == self._find_highest(item) and is_stored():
                 return "done"
             if claim.outcome is None:
-                if (state := self._judge(path, claim)) != "dead":
+                if (state := self._find_owner_state(path, claim)) != "dead":
                     return state
                 if number == self._find_highest(item):
                     self.say(f"{claim} has died while it measured; this sweep measures it in its place")
@@ -178,7 +178,7 @@ class WorkClaims:
             claim = read_claim(path)
         except UnusableError:  # there is none
             return False
-        return claim.outcome is None and self._judge(path, claim) != "dead"
+        return claim.outcome is None and self._find_owner_state(path, claim) != "dead"
 
     def _find_highest(self, item: WorkItem) -> int:
         """The highest number of a claim at it; 1 where there is none."""
@@ -217,7 +217,7 @@ class WorkClaims:
             raise UnusableError(f"{path} can't be written: {why(error, path.parent)}") from None
         return True
 
-    def _judge(self, path: Path, claim: WorkClaim) -> Literal["theirs", "silent", "dead"]:
+    def _find_owner_state(self, path: Path, claim: WorkClaim) -> Literal["theirs", "silent", "dead"]:
         """What is known of the owner of a claim that was not given back."""
         if claim.fate == "dead":
             return "dead"

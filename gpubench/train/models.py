@@ -18,7 +18,7 @@ import torchvision
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpubench.basics.errors import UsageError, nearest
+from gpubench.basics.errors import UsageError, suggest_name
 from gpubench.schema import catalog
 
 
@@ -89,7 +89,7 @@ def load_user_function(name: str) -> Callable[..., Any]:
     module = _load(path)
     user_function = getattr(module, function, None)
     if not callable(user_function):
-        near = nearest(function, [known for known, value in vars(module).items() if callable(value)])
+        near = suggest_name(function, [known for known, value in vars(module).items() if callable(value)])
         hint = f": did you mean {near}?" if near else ""
         raise UsageError(f"model {name!r}: {path} has no function {function!r}{hint}")
     return user_function  # type: ignore[no-any-return]

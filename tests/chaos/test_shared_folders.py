@@ -16,7 +16,7 @@ import pytest
 from earlier_version import as_earlier_version
 from swept import swept
 
-from gpubench.commands.merge import merged
+from gpubench.commands.merge import merge_folders
 from gpubench.results.store import Results
 from gpubench.store.holder import Holder
 from gpubench.store.work_claims import WorkClaims, WorkItem
@@ -119,7 +119,7 @@ def test_whatever_else_lies_there_no_merge_loses_a_measured_record(seed: int, tm
     chance.shuffle(sources)
     target = sources[0] if chance.random() < 0.5 else tmp_path / "target"
     for _ in range(2):
-        merged(sources, out=target)
+        merge_folders(sources, out=target)
         assert Counter(record.reason for record in Results(target).records(lambda _: None)) == measured
     assert set(measured.values()) == {1}
     assert not any("stranger" in reason for reason in measured)

@@ -165,7 +165,7 @@ def test_what_may_not_be_read_is_bad_for_who_may_not(room: Path, monkeypatch: py
     """Root may read everything, so somebody else looks."""
     monkeypatch.setenv("GPUBENCH_DATA", str(room / "none"))
     monkeypatch.setattr(bad_images, "_try_files", lambda *_: {})
-    for name in ("_keep", "ensure_writable"):
+    for name in ("_store_list", "ensure_writable"):
         monkeypatch.setattr(bad_images, name, lambda *_: None)
     save_photo(room / "tree" / "ant" / "0.jpg", 0)
     save_photo(room / "tree" / "ant" / "1.jpg", 1)

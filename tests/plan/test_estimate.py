@@ -18,9 +18,9 @@ from gpubench.plan.estimate import (
     START_S,
     Estimate,
     Forecast,
-    asked_words,
     estimates,
-    words,
+    format_asked_seconds,
+    format_seconds,
 )
 from gpubench.plan.resolve import Resolved
 from gpubench.schema.row import Row
@@ -197,7 +197,7 @@ def test_a_thousand_trials_are_looked_up_at_once() -> None:
     ],
 )  # fmt: skip
 def test_words(given: float, said: str) -> None:
-    assert words(given) == said
+    assert format_seconds(given) == said
 
 
 def test_a_guess_counts_on_every_gpu_and_on_the_loaders() -> None:
@@ -246,4 +246,4 @@ def test_what_is_left_goes_at_the_pace_of_what_has_run() -> None:
     [(90, "90 s"), (0.5, "0.5 s"), (100, "100 s"), (600, "10 min"), (5400, "90 min"), (7200, "2 h")],
 )
 def test_a_time_that_was_asked_for_is_told_exactly(seconds: float, said: str):
-    assert asked_words(seconds) == said
+    assert format_asked_seconds(seconds) == said

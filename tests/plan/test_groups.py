@@ -17,7 +17,7 @@ from gpubench.plan.groups import (
     check_titles,
     job_name,
     label,
-    sets_of_jobs,
+    list_job_sets,
     settled_by,
 )
 
@@ -40,14 +40,14 @@ def group(*jobs: dict[str, Any], name: str = "", pairs: bool = False) -> Group:
     ],
 )
 def test_a_plain_trial_and_its_copies(fields: dict[str, Any], name: str, jobs: int) -> None:
-    assert sets_of_jobs(fields, None) == [(name, [fields] * jobs)]
+    assert list_job_sets(fields, None) == [(name, [fields] * jobs)]
 
 
 def test_jobs_are_dicts_of_their_own() -> None:
     """The plan takes fields out of them."""
     fields = {"copies": 2, "batch_per_gpu": 8}
     for asked in (None, group({}, {"lr": 0.1}), group({}, {})):
-        ((_, jobs),) = sets_of_jobs(fields, asked)
+        ((_, jobs),) = list_job_sets(fields, asked)
         jobs[0].clear()
         assert all("batch_per_gpu" in job for job in jobs[1:])
     assert fields == {"copies": 2, "batch_per_gpu": 8}
@@ -58,7 +58,7 @@ def test_a_group_over_the_fields_of_the_experiment() -> None:
     asked = group(
         {"batch_size": 32, "gpu_ids": (0,)}, {"batch_per_gpu": 64}, {"model": "lenet"}, name="three"
     )
-    assert sets_of_jobs(fields, asked) == [
+    assert list_job_sets(fields, asked) == [
         (
             "three",
             [
@@ -73,23 +73,23 @@ def test_a_group_over_the_fields_of_the_experiment() -> None:
 def test_copies_inside_a_group() -> None:
     asked = group({"model": "lenet", "copies": 2}, {"model": "mlp"})
     small, large = {"model": "lenet", "copies": 2}, {"model": "mlp"}
-    assert sets_of_jobs({}, asked) == [("lenet copies=2 & mlp", [small, small, large])]
-    ((_, jobs),) = sets_of_jobs({"copies": 3}, asked)
+    assert list_job_sets({}, asked) == [("lenet copies=2 & mlp", [small, small, large])]
+    ((_, jobs),) = list_job_sets({"copies": 3}, asked)
     assert [(job["model"], job["copies"]) for job in jobs] == [("lenet", 2)] * 2 + [("mlp", 3)] * 3
 
 
 def test_one_job_of_a_group_with_an_axis_of_copies_is_a_plain_trial_where_it_is_alone() -> None:
     asked = group({"model": "lenet"}, name="more and more")
-    names = [sets_of_jobs({"copies": n}, asked)[0][0] for n in (1, 2)]
+    names = [list_job_sets({"copies": n}, asked)[0][0] for n in (1, 2)]
     assert names == ["", "more and more"]
 
 
 @pytest.mark.parametrize(("fields", "asked"), [({"copies": 65}, None), ({"copies": 33}, group({}, {}))])
 def test_too_many_jobs_are_refused_before_they_are_made(fields: dict[str, Any], asked: Group | None) -> None:
     with pytest.raises(UsageError, match=f"6[56] jobs at once are too many; {MOST_JOBS} is the most"):
-        sets_of_jobs(fields, asked)
+        list_job_sets(fields, asked)
     with pytest.raises(UsageError, match="too many"):
-        sets_of_jobs({"copies": 10**15}, asked)
+        list_job_sets({"copies": 10**15}, asked)
 
 
 # ---- pairs ----
@@ -97,7 +97,7 @@ def test_too_many_jobs_are_refused_before_they_are_made(fields: dict[str, Any], 
 
 def test_every_two_of_the_jobs() -> None:
     asked = group({"batch_size": 16}, {"batch_size": 32}, {"model": "lenet"}, pairs=True)
-    assert sets_of_jobs({"batch_size": 8}, asked) == [
+    assert list_job_sets({"batch_size": 8}, asked) == [
         ("16 & 32", [{"batch_size": 16}, {"batch_size": 32}]),
         ("16 & lenet", [{"batch_size": 16}, {"batch_size": 8, "model": "lenet"}]),
         ("32 & lenet", [{"batch_size": 32}, {"batch_size": 8, "model": "lenet"}]),
@@ -106,12 +106,12 @@ def test_every_two_of_the_jobs() -> None:
 
 def test_pairs_of_a_named_group_and_of_a_job_with_itself() -> None:
     asked = group({"batch_size": 32}, {"batch_size": 64}, {"batch_size": 32}, name="half", pairs=True)
-    assert [name for name, _ in sets_of_jobs({}, asked)] == ["half: 32 & 64", "half: 32 & 32"]
+    assert [name for name, _ in list_job_sets({}, asked)] == ["half: 32 & 64", "half: 32 & 32"]
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=8))
 def test_each_pair_is_measured_once(batches: list[int]) -> None:
-    found = sets_of_jobs({}, group(*({"batch_size": b} for b in batches), pairs=True))
+    found = list_job_sets({}, group(*({"batch_size": b} for b in batches), pairs=True))
     pairs = [tuple(sorted(job["batch_size"] for job in jobs)) for _, jobs in found]
     assert len(pairs) == len(set(pairs))
     assert set(pairs) == {tuple(sorted(two)) for two in itertools.combinations(batches, 2)}
@@ -129,7 +129,7 @@ def test_each_pair_is_measured_once(batches: list[int]) -> None:
 )
 def test_pairs_that_would_not_be_on_one_gpu(fields: Any, jobs: Any, says: str) -> None:
     with pytest.raises(UsageError, match="pairs share one GPU") as caught:
-        sets_of_jobs(fields, group(*jobs, pairs=True))
+        list_job_sets(fields, group(*jobs, pairs=True))
     assert says in str(caught.value)
 
 
@@ -144,7 +144,7 @@ def test_pairs_that_would_not_be_on_one_gpu(fields: Any, jobs: Any, says: str) -
     ],
 )
 def test_pairs_that_are_on_one_gpu_or_on_none(fields: Any, jobs: Any) -> None:
-    assert len(sets_of_jobs(fields, group(*jobs, pairs=True))) == 1
+    assert len(list_job_sets(fields, group(*jobs, pairs=True))) == 1
 
 
 # ---- names ----
@@ -173,7 +173,7 @@ def test_pairs_that_are_on_one_gpu_or_on_none(fields: Any, jobs: Any) -> None:
 )  # fmt: skip
 def test_a_group_without_a_name_is_named_by_its_jobs(jobs: list[dict[str, Any]], title: str) -> None:
     assert group(*jobs).title == title
-    assert sets_of_jobs({}, group(*jobs))[0][0] == title
+    assert list_job_sets({}, group(*jobs))[0][0] == title
 
 
 def test_a_label_tells_jobs_apart() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.plan.max_batch import Edge, edge, fineness, next_size
+from gpubench.plan.max_batch import Edge, edge, find_size_step, next_size
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ def test_the_edge_lies_above_the_largest_that_ran(ran, full, found):
     [(0, 1, 1), (16, 1, 1), (128, 1, 2), (512, 1, 8), (512, 4, 8), (96, 6, 6), (2970, 1, 32)],
 )
 def test_how_finely_sizes_are_told_apart(size, each, fine):
-    assert fineness(size, each) == fine
+    assert find_size_step(size, each) == fine
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_it_ends_at_the_edge_whatever_was_guessed(each, truth, begin, guesses):
     assert found.ran <= truth
     if found.full is not None:
         assert found.full > truth
-        assert found.full - found.ran <= fineness(found.ran, each)
+        assert found.full - found.ran <= find_size_step(found.ran, each)
     else:
         assert found.ran + each > most
 

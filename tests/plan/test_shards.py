@@ -14,7 +14,7 @@ from gpubench.basics.errors import UsageError
 from gpubench.plan import shards
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.plan import Plan, Unit, expand
-from gpubench.plan.shards import Shard, list_lots, part, these
+from gpubench.plan.shards import Shard, list_lots, select_part, select_parts
 from gpubench.plan.skips import chain_key
 
 SOURCES = Given()
@@ -36,7 +36,7 @@ def plan(text: str, device: str = "cuda") -> Plan:
 
 def deal(whole: Plan, count: int) -> list[list[Unit]]:
     """The units of each shard."""
-    return [list(part(whole, Shard(number, count)).units) for number in range(1, count + 1)]
+    return [list(select_part(whole, Shard(number, count)).units) for number in range(1, count + 1)]
 
 
 PLANS = {"grid": plan(GRID), "groups": plan(GROUPS), "cpu": plan(GRID, "cpu")}
@@ -52,24 +52,24 @@ def test_the_shards_together_are_the_plan(name: str, count: int, data: st.DataOb
     found = [unit.unit_id for units in shares for unit in units]
     assert sorted(found) == sorted(unit.unit_id for unit in whole.units)
     number = data.draw(st.integers(1, count))
-    one = part(whole, Shard(number, count))
+    one = select_part(whole, Shard(number, count))
     mine = {unit.unit_id for unit in shares[number - 1]}
     assert list(one.units) == [unit for unit in whole.units if unit.unit_id in mine], "in the plan's order"
     assert one.experiment == whole.experiment
 
 
 def test_a_folder_is_asked_for_all_parts_that_were_asked_for_there() -> None:
-    first, second, third = (shards.parsed(f"{number}/3") for number in (1, 2, 3))
-    assert shards.joined([first]) == first
-    assert shards.joined([third, first, third]) == shards.parsed("1/3,3/3")
-    assert shards.joined([first, shards.parsed("2/2")]) == shards.parsed("2/2,1/3")
-    assert shards.joined([first, shards.parsed("")]) == (), "the whole plan"
-    assert shards.joined([first, second, third]) == ()
+    first, second, third = (shards.parse_parts(f"{number}/3") for number in (1, 2, 3))
+    assert shards.join_parts([first]) == first
+    assert shards.join_parts([third, first, third]) == shards.parse_parts("1/3,3/3")
+    assert shards.join_parts([first, shards.parse_parts("2/2")]) == shards.parse_parts("2/2,1/3")
+    assert shards.join_parts([first, shards.parse_parts("")]) == (), "the whole plan"
+    assert shards.join_parts([first, second, third]) == ()
     whole = PLANS["grid"]
-    both = these(whole, shards.parsed("1/3,3/3"))
-    mine = {unit.unit_id for number in (1, 3) for unit in part(whole, Shard(number, 3)).units}
+    both = select_parts(whole, shards.parse_parts("1/3,3/3"))
+    mine = {unit.unit_id for number in (1, 3) for unit in select_part(whole, Shard(number, 3)).units}
     assert [unit.unit_id for unit in both.units] == [u.unit_id for u in whole.units if u.unit_id in mine]
-    assert these(whole, ()) is whole
+    assert select_parts(whole, ()) is whole
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_a_grid_on_gpus_is_dealt_out_by_chains_and_on_cpus_by_trials() -> None:
 def test_the_deal_does_not_depend_on_who_asks(chance: random.Random) -> None:
     """Another plan object, made anew, as another task of an array makes it."""
     number = chance.randint(1, 7)
-    one, other = (part(plan(GROUPS), Shard(number, 7)) for _ in range(2))
+    one, other = (select_part(plan(GROUPS), Shard(number, 7)) for _ in range(2))
     assert [unit.unit_id for unit in one.units] == [unit.unit_id for unit in other.units]
 
 
@@ -138,12 +138,12 @@ def test_machines_with_other_numbers_of_cpus_work_out_the_same_deal(
 
 
 def test_more_shards_than_lots_leave_some_empty() -> None:
-    sizes = [len(part(PLANS["grid"], Shard(number, 9)).units) for number in range(1, 10)]
+    sizes = [len(select_part(PLANS["grid"], Shard(number, 9)).units) for number in range(1, 10)]
     assert sorted(sizes) == [0, 0, 0, 3, 3, 3, 3, 3, 3]
 
 
 def test_lots_are_dealt_like_cards() -> None:
-    first = [part(PLANS["cpu"], Shard(number, 18)).units[0].unit_id for number in range(1, 19)]
+    first = [select_part(PLANS["cpu"], Shard(number, 18)).units[0].unit_id for number in range(1, 19)]
     assert first == [unit.unit_id for unit in PLANS["cpu"].units]
 
 
@@ -168,5 +168,7 @@ def test_what_is_no_shard_is_refused_in_one_line(text: str) -> None:
 
 def test_each_of_many_pairs_of_shards_shares_nothing() -> None:
     for count in (2, 5, 18):
-        parts = [{u.unit_id for u in part(PLANS["cpu"], Shard(n, count)).units} for n in range(1, count + 1)]
+        parts = [
+            {u.unit_id for u in select_part(PLANS["cpu"], Shard(n, count)).units} for n in range(1, count + 1)
+        ]
         assert all(one.isdisjoint(other) for one, other in itertools.combinations(parts, 2))

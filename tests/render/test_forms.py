@@ -20,7 +20,7 @@ from gpubench.analyze.questions import report_folders
 from gpubench.analyze.view import parse_view
 from gpubench.basics.errors import UsageError
 from gpubench.cli.options import choose_form
-from gpubench.commands.merge import merged
+from gpubench.commands.merge import merge_folders
 from gpubench.core.report import Report
 from gpubench.export.sheets import list_table_rows
 from gpubench.render import html, latex, markdown, terminal
@@ -39,7 +39,7 @@ def never_stop(line: str) -> None:
 def swept_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What a sweep of two trials has left, its tables written anew."""
     folder = swept(tmp_path_factory.mktemp("forms"), "two", "16,32").runner.results.folder
-    assert merged([folder], out=None) == 0
+    assert merge_folders([folder], out=None) == 0
     return folder
 
 

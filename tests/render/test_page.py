@@ -158,7 +158,7 @@ def test_what_users_write_is_shown_and_never_run() -> None:
     ],
 )
 def test_a_heading_loses_its_last_clauses_and_no_half_word(text: str, short: str) -> None:
-    assert words.cut_clauses(text, 41) == short
+    assert words.shorten(text, 41) == short
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from folders import analyze, analyze_own, rows_of_table
 from scripted import Scripted
 from warm_command import WarmCommand
 
-from gpubench.analyze.audit import read_audited
+from gpubench.analyze.audit import prepare_audit
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.predict import find_alone, summarize_alone
 from gpubench.analyze.questions import report_table
@@ -232,7 +232,7 @@ def test_a_folder_shows_what_the_sweep_shows_whichever_allowance_came_last(tmp_p
     with (tmp_path / "trials.csv").open() as file:
         written = [(int(line["cpus"]), int(line["batch_size"])) for line in csv.DictReader(file)]
     assert sorted(written) == sorted(row[:2] for row in shown)
-    audited = read_audited(read_folder(tmp_path, pytest.fail))
+    audited = prepare_audit(read_folder(tmp_path, pytest.fail))
     assert (len(audited.rows), len(audited.folder.attempts)) == (5, 5)
 
 

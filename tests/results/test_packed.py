@@ -22,7 +22,7 @@ import gpubench
 from gpubench.analyze.audit import audit_folder
 from gpubench.analyze.folder import read_folder
 from gpubench.basics.errors import UnusableError
-from gpubench.commands.merge import merged
+from gpubench.commands.merge import merge_folders
 from gpubench.results import packed
 from gpubench.results.packed import PACKED, pack, unpack
 from gpubench.results.store import Results
@@ -99,10 +99,10 @@ def test_packed_folders_are_merged(folder: Path, tmp_path: Path, is_target_packe
     own = files(target)
     if is_target_packed:
         pack(target, print)
-    merged([target, folder], out=target)
+    merge_folders([target, folder], out=target)
     packed_ones = members(target) if is_target_packed else {}
     assert files(target) | packed_ones == before | own
-    merged([target, folder], out=target)
+    merge_folders([target, folder], out=target)
     assert len(files(target)) + len(packed_ones) == 6
 
 

@@ -25,7 +25,7 @@ from gpubench.commands.table import table
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
-from gpubench.plan.shards import Shard, part
+from gpubench.plan.shards import Shard, select_part
 from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
@@ -161,14 +161,14 @@ def test_a_folder_knows_the_parts_that_it_was_asked_for(tmp_path: Path, order: s
     def told(*numbers: int | None) -> StoredPlan:
         for number in numbers:
             shard = None if number is None else Shard(number, 3)
-            mine = part(whole, shard) if shard else whole
+            mine = select_part(whole, shard) if shard else whole
             work = sweep_of(mine, tmp_path, scripted.computer(), sources=Disk())
             store_plan(work, whole, shard)
         (found,) = stored_plans(Results(tmp_path), [])[0]
         return found
 
     first = told(2)
-    mine = {job.trial_id for job in part(whole, Shard(2, 3)).jobs}
+    mine = {job.trial_id for job in select_part(whole, Shard(2, 3)).jobs}
     assert {job.trial_id for job in first.share.jobs} == mine
     assert 0 < len(mine) < len(first.plan.jobs) == 4
     assert told(2).stamp == first.stamp, "nothing new was asked for"

@@ -45,13 +45,13 @@ def a_look(
     )
 
 
-def rule(**looks: Look) -> busy_gpus.Ruling:
+def rule(**looks: Look) -> busy_gpus.BusyGpuPolicy:
     return busy_gpus.rule(looks, {uuid: int(uuid[-1]) for uuid in looks})
 
 
 def test_an_empty_gpu_is_worth_no_word() -> None:
     ruling = rule(g0=a_look())
-    assert ruling == busy_gpus.Ruling(
+    assert ruling == busy_gpus.BusyGpuPolicy(
         busy=(), notes=(), unknown=(), idle_power_w={"g0": 75.0}, idle_readings={"g0": (10, 0)}
     )
     assert ruling.enforce(allow_busy=False) == []

@@ -18,7 +18,7 @@ from gpubench.analyze.folder import read_folder
 from gpubench.analyze.questions import report_table
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands import sweep as command
-from gpubench.commands.merge import merged
+from gpubench.commands.merge import merge_folders
 from gpubench.core.audit import RowShare, RuleFinding
 from gpubench.node.node import Node
 from gpubench.plan.experiment_file import parse
@@ -308,7 +308,7 @@ def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
         asked(f"s{number}", shard=f"{number}/3")
     assert "shard 3/3" not in capsys.readouterr().err, "--quiet"
     assert not (tmp_path / "s3").exists()
-    assert merged([tmp_path / "s1", tmp_path / "s2"], out=tmp_path / "all") == 0
+    assert merge_folders([tmp_path / "s1", tmp_path / "s2"], out=tmp_path / "all") == 0
     results = Results(tmp_path / "all")
     folder = analyze(results)
     places = {table.name: place for place, table in enumerate(folder.tables)}

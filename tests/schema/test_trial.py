@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial import Trial, config_id, make, trial_id
-from gpubench.schema.trial_fields import DEFAULTS, FIELDS, those
+from gpubench.schema.trial_fields import DEFAULTS, FIELDS, select_fields
 from gpubench.schema.validation import InvalidValueError, convert
 
 VARIANT = catalog.VARIANTS["crop-resize"].definition()
@@ -29,7 +29,7 @@ OTHER: dict[str, Any] = {
     "steps": 50, "until_top1": 60.0, "breakdown": True, "seed": 1, "repeat": 1, "sync_every": 3,
     "confirm_top1": True, "nodes": 2, "window": 5.0, "launch_cpu": "one",
 }  # fmt: skip
-REPEAT_FIELDS = those(lambda about: about.repeats)
+REPEAT_FIELDS = select_fields(lambda about: about.repeats)
 """What `config_id` leaves out."""
 BY_CONTENT = ("variant", "data")
 """Fields whose name says nothing: their content enters the hash."""
@@ -90,7 +90,7 @@ def test_every_field_has_another_value() -> None:
     assert set(OTHER) == set(FIELDS)
 
 
-@pytest.mark.parametrize("name", those(lambda about: about.added))
+@pytest.mark.parametrize("name", select_fields(lambda about: about.added))
 def test_a_field_that_came_later_changes_no_earlier_id(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Left at its default it hashes as if there were no such field; set, it makes another configuration."""
     as_always, set_ = ids({name: DEFAULTS[name]}), ids({name: OTHER[name]})

@@ -14,8 +14,8 @@ from gpubench.node.launch.running_job import RunningJob, call_all
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.events import (
-    GoOn,
     LeaderExit,
+    Proceed,
     RankExit,
     StopFilling,
 )
@@ -149,7 +149,7 @@ def _release_barrier(jobs: Sequence[RunningJob]) -> None:
         for rank in range(max(job.order.ranks for job in jobs)):
             for job in jobs:
                 if rank < job.order.ranks:
-                    job.running.reply(rank, GoOn())
+                    job.running.reply(rank, Proceed())
         for job in jobs:
             job.released = now
             job.progress = replace(job.progress, waiting=False)

@@ -27,9 +27,9 @@ from gpubench.schema.events import (
     Event,
     Filling,
     Garbled,
-    GoOn,
     Hello,
     KilledForMemory,
+    Proceed,
     RankExit,
     Settle,
     Steps,
@@ -204,7 +204,7 @@ class RunningJob:
                 self.running.reply(event.rank, DriverMemory(driver_mib=watcher.process_gpu_mib()))
             case Settle():
                 watcher.settle()
-                self.running.reply(event.rank, GoOn())
+                self.running.reply(event.rank, Proceed())
             case Error():
                 self.failed_at = self.failed_at or time.monotonic()
             case RankExit() if event.code != 0:
