@@ -141,7 +141,7 @@ def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
     if not results.folder.is_dir():
         raise no_results_folder(results.folder)
     lines: list[str] = []
-    records = results.records(lines.append, ("windows", "phases"), together=True)
+    records = results.records(lines.append)
     for line in lines:
         tell(line)
     if records:

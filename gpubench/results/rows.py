@@ -5,11 +5,10 @@ from __future__ import annotations
 import functools
 import re
 import statistics
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 from gpubench.results.file_names import log_name
-from gpubench.results.stored_lines import measured_times
 from gpubench.schema.codes import ENDED, write_ending
 from gpubench.schema.columns import COLUMNS
 from gpubench.schema.doubts import doubt_of, faster_together
@@ -36,7 +35,7 @@ def row_of(record: Record, allowance: Hashable = None) -> Row:
         doubts.pop("spread", None)
     if measured and (faster := faster_together(values.get("slowdown"))):
         doubts.setdefault("faster-together", faster)
-    times = measured_times(record.epochs)
+    epochs = [epoch for epoch in record.epochs if not epoch["warmup"]]
     values.update(
         trial_id=record.trial_id,
         config_id=record.config_id,
@@ -64,8 +63,8 @@ def row_of(record: Record, allowance: Hashable = None) -> Row:
         variant_definition=record.variant_definition,
         log=log_name(record.trial_id, record.attempt_name) if measured else None,
         allowance=allowance,
-        epoch_times_s=median_of(times.epochs_s, record.result.epoch_time_source),
-        steady_step_s=_steady_step(times.steady_steps_s),
+        epoch_times_s=median_of([epoch["epoch_time_s"] for epoch in epochs], record.result.epoch_time_source),
+        steady_step_s=_steady_step(epochs),
         gpu_total_mib=_gpu_total(record),
         gpu_reserved_mib=_gpu_reserved(record),
         took_s=record.span.finished - record.span.launched if record.span else None,
@@ -81,9 +80,13 @@ def _describe_missing(record: Record) -> dict[str, str]:
     return {column: ending if reason == ENDED else reason for column, reason in record.missing.items()}
 
 
-def _steady_step(known: Sequence[float | None]) -> float | None:
-    """The time of a steady step, the median over the epochs that tell one."""
-    times = [float(step_s) for step_s in known if step_s]
+def _steady_step(epochs: Iterable[Mapping[str, Any]]) -> float | None:
+    """The time of a steady step, the median over the epochs that tell one, and of how many steps it is the mean."""
+    times = [
+        float(step_s)
+        for epoch in epochs
+        if epoch.get("steady_steps") and (step_s := epoch.get("steady_step_s"))
+    ]
     return statistics.median(times) if times else None
 
 

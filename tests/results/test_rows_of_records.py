@@ -68,3 +68,26 @@ def test_a_job_that_was_faster_than_alone_has_the_doubt_whatever_version_stored_
 def test_how_much_memory_a_gpu_has_is_read_from_where_it_was_measured(key, kept, total, reserved):
     row = row_of(record(machine_key=key, environment={"gpu_reserved_mib": kept}))
     assert (row.gpu_total_mib, row.gpu_reserved_mib) == (total, reserved)
+
+
+LINE = {"epoch": 0, "warmup": False, "epoch_time_s": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("epochs", "times_s", "steady_step_s"),
+    [
+        ([], (), None),
+        ([LINE | {"warmup": True, "steady_steps": 3, "steady_step_s": 0.3}], (), None),
+        ([LINE, LINE | {"epoch_time_s": 3.0, "steady_steps": 4, "steady_step_s": 1}], (2.0, 3.0), 1.0),
+        ([LINE | {"steady_steps": 0, "steady_step_s": 0.5}], (2.0,), None),
+        ([LINE | {"steady_steps": None, "steady_step_s": 0.25}], (2.0,), None),
+        ([LINE | {"steady_steps": 6, "steady_step_s": None}], (2.0,), None),
+        ([LINE | {"steady_steps": n, "steady_step_s": n / 10} for n in (2, 9, 4)], (2.0,) * 3, 0.4),
+    ],
+)
+def test_times_of_a_row_are_those_of_its_measured_epochs(epochs, times_s, steady_step_s):
+    """A steady step is that of epochs which tell of how many steps it is the mean."""
+    stored = record(result={"epoch_time_s": 2.0, "epoch_time_source": "measured"}, epochs=epochs)
+    row = row_of(stored)
+    assert tuple(row.epoch_times_s) == times_s
+    assert row.steady_step_s == steady_step_s
