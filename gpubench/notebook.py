@@ -194,7 +194,6 @@ def read_samples(results: Results, record: Record) -> pd.DataFrame:
     path = results.part("samples", record.trial_id, record.attempt_name, "csv")
     if not is_stored(path):
         raise UnusableError(f"{path} does not exist: no time series is stored of this attempt")
-    record = results.read_whole(record)
     problems: list[str] = []
     series = readings(path, record, problems.append)
     if not series:

@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from gpubench.schema.group_facts import GroupFacts
 from gpubench.schema.row import ATTRIBUTES, FIELDS, KnownImages, Row, replace
 
 
@@ -18,8 +17,6 @@ def _told(values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     if isinstance(own.get("images"), Mapping):
         known = {one.name for one in dataclasses.fields(KnownImages)}
         own["images"] = KnownImages(**{name: value for name, value in own["images"].items() if name in known})
-    if isinstance(own.get("together"), Mapping):
-        own["together"] = GroupFacts.from_dict(own["together"]) if own["together"] else None
     if texts := own.get("doubt_texts"):
         own["doubt_texts"] = {code: (t,) if isinstance(t, str) else t for code, t in texts.items()}
     return own, {name: value for name, value in values.items() if name in FIELDS}

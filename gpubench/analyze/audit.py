@@ -361,7 +361,7 @@ def check_runs_kept(audited: AuditData) -> Observations:
     named, unreadable = {record.claim for record in folder.attempts}, {file.unit_id for file in damaged}
     journal = (
         entry
-        for entry in list_claims(folder.path, lambda _: None)
+        for entry in list_claims(folder.path)
         if entry.claim.outcome == "stored" and entry.unit_id not in unreadable
     )
     if claims := tuple(entry.name for entry in journal if entry.name not in named):

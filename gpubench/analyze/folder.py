@@ -26,16 +26,14 @@ from gpubench.plan.plan import Job, Plan
 from gpubench.plan.skips import Room
 from gpubench.plan.state import out_of_memory, survey
 from gpubench.results.counting import as_counting, count_without_first_round, counting, newest
-from gpubench.results.csv_tables import epochs_csv as epochs_text
 from gpubench.results.csv_text import csv_text
 from gpubench.results.home import no_results_folder, results_in
 from gpubench.results.plans import StoredPlan, stored_plans
-from gpubench.results.rows import row_of
+from gpubench.results.rows import epoch_rows, row_of
 from gpubench.results.store import Results
 from gpubench.schema.cell import cell
-from gpubench.schema.columns import COLUMNS, DERIVED, MEASURED, OF_GROUPS, TRIAL
+from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, MEASURED, OF_GROUPS, TRIAL
 from gpubench.schema.doubts import SLOW_CPU_PCT
-from gpubench.schema.group_facts import GroupFacts
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row, replace
 from gpubench.stats.decisions import decide
@@ -141,7 +139,7 @@ def read_records(results: Results, tell: Callable[[str], None]) -> list[Record]:
     if not results.folder.is_dir():
         raise no_results_folder(results.folder)
     lines: list[str] = []
-    records = results.records(lines.append, ("windows", "phases"), together=True)
+    records = results.records(lines.append)
     for line in lines:
         tell(line)
     if records:
@@ -382,16 +380,20 @@ def _add_group_facts(runs: Runs) -> None:
     facts = runs["together"]
     gain = runs["overlap_gain"]
     runs["sharing"] = sharing_word(gain)
-    has_resources = np.array([bool(known and known.resources) for known in facts], dtype=bool)
+    has_resources = np.array([bool(known.get("resources")) for known in facts], dtype=bool)
     watched = has_resources & gain.notna() & runs["group_id"].fillna("").ne("")
     full = [name_full_resources(known) for known in facts[watched]]
     runs["full_together"] = runs["full_together"].astype(object)
     runs.loc[watched, "full_together"] = pd.Series(full, index=runs.index[watched], dtype=object)
 
 
-def name_full_resources(facts: GroupFacts) -> str | None:
+def name_full_resources(facts: Mapping[str, Any]) -> str | None:
     """What was full while the jobs ran together, as the column `full_together` has it."""
-    names = [known.name for known in facts.resources if known.full_together and known.name in SHARES_OF_SPACE]
+    names = [
+        known["name"]
+        for known in facts["resources"]
+        if known["full_together"] and known["name"] in SHARES_OF_SPACE
+    ]
     return "+".join(name.replace(" ", "-") for name in names) or None
 
 
@@ -557,7 +559,7 @@ def is_spread(runs: Runs) -> pd.Series[Any]:
 
 def epochs_csv(folder: Folder) -> str:
     """The text of epochs.csv: a line for each epoch or window of the attempts that count."""
-    return epochs_text(folder.records)
+    return csv_text([column.name for column in EPOCH_COLUMNS], epoch_rows(folder.records))
 
 
 def table_csv(folder: Folder) -> str:

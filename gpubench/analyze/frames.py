@@ -27,8 +27,8 @@ other numbers float64, yes or no boolean, lists as tuples and text as objects (`
 
 - `source`, `kind` (epoch_times.Kind), `log` (relative path), `machine` (GPU model, CPU model on a CPU), `allowance`
 - `steady_step_s`, `took_s`, `gpu_total_mib`, `gpu_reserved_mib`, `val_images`, `image_files`
-- `epoch_times_s` (tuple), `placement`, `together`, `images`: objects of schema/row.py, None where not known
-- `asked`, `doubt_texts`, `missing`, `provenance`, `variant_definition`: mappings
+- `images`: KnownImages, None where not known
+- `together`, `asked`, `doubt_texts`, `missing`, `variant_definition`: mappings
 - `is_asked_known`, `is_gpu_ids_auto`, `is_workers_auto`: whether the record tells what was left to the machine, and
   whether these fields were
 - `jobs_of_group`: how many jobs its group has, as far as the record tells
@@ -52,13 +52,11 @@ Members: TypeAlias = pd.DataFrame
 """Which runs a row of the summary is of: columns `row` (label of Summary), `run` (label of Runs), `is_ok`."""
 
 DETAILS = (
-    "source", "log", "allowance", "steady_step_s", "took_s", "gpu_total_mib", "gpu_reserved_mib", "epoch_times_s",
-    "placement", "together", "images", "asked", "doubt_texts", "missing", "provenance", "variant_definition",
+    "source", "log", "allowance", "steady_step_s", "took_s", "gpu_total_mib", "gpu_reserved_mib",
+    "together", "images", "asked", "doubt_texts", "missing", "variant_definition",
 )  # fmt: skip
 """Attributes of a row that are no columns of trials.csv."""
-OBJECTS = (
-    "placement", "together", "images", "asked", "doubt_texts", "missing", "provenance", "variant_definition",
-)  # fmt: skip
+OBJECTS = ("together", "images", "asked", "doubt_texts", "missing", "variant_definition")
 """Those that a summary leaves out."""
 FIGURES: tuple[Column, ...] = tuple(
     column for column in (*TRIAL[-2:], *MEASURED, *CPU_SPEED) if column.name not in ("group_id", "doubts")
@@ -77,16 +75,16 @@ NEEDS_ALL_PROCESSES = frozenset({"epochs_to_top1", "time_to_top1_s", "energy_to_
 def build_runs(rows: Sequence[Row]) -> Runs:
     """The frame of these rows, labelled from 0 in their order, without what other rows tell of them."""
     names = (*(column.name for column in COLUMNS), *DETAILS, "kind", "has_all_figures")
-    values = columns_of(rows, names) if rows else dict.fromkeys(names, ())
+    values = columns_of(rows, names)
     series = {column.name: as_dtype(values[column.name], kind(column)) for column in COLUMNS}
     series |= {name: as_dtype(values[name], "text") for name in ("source", "kind", "log")}
     numbers = ("steady_step_s", "took_s", "gpu_total_mib", "gpu_reserved_mib")
     series |= {name: as_dtype(values[name], "number") for name in numbers}
-    series |= {name: as_objects(values[name]) for name in ("allowance", "epoch_times_s", *OBJECTS)}
+    series |= {name: as_objects(values[name]) for name in ("allowance", *OBJECTS)}
     images = values["images"]
     series["val_images"] = as_dtype([known and known.val_images for known in images], "whole")
     series["image_files"] = as_dtype([known and known.files for known in images], "text")
-    series["jobs_of_group"] = as_dtype([facts and facts.jobs for facts in values["together"]], "whole")
+    series["jobs_of_group"] = as_dtype([facts.get("jobs") for facts in values["together"]], "whole")
     requests: Sequence[Mapping[str, Any]] = values["asked"]
     series["is_asked_known"] = np.array([bool(fields) for fields in requests], dtype=bool)
     for field in ("gpu_ids", "workers"):
@@ -193,7 +191,7 @@ def summarize(runs: Runs) -> tuple[Summary, Members]:
     )
     members = pd.DataFrame({"row": number, "run": runs.index[position], "is_ok": is_ok})
     is_first = np.diff(number, prepend=-1) > 0
-    summary = runs.iloc[position[is_first]].reset_index(drop=True).drop(columns=[*OBJECTS, "epoch_times_s"])
+    summary = runs.iloc[position[is_first]].reset_index(drop=True).drop(columns=[*OBJECTS])
     summary["hardware"] = order["hardware"].to_numpy()[is_first]
     rows = runs[["status", "reason", "group_id", "doubts", "epoch_time_s", "time_to_top1_s"]].iloc[position]
     rows.index = pd.RangeIndex(len(rows))

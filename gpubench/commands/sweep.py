@@ -24,7 +24,6 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.state import Planned
 from gpubench.plan.sweep_options import RETRY, Options, RunOptions
 from gpubench.render import live
-from gpubench.render.live import SafeView
 from gpubench.render.progress_bar import show_progress
 from gpubench.results.allowance import again_lines
 from gpubench.results.home import results_folder
@@ -64,7 +63,7 @@ class Request:
         """What shows the sweep while it runs. `tables`: whether also what is known so far."""
         console = Console(stderr=True, highlight=False)
         mode = self.options.mode
-        return SafeView(live.view(console, quiet=mode == "quiet", tables=tables and mode == "table"))
+        return live.view(console, quiet=mode == "quiet", tables=tables and mode == "table")
 
 
 def sweep(path: Path | None, options: Options, run_options: RunOptions) -> int:

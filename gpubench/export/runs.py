@@ -72,8 +72,7 @@ def list_runs(folders: Sequence[Folder], tell: Callable[[str], None]) -> Iterato
         for table in folder.tables:  # an experiment has one for each kind of time
             varied.setdefault(table.experiment, {}).update(dict.fromkeys(table.varied))
         for record in folder.records:
-            whole = results.read_whole(record)
-            yield _make_run(folder, results, whole, varied.get(record.experiment, ()), tell)
+            yield _make_run(folder, results, record, varied.get(record.experiment, ()), tell)
 
 
 def _make_run(

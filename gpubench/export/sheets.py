@@ -19,8 +19,8 @@ from gpubench.analyze.grid import split_codes
 from gpubench.analyze.view import COLUMNS as COLUMNS_BY_NAME
 from gpubench.analyze.view import WHOLE, TableView
 from gpubench.render import words
-from gpubench.results.csv_tables import epoch_rows
 from gpubench.results.csv_text import PLAIN, Dialect, csv_text
+from gpubench.results.rows import epoch_rows
 from gpubench.schema.columns import (
     BY_NAME,
     COLUMNS,

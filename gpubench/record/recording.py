@@ -176,7 +176,6 @@ def _evaluate_job(
         status=status,
         reason=reason,
         resolved=resolved,
-        epoch_times_s=[row.epoch_time_s for row in ended.counted],
         result=result,
         missing=missing,
         joules_by_gpu={"energy_j": seen.joules_by_gpu, "energy_sampled_j": seen.sampled_joules_by_gpu},

@@ -13,8 +13,22 @@ from dataclasses import dataclass
 
 from gpubench.schema.codes import REASONS
 from gpubench.schema.doubts import FULL_PCT, THROTTLED_PCT
-from gpubench.schema.group_facts import Resource
 from gpubench.schema.row import Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Resource:
+    """How full one resource was: for each job alone, and for each while all of them ran."""
+
+    name: str
+    column: str
+    unit: str
+    alone: tuple[float | None, ...]
+    """One a job; None: not known."""
+    together: tuple[float | None, ...]
+    full_alone: tuple[bool, ...]
+    full_together: bool
+    """For one of the jobs at least."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from gpubench.core.prediction import PredictedGroup, classify_overlap, find_overlap_gain
@@ -11,7 +11,6 @@ from gpubench.plan.resolve import Resolved
 from gpubench.record.resources import find_resources, list_full, name_full, write_not_full
 from gpubench.results.rows import row_of
 from gpubench.schema.codes import REASONS, write_reason
-from gpubench.schema.epoch_times import median_of
 from gpubench.schema.record import Record, name_attempt
 from gpubench.schema.row import Row, replace
 
@@ -61,8 +60,6 @@ class GroupJob:
 
     status: Any
     resolved: Resolved
-    epoch_times_s: Sequence[float]
-    """Seconds of each measured epoch."""
     result: dict[str, Any]
     missing: dict[str, str]
     joules_by_gpu: Mapping[str, Mapping[str, float]]
@@ -99,7 +96,6 @@ def compare_with_solos(
             Row.of_columns({**job.result, **job.resolved.columns()}),
             status=job.status,
             doubts="+".join(job.doubts),
-            epoch_times_s=median_of(job.epoch_times_s, job.result.get("epoch_time_source")),
         )
         for job in jobs
     ]
@@ -117,7 +113,7 @@ def compare_with_solos(
     nothing_full = ""
     if gain is not None and len(rows_alone) == len(jobs):
         resources = find_resources(rows_alone, together, gpu_mib)
-        facts["resources"] = [resource.as_dict() for resource in resources]
+        facts["resources"] = [asdict(resource) for resource in resources]
         shared["sharing"] = classify_overlap(gain)
         shared["full_together"] = name_full(list_full(resources))
         nothing_full = write_not_full(resources)

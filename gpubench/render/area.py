@@ -5,6 +5,7 @@ Only what has changed is written, in one piece: a table that stands above a movi
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -87,8 +88,16 @@ class LiveArea:
 
     def _write(self, text: str) -> None:
         if text:
-            self._console.file.write(text)
-            self._console.file.flush()
+            send(self._console, text)
+
+
+def send(console: Console, text: str) -> None:
+    """Writes there, if that can be: whoever looked on may have gone, and the measuring goes on."""
+    with contextlib.suppress(
+        OSError
+    ):  # a closed pipe, a terminal that hung up, a full disk behind a redirection
+        console.file.write(text)
+        console.file.flush()
 
 
 def _move_up(rows: int) -> str:

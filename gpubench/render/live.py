@@ -17,7 +17,7 @@ from gpubench.basics.words import clean, many
 from gpubench.core.report import Cell, Report, ReportRow
 from gpubench.plan.outlook import place
 from gpubench.plan.rounds import ONE, Rounds
-from gpubench.render.area import LiveArea
+from gpubench.render.area import LiveArea, send
 from gpubench.render.grid import Grid, GridCell, GridRow, make_grid
 from gpubench.render.running import (
     LiveProgress,
@@ -63,7 +63,7 @@ class View:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
+    def started(self, number: int, total: int, label: str, trial_id: str) -> None:
         """Unit `number` (from 1) of `total` begins. `trial_id`: of its first job."""
 
     def update(self, progress: LiveProgress) -> None:
@@ -115,7 +115,7 @@ class PlainView(View):
         self._last_accuracy = (0, 0)
         """Trials done and epochs evaluated when an accuracy was last told."""
 
-    def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
+    def started(self, number: int, total: int, label: str, trial_id: str) -> None:
         del trial_id
         self.say(f"[{number}/{total}] {label}  started")
 
@@ -147,57 +147,15 @@ class PlainView(View):
         self.say(f"{line}  (see {log})" if log else line)
 
     def say(self, text: str) -> None:
-        self.console.file.write(encodable(clean(text), self.console.encoding) + "\n")
-        self.console.file.flush()
+        send(self.console, encodable(clean(text), self.console.encoding) + "\n")
 
 
-class SafeView(View):
-    """Passes everything on until that can't be written any more: who looked on has gone, and the measuring goes on."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-
-    def _call(self, show: Callable[[View], object]) -> None:
-        try:
-            show(self._view)
-        except OSError:  # a closed pipe, a terminal that hung up, a full disk behind a redirected stderr
-            self._view = QuietView()
-
-    def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
-        self._call(lambda view: view.started(number, total, label, trial_id))
-
-    def update(self, progress: LiveProgress) -> None:
-        self._call(lambda view: view.update(progress))
-
-    def finished(self, number: int, total: int, label: str, row: Row) -> None:
-        self._call(lambda view: view.finished(number, total, label, row))
-
-    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        self._call(lambda view: view.finished_group(number, total, label, rows))
-
-    def began_round(self, number: int, rounds: Rounds) -> None:
-        self._call(lambda view: view.began_round(number, rounds))
-
-    def ended_round(self, line: str) -> None:
-        self._call(lambda view: view.ended_round(line))
-
-    def show_table(self, make: Callable[[], LiveReport], *, at_once: bool = False) -> None:
-        self._call(lambda view: view.show_table(make, at_once=at_once))
-
-    def say(self, text: str) -> None:
-        self._call(lambda view: view.say(text))
-
-    def close(self) -> None:
-        self._call(lambda view: view.close())
-
-
-class LiveView(View):
+class LiveView(PlainView):
     """Permanent lines, and below them a live area: the table so far, a bar of the rounds, three lines of the trial."""
 
     def __init__(self, console: Console, *, tables: bool = True) -> None:
-        self.console = console
+        super().__init__(console, tables=tables)
         self.area = LiveArea(console)
-        self._tables = tables
         self._last: LiveProgress | None = None
         self._round: tuple[int, Rounds] = (1, ONE)
         self._report: LiveReport | None = None
@@ -205,7 +163,7 @@ class LiveView(View):
         """The table as it is laid out, and for what."""
         self._due = 0.0
 
-    def started(self, number: int, total: int, label: str, trial_id: str = "") -> None:
+    def started(self, number: int, total: int, label: str, trial_id: str) -> None:
         begins = LiveProgress(
             done=number - 1, total=total, trial_label=label, trial_id=trial_id, note="starting"
         )
@@ -236,10 +194,6 @@ class LiveView(View):
     def began_round(self, number: int, rounds: Rounds) -> None:
         self._round = (number, rounds)
 
-    def ended_round(self, line: str) -> None:
-        if self._tables:
-            self.say(line)
-
     def show_table(self, make: Callable[[], LiveReport], *, at_once: bool = False) -> None:
         began = time.monotonic()
         if not self._tables or (began < self._due and not at_once):
@@ -264,12 +218,6 @@ class LiveView(View):
         for line in lines:
             line.plain = encodable(line.plain, self.console.encoding)
         return [*lines, Text()]
-
-    def finished(self, number: int, total: int, label: str, row: Row) -> None:
-        self._say_end(describe_trial_end(number, total, label, row), row)
-
-    def finished_group(self, number: int, total: int, label: str, rows: Sequence[Row]) -> None:
-        self._say_end(describe_group_end(number, total, label, rows), find_cause(rows))
 
     def _say_end(self, line: str, row: Row) -> None:
         if row.status == "ok" and self._table[1] is not None:

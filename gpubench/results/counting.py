@@ -55,13 +55,12 @@ Counts = tuple[str, str, int, Allowance]
 """Trial id, machine, round and allowance, of which one attempt counts."""
 
 
-def newest(records: Iterable[Record], number: int = 1) -> dict[tuple[str, str], Record]:
-    """(trial id, machine) -> the attempt that counts: the last final one, else the last one.
+def newest(records: Iterable[Record]) -> dict[tuple[str, str], Record]:
+    """(trial id, machine) -> the attempt of the first round that counts: the last final one, else the last one.
 
-    The jobs of a group come from one and the same attempt. `number`: of the round; the first measures all that there
-    is to measure of a trial, further ones how long it takes.
+    The jobs of a group come from one and the same attempt.
     """
-    return newest_of_rounds(records).get(number, {})
+    return newest_of_rounds(records).get(1, {})
 
 
 def newest_of_rounds(records: Iterable[Record]) -> dict[int, dict[tuple[str, str], Record]]:

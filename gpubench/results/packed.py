@@ -32,7 +32,6 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 """The time of every member, so that the same files make the same zip file."""
 _DAMAGED = (zipfile.BadZipFile, EOFError, OSError, ValueError, RuntimeError, NotImplementedError)
 """What is raised over a zip file that is damaged, encrypted or compressed in another way."""
-_PIECE = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -159,7 +158,6 @@ def pack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         _compare(temporary, contents)
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
         _sync(folder)
     except _DAMAGED as error:
@@ -260,12 +258,6 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return 0
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _sync(folder: Path) -> None:

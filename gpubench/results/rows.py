@@ -1,22 +1,20 @@
-"""A stored record as the row that tables are made of, and a row as a line of JSON."""
+"""A stored record as the rows that tables are made of, and a row as a line of JSON."""
 
 from __future__ import annotations
 
 import functools
 import re
 import statistics
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 from gpubench.results.file_names import log_name
-from gpubench.results.stored_lines import measured_times
 from gpubench.schema.codes import ENDED, write_ending
-from gpubench.schema.columns import COLUMNS
+from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.doubts import doubt_of, faster_together
-from gpubench.schema.epoch_times import FEWEST_TIMES, NO_SPREAD, median_of
-from gpubench.schema.group_facts import GroupFacts
+from gpubench.schema.epoch_times import FEWEST_TIMES, NO_SPREAD
 from gpubench.schema.record import Record
-from gpubench.schema.row import KnownImages, Placement, Row
+from gpubench.schema.row import KnownImages, Row
 
 
 def row_of(record: Record, allowance: Hashable = None) -> Row:
@@ -36,7 +34,7 @@ def row_of(record: Record, allowance: Hashable = None) -> Row:
         doubts.pop("spread", None)
     if measured and (faster := faster_together(values.get("slowdown"))):
         doubts.setdefault("faster-together", faster)
-    times = measured_times(record.epochs)
+    epochs = [epoch for epoch in record.epochs if not epoch["warmup"]]
     values.update(
         trial_id=record.trial_id,
         config_id=record.config_id,
@@ -57,19 +55,16 @@ def row_of(record: Record, allowance: Hashable = None) -> Row:
         source=record.source,
         doubt_texts={code: (text,) for code, text in doubts.items()},
         missing=missing,
-        provenance=record.provenance,
-        together=GroupFacts.from_dict(record.together) if record.together else None,
+        together=record.together,
         asked=vars(record.trial),
         images=_images(record),
         variant_definition=record.variant_definition,
         log=log_name(record.trial_id, record.attempt_name) if measured else None,
         allowance=allowance,
-        epoch_times_s=median_of(times.epochs_s, record.result.epoch_time_source),
-        steady_step_s=_steady_step(times.steady_steps_s),
+        steady_step_s=_steady_step(epochs),
         gpu_total_mib=_gpu_total(record),
         gpu_reserved_mib=_gpu_reserved(record),
         took_s=record.span.finished - record.span.launched if record.span else None,
-        placement=_placement(record),
     )
 
 
@@ -81,42 +76,23 @@ def _describe_missing(record: Record) -> dict[str, str]:
     return {column: ending if reason == ENDED else reason for column, reason in record.missing.items()}
 
 
-def _steady_step(known: Sequence[float | None]) -> float | None:
-    """The time of a steady step, the median over the epochs that tell one."""
-    times = [float(step_s) for step_s in known if step_s]
+def _steady_step(epochs: Iterable[Mapping[str, Any]]) -> float | None:
+    """The time of a steady step, the median over the epochs that tell one, and of how many steps it is the mean."""
+    times = [
+        float(step_s)
+        for epoch in epochs
+        if epoch.get("steady_steps") and (step_s := epoch.get("steady_step_s"))
+    ]
     return statistics.median(times) if times else None
 
 
+_known_images = functools.lru_cache(KnownImages)
+"""What is known of images, once: few sets of images lie behind many records."""
+
+
 def _images(record: Record) -> KnownImages:
-    data = record.data
-    return _known_images(
-        record.variant_definition.get("files"),
-        data.get("fingerprint"),
-        data.get("train_images"),
-        data.get("val_images"),
-        data.get("size"),
-        data.get("skipped_images"),
-    )
-
-
-@functools.lru_cache
-def _known_images(
-    files: str | None,
-    fingerprint: str | None,
-    train_images: int | None,
-    val_images: int | None,
-    size: int | None,
-    skipped: int | None,
-) -> KnownImages:
-    """What is known of these images, once: few sets of images lie behind many records."""
-    return KnownImages(
-        files=files,
-        fingerprint=fingerprint,
-        train_images=train_images,
-        val_images=val_images,
-        size=size,
-        skipped=skipped,
-    )
+    facts = {name: record.data.get(name) for name in ("fingerprint", "train_images", "val_images", "size")}
+    return _known_images(files=record.variant_definition.get("files"), **facts)
 
 
 def _gpu_total(record: Record) -> float | None:
@@ -135,14 +111,13 @@ def _gpu_reserved(record: Record) -> float | None:
     return float(kept) if isinstance(kept, (int, float)) and kept >= 0 else None
 
 
-def _placement(record: Record) -> Placement | None:
-    resolved = record.resolved
-    cpus, cpu_ids = resolved.get("cpus"), resolved.get("cpu_ids")
-    return (
-        Placement(gpu_ids=resolved.get("gpu_ids") or (), cpus=cpus, cpu_ids=cpu_ids)
-        if cpus and cpu_ids
-        else None
-    )
+def epoch_rows(records: Iterable[Record]) -> Iterator[list[Any]]:
+    """The values of epochs.csv, a line an epoch."""
+    names = [column.name for column in EPOCH_COLUMNS]
+    for record in records:
+        attempt = {"trial_id": record.trial_id, "attempt": record.attempt, "round": record.round}
+        for epoch in record.epochs:
+            yield [*map((epoch | attempt).get, names)]
 
 
 def json_line(row: Row) -> dict[str, Any]:

@@ -22,8 +22,7 @@ from gpubench.results.csv_text import csv_text
 from gpubench.results.damage import describe_damage
 from gpubench.results.file_names import AttemptFile, find_link, log_name, parse_name, part_name
 from gpubench.results.packed import ENDINGS, list_packed
-from gpubench.results.reading_together import check_in_pieces
-from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, KnownParts, read
+from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, read
 from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.attempt_ids import derive_folder_id, find_folder_id, make_folder_id
 from gpubench.schema.codes import encode_record
@@ -169,26 +168,13 @@ class Results:
 
     # ---- records ----
 
-    def records(
-        self, tell: Tell = refuse, without: Collection[str] = (), *, together: bool = False
-    ) -> list[Record]:
+    def records(self, tell: Tell = refuse) -> list[Record]:
         """Every attempt, in the order in which they began.
 
         One that can't be used is left out, and `tell` gets one line for its file; by default that is a UnusableError.
-        `without`: parts that nobody will ask for; a record may have them or not. `together`: processes are forked that
-        help to read many.
         """
         self._read.clear()
-        return self._records(tell, without, together=together)
-
-    def read_whole(self, record: Record) -> Record:
-        """A record that was read without some of its parts, with all of them. Raises UnusableError."""
-        path = self.part("records", unit_of(record), record.attempt_name, "json")
-        try:
-            jobs = read(path)
-        except DamagedError as error:
-            raise UnusableError(f"{path} {error}") from None
-        return next(job for job in jobs if job.trial_id == record.trial_id)
+        return self._records(tell)
 
     def newer_records(self, tell: Tell = refuse, beside: Collection[str] | None = None) -> list[Record]:
         """The attempts that others have stored since the folder was last read.
@@ -197,7 +183,7 @@ class Results:
         """
         if beside is not None:
             self._freshen(beside)
-        return self._records(tell, (), beside)
+        return self._records(tell, beside)
 
     def _freshen(self, beside: Collection[str]) -> None:
         """Changes the folders of these records: over a network what a host has changed itself is read anew."""
@@ -207,38 +193,30 @@ class Results:
                 path.touch()
                 path.unlink(missing_ok=True)
 
-    def _records(
-        self,
-        tell: Tell,
-        without: Collection[str],
-        beside: Collection[str] | None = None,
-        *,
-        together: bool = False,
-    ) -> list[Record]:
-        known = KnownParts(without=without)
-        pieces: dict[int, tuple[list[Record], list[tuple[str, DamagedError]]]] = {}
+    def _records(self, tell: Tell, beside: Collection[str] | None = None) -> list[Record]:
+        records: list[Record] = []
+        damaged: list[tuple[str, DamagedError]] = []
+        known: dict[tuple[str, str], Any] = {}
         with collector_paused():
             # What lies at a wrong place is told when all is read, and not each time that something new is looked for.
             tell_places = (lambda _: None) if self._read else tell
             paths = [path for path in self._record_files(tell_places, beside) if path not in self._read]
             self._read.update(paths)
-            for places, checked in check_in_pieces(paths, without, together=together):
-                records_in_piece, damaged = pieces[places.start] = [], []
-                for place, parts in zip(places, checked, strict=True):
-                    try:
-                        records_in_piece += read(paths[place], known, parts)
-                    except DamagedError as error:
-                        damaged.append((paths[place], error))
-        in_place = [pieces[start] for start in sorted(pieces)]
-        records = [record for records_in_piece, _ in in_place for record in records_in_piece]
+            for path in paths:
+                try:
+                    jobs = read(path)
+                except DamagedError as error:
+                    damaged.append((path, error))
+                    continue
+                for job in jobs:
+                    job.share(known)
+                records += jobs
         if folder_id := self.folder_id:
             for record in records:
                 if not record.attempt_id:
                     record.place(folder_id)
-        for path, damage in (damage_in_piece for _, damaged in in_place for damage_in_piece in damaged):
-            tell(
-                describe_damage(Path(path), damage, records)
-            )  # only now it is known what there is in their place
+        for path, damage in damaged:  # only now it is known what there is in their place
+            tell(describe_damage(Path(path), damage, records))
         return sorted(records, key=in_order)
 
     def damaged(self, records: Iterable[Record]) -> set[AttemptFile]:

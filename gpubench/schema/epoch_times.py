@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 from gpubench.schema.codes import REASONS, write_reason
@@ -24,11 +23,3 @@ NO_EPOCHS = REASONS["no-epochs"]
 
 Kind = Literal["steady rate", "whole epochs", "published log"]
 """What an epoch time is of. Unlike kinds are never compared."""
-
-
-def median_of(measured_s: Sequence[float], source: str | None) -> Sequence[float]:
-    """The seconds of the epochs that an epoch time is the median of; empty where it is none.
-
-    `measured_s`: of each measured epoch. `source`: the column `epoch_time_source`.
-    """
-    return measured_s if source == MEASURED else ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Literal, Self
@@ -125,10 +125,10 @@ class Record:
     """Column -> why it is empty."""
     provenance: dict[str, Any] = field(default_factory=dict)
     """Where sampled figures come from: source, period, samples, gaps."""
-    epochs: Sequence[dict[str, Any]] = field(default_factory=list)
+    epochs: list[dict[str, Any]] = field(default_factory=list)
     """Rows of EPOCH_COLUMNS without the first two and the last. Besides, `steady_wait_s` (data wait of a steady step)
     and, where there are several ranks, `data_wait_s_by_rank` (seconds that each of them starved)."""
-    windows: Sequence[EpochWindow] = field(default_factory=list)
+    windows: list[EpochWindow] = field(default_factory=list)
     span: Span | None = None
     """None, and an empty object in its file: the version that measured it did not keep it."""
     nodes: list[dict[str, Any]] = field(default_factory=list)
@@ -153,13 +153,19 @@ class Record:
         """Notes in which results folder it lies, for one that does not say where it was measured."""
         object.__setattr__(self, "folder_id", folder_id)
 
+    def share(self, known: dict[tuple[str, str], Any]) -> None:
+        """Keeps each part that equals one of `known` once. Most of a record is what others of its folder say, too: the
+        machine, the variant, why columns are empty."""
+        for name in SHARED:
+            part = vars(self)[name]
+            vars(self)[name] = known.setdefault((name, repr(part)), part)
+
     def stored(self) -> dict[str, Any]:
         """Its values by name, as its file has them."""
         values = {name: value for name, value in vars(self).items() if name not in UNSTORED}
         return values | {
             "trial": vars(self.trial),
             "result": vars(self.result),
-            "epochs": list(self.epochs),
             "windows": list(map(asdict, self.windows)),
             "span": asdict(self.span) if self.span else {},
         }
@@ -173,6 +179,8 @@ class Record:
         return record
 
 
+SHARED = ("variant_definition", "data", "resolved", "missing", "provenance", "doubts", "environment")
+"""Parts that many records have in common."""
 UNSTORED = ("folder_id", "reference")
 """Fields that no file of a record has."""
 

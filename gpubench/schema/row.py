@@ -5,9 +5,7 @@ A row never changes; `replace` makes another one.
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -28,7 +26,6 @@ from gpubench.schema.columns import (
     RoundColumns,
 )
 from gpubench.schema.epoch_times import EXTRAPOLATED, STEADY, Kind
-from gpubench.schema.group_facts import GroupFacts
 
 if TYPE_CHECKING:
     from dataclasses import replace as replace  # so that the names and types of what is replaced are checked
@@ -59,17 +56,6 @@ class KnownImages:
     val_images: int | None = None
     size: int | None = None
     """Side in pixels where all are squares of one size."""
-    skipped: int | None = None
-    """Those that could not be decoded and were left out."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Placement:
-    """Where a trial ran."""
-
-    gpu_ids: Sequence[int]
-    cpus: float
-    cpu_ids: Sequence[int]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -98,17 +84,13 @@ class Row(
     """Code -> what casts doubt on the row: a sentence, or several where it stands for several repeats."""
     missing: Mapping[str, str] = field(default_factory=dict)
     """Column -> why it is empty."""
-    provenance: Mapping[str, Any] = field(default_factory=dict)
-    """Column -> where a sampled figure comes from."""
     images: KnownImages | None = None
     """None where no record tells."""
     variant_definition: Mapping[str, Any] = field(default_factory=dict)
-    together: GroupFacts | None = None
-    """For a job of a group."""
+    together: Mapping[str, Any] = field(default_factory=dict)
+    """For a job of a group: `Record.together`, the same for all its jobs."""
     log: str | None = None
     """Where its processes' output is kept, from the results folder; None where gpubench did not measure it."""
-    epoch_times_s: Sequence[float] = ()
-    """Seconds of the epochs, or of the repeats, that the epoch time is the median of; empty where it is none."""
     steady_step_s: float | None = None
     """Seconds of a step once the loaders run evenly, the median of the measured epochs; None where no record tells."""
     took_s: float | None = None
@@ -119,43 +101,22 @@ class Row(
     """Memory of the smallest GPU of the machine, as the driver counts it; None where the record does not tell."""
     gpu_reserved_mib: float | None = None
     """What the driver keeps of that for itself; None where the record does not tell."""
-    placement: Placement | None = None
-    """None where the record does not tell."""
-    repeats: int = 1
-    """How many runs that ended ok the row is the median of."""
-    runs: Sequence[Row] = ()
-    """Those, where repeats were merged."""
 
     model = OfTrial[str]()
-    variant = OfTrial[str]()
-    data = OfTrial[str]()
     input_size = OfTrial[int]()
-    num_classes = OfTrial[int]()
-    train_images = OfTrial[int]()
     batch_size = OfTrial[int]()
     gpus = OfTrial[int]()
     gpu_ids = OfTrial[Sequence[int]]()
-    ranks = OfTrial[int]()
-    nodes = OfTrial[int]()
-    strategy = OfTrial[str]()
-    device = OfTrial[str]()
     workers = OfTrial[int]()
-    cpus = OfTrial[int]()
     gpu_mem_cap_mib = OfTrial[int]()
     epochs = OfTrial[int]()
     steps = OfTrial[int]()
     until_top1 = OfTrial[float]()
-    breakdown = OfTrial[bool]()
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it is of the sweep's first round."""
-        return self.round == 1
 
     @property
     def has_all_figures(self) -> bool:
         """Whether it measured all that there is of its trial: further rounds of versions before 0.2 did not."""
-        return self.is_whole or self.epoch_time_source != EXTRAPOLATED
+        return self.round == 1 or self.epoch_time_source != EXTRAPOLATED
 
     @property
     def kind(self) -> Kind:
@@ -181,36 +142,10 @@ class Row(
         """What stands in a column whose name is known only now. Raises AttributeError where there is none."""
         return self.fields.get(name) if name in FIELDS else getattr(self, name)
 
-    def values(self, names: Iterable[str]) -> list[Any]:
-        """The values of many columns, in their order."""
-        return _values_under(tuple(names))(self)
 
-
-def columns_of(rows: Iterable[Row], names: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-    """What stands in each of these columns, under its name; empty without rows.
-
-    Each row is looked at once: where there are 100,000, to come back to each for each column is to wait for memory.
-    """
-    wanted = tuple(dict.fromkeys(names))
-    return dict(zip(wanted, zip(*map(_values_under(wanted), rows), strict=True), strict=False))
-
-
-@functools.lru_cache
-def _values_under(names: tuple[str, ...]) -> Callable[[Row], list[Any]]:
-    """What takes the values of these columns from a row: in a third of the time that a look at each by itself takes."""
-    attribute_names = [name for name in names if name not in FIELDS]
-    of_trial = [name for name in names if name in FIELDS]
-    places = {name: place for place, name in enumerate((*attribute_names, *of_trial))}
-    # "fields" stands in it twice: of one name it would give no tuple.
-    attributes = operator.attrgetter("fields", *attribute_names, "fields")
-    in_order = operator.itemgetter(*(places[name] for name in names), slice(0, 0))
-
-    def values(row: Row) -> list[Any]:
-        fields, *row_values = attributes(row)
-        row_values[-1:] = map(fields.get, of_trial)
-        return list(in_order(row_values)[:-1])
-
-    return values
+def columns_of(rows: Sequence[Row], names: Iterable[str]) -> dict[str, list[Any]]:
+    """What stands in each of these columns, under its name."""
+    return {name: [row.value(name) for row in rows] for name in names}
 
 
 ATTRIBUTES = frozenset(column.name for column in fields(Row))
@@ -220,7 +155,7 @@ FIELDS = frozenset(trial_fields.FIELDS) - OWN
 """Fields of a trial that are kept in `Row.fields`: all but the number of the repeat, which is a column of its own."""
 _NO_DETAILS: dict[str, Any] = {
     name: MappingProxyType({})
-    for name in ("fields", "asked", "doubt_texts", "missing", "provenance", "variant_definition")
+    for name in ("fields", "asked", "doubt_texts", "missing", "together", "variant_definition")
 }
 
 

@@ -269,7 +269,7 @@ class Worker:
 def list_workers(folder: Path) -> list[Worker]:
     """Who is at work in a folder, or has died over it, but for this process. Writes nothing."""
     last: dict[tuple[str, int, str], JournalEntry] = {}
-    for entry in list_claims(folder, lambda _: None):
+    for entry in list_claims(folder):
         last[entry.unit_id, entry.round, entry.machine] = entry
     me, workers = Holder.here(), []
     for entry in last.values():
@@ -305,11 +305,9 @@ class JournalEntry:
         return f"{self.unit_id}-r{self.round}-m{self.machine}.{self.number}"
 
 
-def list_claims(folder: Path, tell: Callable[[str], None]) -> Iterator[JournalEntry]:
-    """All claims of a results folder, by unit, round, machine and number. What has no claim's name or place is none.
-
-    `tell`: is given a line for each that can't be read.
-    """
+def list_claims(folder: Path) -> Iterator[JournalEntry]:
+    """All claims of a results folder that can be read, by unit, round, machine and number. What has no claim's name or
+    place is none."""
     entries = []
     for path in (folder / "records").glob("*/*-r*-*.*"):
         match = _NAME.fullmatch(path.name)
@@ -318,8 +316,7 @@ def list_claims(folder: Path, tell: Callable[[str], None]) -> Iterator[JournalEn
     for unit_id, number_of_round, machine, number, path in sorted(entries):
         try:
             claim = read_claim(path)
-        except UnusableError as error:
-            tell(str(error))
+        except UnusableError:
             continue
         yield JournalEntry(
             unit_id=unit_id, round=number_of_round, machine=machine, number=number, claim=claim

@@ -15,7 +15,6 @@ from gpubench.analyze.derive import build_summary, sharing_word
 from gpubench.analyze.folder import read_folder, table_csv
 from gpubench.analyze.frames import build_runs, interquartile_ranges, is_scattered, summarize
 from gpubench.analyze.series import Fields
-from gpubench.schema.group_facts import GroupFacts
 from gpubench.schema.row import Row, replace
 from gpubench.stats.outliers import find_outliers
 
@@ -351,7 +350,7 @@ def test_groups_are_compared_with_the_same_trials_alone() -> None:
 
 
 def test_a_group_that_lacks_a_job_keeps_the_gain_of_its_runs() -> None:
-    facts = GroupFacts(jobs=3)
+    facts = {"jobs": 3}
     jobs = [
         replace(job, together=facts)
         for name in ("1 of 3", "2 of 3")

@@ -44,7 +44,7 @@ def test_a_stored_trial_has_its_phases_in_the_time_of_its_readings() -> None:
     samples = readings(
         results.part("samples", record.trial_id, record.attempt, "csv"), record, lambda _: None
     )
-    trace = build_time_trace(results.read_whole(record), samples, row=0)
+    trace = build_time_trace(record, samples, row=0)
     assert trace is not None
     assert set(trace.panels) == {"gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w"}
     warm_up, *measured = trace.phases
@@ -62,7 +62,7 @@ def test_a_stored_trial_has_its_phases_in_the_time_of_its_readings() -> None:
 
 def test_nothing_that_was_sampled_is_no_trace() -> None:
     folder = read_folder(RESULTS / "h200x4-2026", lambda _: None)
-    record = Results(folder.path).read_whole(folder.records[0])
+    record = folder.records[0]
     assert build_time_trace(record, {}, row=0) is None
 
 

@@ -23,12 +23,13 @@ from gpubench.plan.experiment import Experiment
 from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sweep_options import Options
-from gpubench.results.csv_tables import epochs_csv, trials_csv
+from gpubench.results.csv_text import csv_text
 from gpubench.results.plans import stored_plans
-from gpubench.results.rows import row_of
+from gpubench.results.rows import epoch_rows, row_of
 from gpubench.results.store import Results
 from gpubench.results.stored_record import DamagedError, read
 from gpubench.schema.attempt import Attempt
+from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.order import TrialOrder, transforms
 
@@ -55,8 +56,9 @@ def _record(name: str) -> Callable[[bytes, Path], None]:
             records = read(path)
         except DamagedError as error:
             raise RefusedError(str(error)) from None
-        trials_csv(row_of(record) for record in records)
-        epochs_csv(records)
+        names = [column.name for column in COLUMNS]
+        csv_text(names, (map(row_of(record).value, names) for record in records))
+        csv_text([column.name for column in EPOCH_COLUMNS], epoch_rows(records))
 
     return read_it
 

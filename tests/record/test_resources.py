@@ -1,14 +1,11 @@
 """Which resource was full, alone and together."""
 
-import json
-
 import pytest
 from whole_rows import changed, row_with
 
 from gpubench.record.resources import WATCHED, find_resources, list_full, write_not_full
 from gpubench.schema.codes import REASONS
 from gpubench.schema.columns import BY_NAME
-from gpubench.schema.group_facts import Resource
 
 
 def row(**more):
@@ -108,8 +105,3 @@ def test_jobs_on_a_cpu_have_no_resources_of_gpus():
     mine = [row(gpus=0, gpu_ids=None, cpu_util_pct=50.0, data_wait_pct=30.0)] * 2
     found = find_resources(mine, mine, [None] * 2)
     assert [one.name for one in found] == ["cpu", "input"]
-
-
-def test_there_and_back_through_json():
-    found = find_resources(rows("cpu_util_pct", 58.0, None), rows("cpu_util_pct", 98.0, 98.0), [None] * 2)
-    assert [Resource.from_dict(json.loads(json.dumps(one.as_dict()))) for one in found] == found

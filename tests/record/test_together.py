@@ -55,15 +55,13 @@ def ran(
     *gpus: int,
     joules: dict[int, float] | None = None,
     status: str = "ok",
-    times: Sequence[float] = (),
     **figures: Any,
 ) -> GroupJob:
-    """A job of so many seconds per epoch; `joules`: an epoch's, of each whole GPU; `times`: of its measured epochs."""
+    """A job of so many seconds per epoch; `joules`: an epoch's, of each whole GPU."""
     by_gpu = {f"GPU-{number}": value for number, value in (joules or {}).items()}
     return GroupJob(
         status=status,
         resolved=resolved(*gpus) if gpus else resolved(device="cpu"),
-        epoch_times_s=times,
         result={} if time is None else {"epoch_time_s": time, **figures},
         missing={},
         joules_by_gpu={"energy_j": by_gpu, "energy_sampled_j": {k: 1.1 * v for k, v in by_gpu.items()}},

@@ -98,7 +98,7 @@ def test_the_live_view_keeps_finished_lines_and_gives_the_terminal_back():
     console = terminal()
     threads = threading.active_count()
     with LiveView(console) as live:
-        live.started(3, 12, "batch_size=64")
+        live.started(3, 12, "batch_size=64", "t0")
         live.update(FULL)
         assert threading.active_count() == threads
         live.finished(3, 12, "batch_size=64", OK)
@@ -114,7 +114,7 @@ def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
     console = Console(file=io.StringIO(), force_terminal=False)
     with view(console) as plain:
         plain.say("2 trials")
-        plain.started(1, 2, "batch_size=64")
+        plain.started(1, 2, "batch_size=64", "t0")
         for _ in range(5):
             plain.update(FULL)
         plain.finished(1, 2, "batch_size=64", OK)
@@ -221,6 +221,6 @@ def test_every_view_tells_of_a_finished_group_in_its_way():
     assert console.file.getvalue() == describe_group_end(1, 2, "g", bad) + "\n"
     live = terminal()
     with LiveView(live) as shown:
-        shown.started(1, 2, "g")
+        shown.started(1, 2, "g", "t0")
         shown.finished_group(1, 2, "g", jobs("ok", "ok"))
     assert TIMES in live.file.getvalue()

@@ -37,7 +37,7 @@ def store(attempt: int, status: str = "ok", **fields: Any) -> Record:
 
 def numbers(records: Sequence[Record], number: int = 1) -> list[int]:
     """Numbers of the attempts that count in a round."""
-    return [job.attempt for job in newest(records, number).values()]
+    return [job.attempt for job in newest_of_rounds(records).get(number, {}).values()]
 
 
 @pytest.mark.parametrize(

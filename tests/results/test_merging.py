@@ -475,11 +475,11 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(tmp_path, monkeypatch):
     a, c = tmp_path / "a", tmp_path / "c"
     swept(a, "one", "16")
 
-    def full(_, file):
-        file.write(b"half")
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def full(descriptor):
+        if "folder-id" not in Path(f"/proc/self/fd/{descriptor}").readlink().name:
+            raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(shutil, "copyfileobj", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UnusableError, match="No space left on device") as told:
         merge_folders([a], out=c)
     assert "\n" not in str(told.value)

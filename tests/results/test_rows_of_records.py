@@ -1,7 +1,5 @@
 """What a table's row knows of its record besides the columns."""
 
-import statistics
-
 import committed
 import pytest
 from fakes import record
@@ -12,17 +10,13 @@ from gpubench.results.store import Results
 
 
 @pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)
-def test_a_row_names_a_log_that_is_there_and_the_times_that_its_epoch_time_is_the_median_of(folder):
+def test_a_row_names_a_log_that_is_there(folder):
     for stored in Results(folder).records():
         row = row_of(stored)
         if stored.source == "measured":
             assert is_stored(folder / row.log)
         else:
             assert row.log is None
-        if row.epoch_times_s:
-            assert statistics.median(row.epoch_times_s) == pytest.approx(row.epoch_time_s)
-        else:
-            assert row.epoch_time_source != "measured" or stored.source != "measured"
 
 
 SPREAD = {"spread": "epoch times spread by 9 % of their median", "dp": "copies"}
@@ -68,3 +62,23 @@ def test_a_job_that_was_faster_than_alone_has_the_doubt_whatever_version_stored_
 def test_how_much_memory_a_gpu_has_is_read_from_where_it_was_measured(key, kept, total, reserved):
     row = row_of(record(machine_key=key, environment={"gpu_reserved_mib": kept}))
     assert (row.gpu_total_mib, row.gpu_reserved_mib) == (total, reserved)
+
+
+LINE = {"epoch": 0, "warmup": False, "epoch_time_s": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("epochs", "steady_step_s"),
+    [
+        ([], None),
+        ([LINE | {"warmup": True, "steady_steps": 3, "steady_step_s": 0.3}], None),
+        ([LINE, LINE | {"epoch_time_s": 3.0, "steady_steps": 4, "steady_step_s": 1}], 1.0),
+        ([LINE | {"steady_steps": 0, "steady_step_s": 0.5}], None),
+        ([LINE | {"steady_steps": None, "steady_step_s": 0.25}], None),
+        ([LINE | {"steady_steps": 6, "steady_step_s": None}], None),
+        ([LINE | {"steady_steps": n, "steady_step_s": n / 10} for n in (2, 9, 4)], 0.4),
+    ],
+)
+def test_a_steady_step_is_that_of_measured_epochs_which_tell_of_how_many_it_is(epochs, steady_step_s):
+    stored = record(result={"epoch_time_s": 2.0, "epoch_time_source": "measured"}, epochs=epochs)
+    assert row_of(stored).steady_step_s == steady_step_s

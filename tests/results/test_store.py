@@ -20,11 +20,11 @@ from fakes import record
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpubench.analyze.folder import build_folder, epochs_csv, trials_csv
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.quoted import HIDDEN
 from gpubench.results import whole_file
 from gpubench.results.counting import counting, newest
-from gpubench.results.csv_tables import epochs_csv, trials_csv
 from gpubench.results.csv_text import csv_text
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
@@ -389,13 +389,14 @@ def test_a_plan_takes_the_place_of_the_same_one(results: Results) -> None:
 
 
 def written(results: Results, records: list[Any]) -> pd.DataFrame:
-    results.write_table("trials.csv", trials_csv(rows_of(records)))
+    results.write_table("trials.csv", trials_csv(build_folder(results.folder, rows_of(records))))
     return pd.read_csv(results.folder / "trials.csv", dtype={"gpu_ids": str})
 
 
 def test_the_header_is_one_for_ever() -> None:
-    assert trials_csv([]) == ",".join(c.name for c in COLUMNS) + "\n"
-    assert epochs_csv([]) == ",".join(c.name for c in EPOCH_COLUMNS) + "\n"
+    folder = build_folder(Path(), rows_of([record()]))
+    assert trials_csv(folder).splitlines()[0] == ",".join(column.name for column in COLUMNS)
+    assert epochs_csv(folder) == ",".join(column.name for column in EPOCH_COLUMNS) + "\n"
 
 
 def test_rows_read_back(results: Results) -> None:
@@ -429,7 +430,8 @@ def test_epochs_have_a_row_each() -> None:
         {"epoch": 0, "warmup": True, "epoch_time_s": 2.0},
         {"epoch": 1, "warmup": False, "epoch_time_s": 1.0},
     ]
-    frame = pd.read_csv(io.StringIO(epochs_csv([record(epochs=epochs, attempt=2)])))
+    stored = (record(epochs=epochs, attempt=2),)
+    frame = pd.read_csv(io.StringIO(epochs_csv(build_folder(Path(), rows_of(stored), records=stored))))
     assert list(frame.warmup) == [1, 0]
     assert list(frame.attempt) == [2, 2]
     assert list(frame.trial_id) == ["t0123456789a"] * 2

@@ -6,6 +6,7 @@ import json
 import random
 import re
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from whole_records import EPOCHS, FULL, GROUP, JOBS, TEXT
 from gpubench.basics.finite import finite
 from gpubench.basics.regular_file import LARGEST
 from gpubench.plan.groups import MOST_JOBS
-from gpubench.results.stored_record import DamagedError, KnownParts, read
+from gpubench.results.file_names import part_name
+from gpubench.results.store import Results
+from gpubench.results.stored_record import DamagedError, read
 from gpubench.schema.codes import decode_record
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.record import Record
@@ -325,12 +328,86 @@ def test_any_bytes_are_refused(tmp_path: Path, data: bytes) -> None:
     assert why(path)
 
 
-def test_a_source_of_another_version_that_holds_a_list_is_read_by_parts_as_whole(path: Path) -> None:
+def test_what_another_version_says_of_a_source_is_let_through(path: Path) -> None:
     stored = json.loads(TEXT)
     stored["provenance"] = {
         "NVML": {"period_s": 0.1, "samples": 5, "gaps": 0, "zz": [1], "columns": ["power_w"]}
     }
     path.write_text(json.dumps(stored))
-    (whole,), (by_parts,) = read(path), read(path, KnownParts())
-    assert by_parts.provenance == whole.provenance
-    assert by_parts.provenance["power_w"]["period_s"] == 0.1
+    (record,) = read(path)
+    assert record.provenance["power_w"]["period_s"] == 0.1
+
+
+@pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)
+def test_a_record_says_what_its_file_says(folder: Path) -> None:
+    """Character by character, of every committed record, each after the others of its folder."""
+    for record in Results(folder).records():
+        if record.group_id is not None:
+            continue
+        text = (folder / part_name("records", record.trial_id, record.attempt_name, "json")).read_text(
+            "utf-8"
+        )
+        values = {name: value for name, value in record.stored().items() if name in json.loads(text)}
+        assert json.dumps(values, indent=1, ensure_ascii=False) + "\n" == text, record.trial_id
+
+
+def test_parts_that_are_alike_are_kept_once(tmp_path: Path) -> None:
+    """Which take most of the memory of a large folder. 2 is not 2.0, and false is not 0."""
+    results = Results(tmp_path)
+    for number, cpus in enumerate((2, 2, 2.0)):
+        stored = replace(FULL, trial_id=f"t012345678{number:02x}", environment={"host": "a", "new": cpus})
+        results.save([stored], [[]], [])
+    first, second, third = sorted(results.records(), key=lambda record: record.trial_id)
+    assert first.environment is second.environment
+    assert first.missing is third.missing
+    assert [type(record.environment["new"]) for record in (second, third)] == [int, float]
+    assert first == replace(second, trial_id=first.trial_id)
+
+
+LINE = {"epoch": 0, "warmup": True, "epoch_time_s": 1.5, "steps": 8, "top1_pct": None}
+
+
+@pytest.mark.parametrize("new", [[1], {"a": [True, "text", 1e300]}, 10**30, -0.0])
+def test_names_of_another_version_are_let_through(path: Path, new: object) -> None:
+    """In windows and in the span, too, which are objects with attributes of their own."""
+    window, span = {"epoch": 0, "t0": 1, "t1": 2}, {"launched": 0.5, "finished": 9.5}
+    more = {"of_another_version": new}
+    values = {"windows": [window | more], "span": span | more, "epochs": [LINE | more], "environment": more}
+    path.write_text(json.dumps(FULL.stored() | values))
+    (record,) = read(path)
+    record.share({})
+    assert [asdict(line) for line in record.windows] == [window]
+    assert record.span is not None
+    assert asdict(record.span) == span
+    assert repr(record.epochs) == repr([LINE | more])
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        ("epochs", '[{"epoch": 0, "warmup": true, "epoch_time_s": -1.0}]'),
+        ("epochs", '[{"epoch": 0, "warmup": true}]'),
+        ("epochs", '[{"epoch": 0, "warmup": true, "epoch_time_s": 1.5}'),
+        ("epochs", '[{"epoch": 0, "warmup": true, "epoch_time_s": 1.5}, 3]'),
+        ("epochs", '[{"epoch": 0, "warmup": true, "epoch_time_s": NaN}]'),
+        ("epochs", '[], "epochs": [{"epoch": 0}]'),
+        ("epochs", "{}"),
+        ("epochs", "null"),
+        ("windows", '[{"epoch": 0, "t0": 1.5}]'),
+        ("windows", '[{"epoch": 0, "t0": "1.5", "t1": 2}]'),
+        ("windows", '[{"epoch": 0, "t0": 1.5, "t1": Infinity}]'),
+        ("windows", '[{"epoch": 0, "t0": 1.5, "t1": 2}'),
+        ("windows", '[], "windows": [3]'),
+        ("windows", "null"),
+    ],
+)
+def test_what_is_broken_in_lines_is_refused(path: Path, part: str, text: str) -> None:
+    path.write_text(json.dumps(FULL.stored() | {part: 12345}).replace("12345", text))
+    reason = why(path)
+    assert part in reason or "JSON" in reason
+
+
+def test_of_epochs_that_stand_twice_the_last_ones_count(path: Path) -> None:
+    path.write_text(TEXT.replace(' "windows": [', ' "epochs": [],\n "windows": [', 1))
+    (record,) = read(path)
+    assert record.epochs == []

@@ -121,7 +121,7 @@ def test_every_trial_field_is_a_column() -> None:
 
 def test_a_row_has_every_column_and_no_other_figure() -> None:
     found = row_of(record(environment={"host": "here", "kernel": "6.1"}, result={"top1_pct": 50.0}))
-    values = dict(zip(BY_NAME, found.values(BY_NAME), strict=True))
+    values = {name: found.value(name) for name in BY_NAME}
     assert (values["host"], values["top1_pct"], values["epoch_time_s"]) == ("here", 50.0, None)
     with pytest.raises(AttributeError):
         found.value("kernel")

@@ -277,7 +277,7 @@ def test_a_beat_of_the_future_is_no_silence_below_nothing(tmp_path: Path) -> Non
 
 def test_a_journal_s_entry_has_the_name_of_its_file(tmp_path: Path) -> None:
     path = make_claim(tmp_path, 12, GONE, "nothing", item=NEXT)
-    (entry,) = list_claims(tmp_path, lambda _: None)
+    (entry,) = list_claims(tmp_path)
     assert (entry.name, entry.unit_id, entry.round, entry.number) == (path.name, NEXT.unit_id, 2, 12)
 
 

@@ -231,17 +231,13 @@ def test_the_journal_has_every_claim_in_order_and_nothing_else(tmp_path: Path) -
         "t0123456789a-r1-m00000000.١",
     ):
         (tmp_path / "records" / "01" / name).write_text("{}")
-    link = ITEM.path(tmp_path, 9)
-    link.symlink_to(tmp_path / "nowhere")
-    lines: list[str] = []
+    ITEM.path(tmp_path, 9).symlink_to(tmp_path / "nowhere")
     (tmp_path / "records" / "zz").mkdir()
     (tmp_path / "records" / "zz" / ITEM.path(tmp_path, 1).name).write_text("{}")
     entries = [
-        (entry.round, entry.number, entry.claim.owner, entry.claim.outcome)
-        for entry in list_claims(tmp_path, lines.append)
+        (entry.round, entry.number, entry.claim.owner, entry.claim.outcome) for entry in list_claims(tmp_path)
     ]
     assert entries == [(1, 1, GONE, None), (1, 2, Holder.here(), "nothing"), (2, 1, Holder.here(), None)]
-    assert [str(link) in line for line in lines] == [True]
 
 
 # ---- frozen owners ----

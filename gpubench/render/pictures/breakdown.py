@@ -42,12 +42,9 @@ def draw(report: Report) -> Vega | None:
         wait += "" if waited is None else f" ({words.format_percent(waited / total)})"
         ends.append({"name": name, "end": total, "text": f"{words.format_significant(total)} ms{wait}"})
     y = vega.make_name_axis(names)
-    x: Vega = {
-        "field": "begin",
-        "type": "quantitative",
-        "scale": {"domain": [0, longest], "nice": False},
-        "axis": {**vega.make_x_title("time of a step, ms"), "tickCount": 6},
-    }
+    x: Vega = vega.make_number(
+        "begin", {**vega.make_x_title("time of a step, ms"), "tickCount": 6}, [0, longest]
+    )
     parts = [word for part, word in words.PARTS.items() if any(report.figures[row][part] for row in rows)]
     color = {
         "field": "part",
@@ -56,26 +53,26 @@ def draw(report: Report) -> Vega | None:
         "legend": {"title": None, "orient": "top", "symbolType": "square"},
     }
     layers: list[Vega] = [
-        {
-            "data": vega.embed(bars),
-            "mark": {"type": "bar", "size": 20},
-            "encoding": {"x": x, "x2": {"field": "end"}, "y": y, "color": color},
-        },
-        {
-            "data": vega.embed(bars),
-            "mark": {"type": "text", "fontSize": 11},
-            "encoding": {
+        vega.layer("bar", {"x": x, "x2": {"field": "end"}, "y": y, "color": color}, bars, size=20),
+        vega.layer(
+            "text",
+            {
                 "x": {**x, "field": "middle"},
                 "y": y,
                 "text": {"field": "text"},
                 "color": {"condition": {"test": "datum.is_light", "value": "black"}, "value": "white"},
             },
-        },
-        {
-            "data": vega.embed(ends),
-            "mark": {"type": "text", "align": "left", "dx": 6, "fontSize": 11},
-            "encoding": {"x": {**x, "field": "end"}, "y": y, "text": {"field": "text"}},
-        },
+            bars,
+            fontSize=11,
+        ),
+        vega.layer(
+            "text",
+            {"x": {**x, "field": "end"}, "y": y, "text": {"field": "text"}},
+            ends,
+            align="left",
+            dx=6,
+            fontSize=11,
+        ),
     ]
     panel = {"width": vega.NARROW - 60, "height": ROW_HEIGHT * len(rows), "layer": layers}
     slowest = rows[totals.index(longest)]

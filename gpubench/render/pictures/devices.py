@@ -57,45 +57,29 @@ def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
 def draw_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega:
     """One kind of scaling. `end`: where the axis ends, which both kinds have in common."""
     y = vega.make_name_axis([row["name"] for row in rows])
-    x: Vega = {
-        "field": "ratio",
-        "type": "quantitative",
-        "scale": {"domain": [0, end], "nice": False},
-        "axis": {**vega.make_x_title(heading), "grid": True},
-    }
+    x: Vega = vega.make_number("ratio", {**vega.make_x_title(heading), "grid": True}, [0, end])
     color = vega.make_side_scale()
     ideals = sorted({row["ideal"] for row in rows})
     layers: list[Vega] = [
-        {"data": vega.embed([{"ratio": 1}]), "mark": {"type": "rule"}, "encoding": {"x": x}},
-        {
-            "data": vega.embed([{"ratio": ideal} for ideal in ideals]),
-            "mark": {"type": "rule", "strokeDash": [5, 3], "color": vega.CONTEXT},
-            "encoding": {"x": x},
-        },
-        {
-            "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": color},
-        },
-        {
-            "mark": {"type": "point", "shape": "circle", "size": 90, "strokeWidth": 2, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": color,
-                "fill": vega.fill_if_sure(color),
-            },
-        },
-        {
-            "mark": {
-                "type": "text",
-                "align": "left",
-                "x": "width",
-                "dx": 10,
-                "fontSize": 11,
-                "color": vega.CONTEXT,
-            },
-            "encoding": {"y": y, "text": {"field": "efficiency"}},
-        },
+        vega.layer("rule", {"x": x}, [{"ratio": 1}]),
+        vega.layer(
+            "rule", {"x": x}, [{"ratio": ideal} for ideal in ideals], strokeDash=[5, 3], color=vega.CONTEXT
+        ),
+        vega.layer(
+            "rule",
+            {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": color},
+            strokeWidth=2,
+        ),
+        vega.mark_dots(x, y, color, 90),
+        vega.layer(
+            "text",
+            {"y": y, "text": {"field": "efficiency"}},
+            align="left",
+            x="width",
+            dx=10,
+            fontSize=11,
+            color=vega.CONTEXT,
+        ),
     ]
     return {
         "data": vega.embed(rows),

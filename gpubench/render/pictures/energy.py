@@ -69,21 +69,19 @@ def draw(report: Report) -> Vega | None:
     color = vega.make_color_scale(colors)
     layers: list[Vega] = [
         *draw_powers(points, x, y),
-        {
-            "data": vega.embed(best),
-            "mark": {"type": "line", "color": vega.CONTEXT, "strokeDash": [4, 3]},
-            "encoding": {"x": x, "y": y},
-        },
-        {
-            "mark": {"type": "point", "shape": "circle", "filled": True},
-            "encoding": {
+        vega.layer("line", {"x": x, "y": y}, best, color=vega.CONTEXT, strokeDash=[4, 3]),
+        vega.layer(
+            "point",
+            {
                 "x": x,
                 "y": y,
                 "color": color,
                 "size": {"condition": {"test": "datum.is_best", "value": 110}, "value": 40},
                 "opacity": {"condition": {"test": "datum.is_best", "value": 1}, "value": 0.6},
             },
-        },
+            shape="circle",
+            filled=True,
+        ),
         *label_ends(points, best, x, y, color, is_named=len(colors) > 1),
     ]
     panel = {"data": vega.embed(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
@@ -127,23 +125,17 @@ def draw_powers(points: Sequence[Mapping[str, Any]], x: Vega, y: Vega) -> list[V
             ends.append({"seconds": end, "joules": watts * end, "text": f"{watts:,} W"})
     grey = {"color": "#d5d8dc"}
     return [
-        {
-            "data": vega.embed(lines),
-            "mark": {"type": "line", "strokeWidth": 1, **grey},
-            "encoding": {"x": x, "y": y, "detail": {"field": "watts"}},
-        },
-        {
-            "data": vega.embed(ends),
-            "mark": {
-                "type": "text",
-                "align": "left",
-                "dx": 3,
-                "dy": -4,
-                "fontSize": 10,
-                "color": vega.CONTEXT,
-            },
-            "encoding": {"x": x, "y": y, "text": {"field": "text"}},
-        },
+        vega.layer("line", {"x": x, "y": y, "detail": {"field": "watts"}}, lines, strokeWidth=1, **grey),
+        vega.layer(
+            "text",
+            {"x": x, "y": y, "text": {"field": "text"}},
+            ends,
+            align="left",
+            dx=3,
+            dy=-4,
+            fontSize=10,
+            color=vega.CONTEXT,
+        ),
     ]
 
 

@@ -156,19 +156,20 @@ def draw_rates(report: Report, points: Sequence[Point], x: Vega, finding: BatchS
     if choice is not None:
         best = max(point.rate for point in measured if point.rate is not None and point.row in choice.series)
         layers.append(
-            {
-                "data": {"values": [{"least": (1 - TOLERANCE) * best, "best": best}]},
-                "mark": {"type": "rect", "color": vega.BAND, "opacity": 0.12},
-                "encoding": {"y": {"field": "least", "type": "quantitative"}, "y2": {"field": "best"}},
-            }
+            vega.layer(
+                "rect",
+                {"y": {"field": "least", "type": "quantitative"}, "y2": {"field": "best"}},
+                [{"least": (1 - TOLERANCE) * best, "best": best}],
+                color=vega.BAND,
+                opacity=0.12,
+            )
         )
     color = vega.make_color_scale(names)
     layers += [
-        {
-            "mark": {"type": "rule", "opacity": 0.7},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color},
-        },
-        {"mark": {"type": "line", "strokeWidth": 2.5}, "encoding": {"x": x, "y": y, "color": color}},
+        vega.layer(
+            "rule", {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color}, opacity=0.7
+        ),
+        vega.layer("line", {"x": x, "y": y, "color": color}, strokeWidth=2.5),
         mark_points(x, y, names),
         label_ends(measured, x, y, names, "rate"),
     ]
@@ -196,61 +197,59 @@ def place_sizes(sizes: Sequence[int], *, is_labelled: bool) -> Vega:
 
 def mark_points(x: Vega, y: Vega, names: Sequence[str]) -> Vega:
     """Filled points are sure; hollow ones likely or unknown."""
-    return {
-        "mark": {"type": "point", "size": 60, "strokeWidth": 2, "opacity": 1},
-        "encoding": {
+    return vega.layer(
+        "point",
+        {
             "x": x,
             "y": y,
             "color": vega.make_color_scale(names),
             "shape": vega.make_shape_scale(names),
             "fill": vega.fill_if_sure(vega.make_color_scale(names)),
         },
-    }
+        size=60,
+        strokeWidth=2,
+        opacity=1,
+    )
 
 
 def label_ends(points: Sequence[Point], x: Vega, y: Vega, names: Sequence[str], field: str) -> Vega:
     """The name of each series behind its last point, where there is more than one."""
     ends = {point.series: point for point in points}
-    return {
-        "data": vega.embed(
-            [
-                {"series": name, "size": str(point.size), field: getattr(point, field)}
-                for name, point in ends.items()
-                if len(names) > 1
-            ]
-        ),
-        "mark": {"type": "text", "align": "left", "dx": 10, "fontWeight": "bold"},
-        "encoding": {
+    return vega.layer(
+        "text",
+        {
             "x": x,
             "y": y,
             "text": {"field": "series", "type": "nominal"},
             "color": vega.make_color_scale(names),
         },
-    }
+        [
+            {"series": name, "size": str(point.size), field: getattr(point, field)}
+            for name, point in ends.items()
+            if len(names) > 1
+        ],
+        align="left",
+        dx=10,
+        fontWeight="bold",
+    )
 
 
 def mark_choice(chosen: Point, unit: str, x: Vega, y: Vega) -> list[Vega]:
     """A ring around the chosen point, and its figures beside it."""
     text = name_rate(chosen, unit)
     is_left = x["sort"].index(str(chosen.size)) >= len(x["sort"]) / 2
-    data = vega.embed([{"size": str(chosen.size), "rate": chosen.rate, "text": text}])
+    data = [{"size": str(chosen.size), "rate": chosen.rate, "text": text}]
     return [
-        {
-            "data": data,
-            "mark": {"type": "point", "size": 320, "strokeWidth": 2, "color": "black", "shape": "circle"},
-            "encoding": {"x": x, "y": y},
-        },
-        {
-            "data": data,
-            "mark": {
-                "type": "text",
-                "align": "right" if is_left else "left",
-                "dx": -14 if is_left else 14,
-                "dy": -16,
-                "color": "black",
-            },
-            "encoding": {"x": x, "y": y, "text": {"field": "text"}},
-        },
+        vega.layer("point", {"x": x, "y": y}, data, size=320, strokeWidth=2, color="black", shape="circle"),
+        vega.layer(
+            "text",
+            {"x": x, "y": y, "text": {"field": "text"}},
+            data,
+            align="right" if is_left else "left",
+            dx=-14 if is_left else 14,
+            dy=-16,
+            color="black",
+        ),
     ]
 
 
@@ -265,7 +264,7 @@ def draw_memory(report: Report, points: Sequence[Point], x: Vega, finding: Batch
     measured = [point for point in points if point.memory is not None and not point.is_out_of_memory]
     color = vega.make_color_scale(names)
     layers: list[Vega] = [
-        {"mark": {"type": "line", "strokeWidth": 2.5}, "encoding": {"x": x, "y": y, "color": color}},
+        vega.layer("line", {"x": x, "y": y, "color": color}, strokeWidth=2.5),
         mark_points(x, y, names),
     ]
     cap = find_cap(report.facts.fixed)
@@ -286,11 +285,10 @@ def draw_cap(cap: float, y: Vega) -> Vega:
     return {
         "data": data,
         "layer": [
-            {"mark": {"type": "rule", "color": vega.ALARM, "strokeWidth": 2}, "encoding": {"y": y}},
-            {
-                "mark": {"type": "text", "align": "left", "x": 6, "dy": 10, "color": vega.ALARM},
-                "encoding": {"y": y, "text": {"field": "text"}},
-            },
+            vega.layer("rule", {"y": y}, color=vega.ALARM, strokeWidth=2),
+            vega.layer(
+                "text", {"y": y, "text": {"field": "text"}}, align="left", x=6, dy=10, color=vega.ALARM
+            ),
         ],
     }
 
@@ -314,36 +312,28 @@ def mark_out_of_memory(points: Sequence[Point], x: Vega, y: Vega, cap: float | N
         if last is None or failed is None:
             continue
         height = cap if cap is not None else UNKNOWN_HEIGHT * highest
-        way = vega.embed(
-            [
-                {"size": str(last.size), "memory": last.memory},
-                {"size": str(failed.size), "memory": height},
-            ]
-        )
-        cross = vega.embed(
-            [{"size": str(failed.size), "memory": height, "text": f"{failed.size:,}: out of memory"}]
-        )
+        at_end: dict[str, Any] = {"size": str(failed.size), "memory": height}
+        way = [{"size": str(last.size), "memory": last.memory}, at_end]
+        cross = [{**at_end, "text": f"{failed.size:,}: out of memory"}]
         layers += [
-            {
-                "data": way,
-                "mark": {"type": "line", "strokeDash": [2, 3], "color": vega.CONTEXT},
-                "encoding": {"x": x, "y": y},
-            },
-            {
-                "data": cross,
-                "mark": {
-                    "type": "point",
-                    "shape": "M-1,-1L1,1M-1,1L1,-1",
-                    "size": 60,
-                    "strokeWidth": 3,
-                    "color": vega.ALARM,
-                },
-                "encoding": {"x": x, "y": y},
-            },
-            {
-                "data": cross,
-                "mark": {"type": "text", "align": "right", "dx": 12, "dy": -14, "color": vega.ALARM},
-                "encoding": {"x": x, "y": y, "text": {"field": "text"}},
-            },
+            vega.layer("line", {"x": x, "y": y}, way, strokeDash=[2, 3], color=vega.CONTEXT),
+            vega.layer(
+                "point",
+                {"x": x, "y": y},
+                cross,
+                shape="M-1,-1L1,1M-1,1L1,-1",
+                size=60,
+                strokeWidth=3,
+                color=vega.ALARM,
+            ),
+            vega.layer(
+                "text",
+                {"x": x, "y": y, "text": {"field": "text"}},
+                cross,
+                align="right",
+                dx=12,
+                dy=-14,
+                color=vega.ALARM,
+            ),
         ]
     return layers

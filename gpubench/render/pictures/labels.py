@@ -88,16 +88,18 @@ def label_points(
         boxes = {anchor: anchor.place(left, top, width) for anchor in ANCHORS}
         anchor = min(boxes, key=lambda anchor: (count_faults(boxes[anchor], taken), ANCHORS.index(anchor)))
         taken.append(boxes[anchor])
-        mark = {
-            "type": "text",
-            "align": anchor.align,
-            "dx": anchor.dx,
-            "dy": anchor.dy,
-            "fontSize": FONT_SIZE,
-        }
-        mark |= {} if "color" in encoding else {"color": "#3A3F45"}
+        color = {} if "color" in encoding else {"color": "#3A3F45"}
         layers.append(
-            {"data": vega.embed([point]), "mark": mark, "encoding": {**encoding, "text": {"field": "name"}}}
+            vega.layer(
+                "text",
+                {**encoding, "text": {"field": "name"}},
+                [point],
+                align=anchor.align,
+                dx=anchor.dx,
+                dy=anchor.dy,
+                fontSize=FONT_SIZE,
+                **color,
+            )
         )
     return layers
 

@@ -22,10 +22,7 @@ def place_points(points: list[dict[str, Any]], lowest: float, highest: float) ->
     logs = [math.log(point["gmacs"]) for point in points]
     scale = (vega.WIDTH - 2 * PADDING) / ((max(logs) - min(logs)) or 1.0)
     return [
-        (
-            PADDING + (log - min(logs)) * scale,
-            HEIGHT * (highest - point["ratio"]) / (highest - lowest),
-        )
+        (PADDING + (log - min(logs)) * scale, HEIGHT * (highest - point["ratio"]) / (highest - lowest))
         for log, point in zip(logs, points, strict=True)
     ]
 
@@ -49,33 +46,18 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     top = 1.05 * vega.find_end(figures, [point["high"] for point in points])
     bottom = 0.9 * min(0.5, *(point["low"] or point["ratio"] for point in points))
     points = [{**point, "high": vega.cut_interval(point["high"], top)} for point in points]
-    y: Vega = {
-        "field": "ratio",
-        "type": "quantitative",
-        "scale": {"domain": [bottom, top], "nice": False},
-        "axis": {**vega.make_y_title("times as fast"), "format": "~g", "tickCount": 6},
-    }
+    y: Vega = vega.make_number(
+        "ratio", {**vega.make_y_title("times as fast"), "format": "~g", "tickCount": 6}, [bottom, top]
+    )
     layers = [
         *shade_sides(report, finding, bottom, top, y),
         *mark_turn(points, finding, x),
-        {
-            "mark": {"type": "rule", "strokeWidth": 2},
-            "encoding": {
-                "x": x,
-                "y": {**y, "field": "low"},
-                "y2": {"field": "high"},
-                "color": vega.make_side_scale(),
-            },
-        },
-        {
-            "mark": {"type": "point", "shape": "circle", "size": 90, "strokeWidth": 2, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": vega.make_side_scale(),
-                "fill": vega.fill_if_sure(vega.make_side_scale()),
-            },
-        },
+        vega.layer(
+            "rule",
+            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": vega.make_side_scale()},
+            strokeWidth=2,
+        ),
+        vega.mark_dots(x, y, vega.make_side_scale(), 90),
         *label_points(points, place_points(points, bottom, top), {"x": x, "y": y}),
     ]
     panel = {"data": vega.embed(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
@@ -107,53 +89,39 @@ def shade_sides(
     """Above 1 more devices are faster, below they are slower; the ideal is a dashed line."""
     devices = words.count_things(finding.devices, words.name_device(report))
     ideal = vega.embed([{"ratio": finding.devices, "text": f"ideal: {finding.devices} times"}])
-    sides = vega.embed(
-        [
-            {"ratio": 1, "end": highest, "shade": vega.FASTER},
-            {"ratio": lowest, "end": 1, "shade": vega.SLOWER},
-        ]
-    )
-    texts = vega.embed(
-        [
-            {"ratio": 1, "text": f"{devices} faster ↑", "shade": vega.FASTER, "shift": -10},
-            {"ratio": 1, "text": f"{devices} slower ↓", "shade": vega.SLOWER, "shift": 12},
-        ]
-    )
+    sides = [
+        {"ratio": 1, "end": highest, "shade": vega.FASTER},
+        {"ratio": lowest, "end": 1, "shade": vega.SLOWER},
+    ]
+    texts = [
+        {"ratio": 1, "text": f"{devices} faster ↑", "shade": vega.FASTER, "shift": -10},
+        {"ratio": 1, "text": f"{devices} slower ↓", "shade": vega.SLOWER, "shift": 12},
+    ]
     shade = {"field": "shade", "type": "nominal", "scale": None}
     return [
-        {
-            "data": sides,
-            "mark": {"type": "rect", "opacity": 0.07},
-            "encoding": {"y": y, "y2": {"field": "end"}, "color": shade},
-        },
+        vega.layer("rect", {"y": y, "y2": {"field": "end"}, "color": shade}, sides, opacity=0.07),
         {
             "data": ideal,
             "layer": [
-                {
-                    "mark": {"type": "rule", "strokeDash": [5, 3], "color": vega.CONTEXT},
-                    "encoding": {"y": y},
-                },
-                {
-                    "mark": {"type": "text", "align": "left", "x": 8, "dy": -8, "color": vega.CONTEXT},
-                    "encoding": {"y": y, "text": {"field": "text"}},
-                },
+                vega.layer("rule", {"y": y}, strokeDash=[5, 3], color=vega.CONTEXT),
+                vega.layer(
+                    "text", {"y": y, "text": {"field": "text"}}, align="left", x=8, dy=-8, color=vega.CONTEXT
+                ),
             ],
         },
-        {"data": vega.embed([{"ratio": 1}]), "mark": {"type": "rule"}, "encoding": {"y": y}},
+        vega.layer("rule", {"y": y}, [{"ratio": 1}]),
         *(
-            {
-                "data": {"values": [value]},
-                "mark": {
-                    "type": "text",
-                    "align": "right",
-                    "x": "width",
-                    "dx": -6,
-                    "dy": value["shift"],
-                    "fontSize": 11,
-                },
-                "encoding": {"y": y, "text": {"field": "text"}, "color": shade},
-            }
-            for value in texts["values"]
+            vega.layer(
+                "text",
+                {"y": y, "text": {"field": "text"}, "color": shade},
+                [value],
+                align="right",
+                x="width",
+                dx=-6,
+                dy=value["shift"],
+                fontSize=11,
+            )
+            for value in texts
         ),
     ]
 
@@ -165,16 +133,16 @@ def mark_turn(points: list[dict[str, Any]], finding: NetworkSizeFinding, x: Vega
     smaller = [point["gmacs"] for point in points if point["gmacs"] < finding.gmacs]
     if not smaller:
         return []
-    data = vega.embed([{"gmacs": max(smaller), "end": finding.gmacs}])
+    data = [{"gmacs": max(smaller), "end": finding.gmacs}]
     return [
-        {
-            "data": data,
-            "mark": {"type": "rect", "color": vega.CONTEXT, "opacity": 0.25},
-            "encoding": {"x": x, "x2": {"field": "end"}},
-        },
-        {
-            "data": vega.embed([{"gmacs": finding.gmacs}]),
-            "mark": {"type": "text", "align": "left", "dx": 6, "y": 312, "fontSize": 11},
-            "encoding": {"x": x, "text": {"value": "← it turns here"}},
-        },
+        vega.layer("rect", {"x": x, "x2": {"field": "end"}}, data, color=vega.CONTEXT, opacity=0.25),
+        vega.layer(
+            "text",
+            {"x": x, "text": {"value": "← it turns here"}},
+            [{"gmacs": finding.gmacs}],
+            align="left",
+            dx=6,
+            y=312,
+            fontSize=11,
+        ),
     ]

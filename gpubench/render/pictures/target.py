@@ -27,48 +27,41 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
     runs = name_runs(report, rows)
     reached = {row: name for row, name in runs.items() if row in finding.order}
     unreached = {row: name for row, name in runs.items() if row not in finding.order}
-    x: Vega = {
-        "field": "seconds",
-        "type": "quantitative",
-        "scale": {"domain": [0, max(seconds for row in rows for seconds, _ in traces[row])], "nice": False},
-        "axis": {**vega.make_x_title("training time, s"), "tickCount": 8, "format": ",d"},
-    }
+    x: Vega = vega.make_number(
+        "seconds",
+        {**vega.make_x_title("training time, s"), "tickCount": 8, "format": ",d"},
+        [0, max(seconds for row in rows for seconds, _ in traces[row])],
+    )
     highest = max(top1 for trace in traces.values() for _, top1 in trace)
-    y: Vega = {
-        "field": "top1",
-        "type": "quantitative",
-        "scale": {"domain": [0, max(finding.target_pct, highest) * 1.3], "nice": False},
-        "axis": {**vega.make_y_title("top-1 on the validation images, %"), "tickCount": 5, "format": "d"},
-    }
+    y: Vega = vega.make_number(
+        "top1",
+        {**vega.make_y_title("top-1 on the validation images, %"), "tickCount": 5, "format": "d"},
+        [0, max(finding.target_pct, highest) * 1.3],
+    )
     color = vega.make_color_scale([*reached.values()])
     layers: list[Vega] = [
-        {
-            "data": vega.embed(
-                [
-                    {"seconds": seconds, "top1": top1, "run": name}
-                    for row, name in unreached.items()
-                    for seconds, top1 in traces[row]
-                ]
-            ),
-            "mark": {"type": "line", "color": vega.CONTEXT, "strokeWidth": 1.5},
-            "encoding": {"x": x, "y": y, "detail": {"field": "run"}},
-        },
-        {
-            "data": vega.embed([{"top1": finding.target_pct}]),
-            "mark": {"type": "rule", "strokeDash": [2, 3]},
-            "encoding": {"y": y},
-        },
-        {
-            "data": vega.embed(
-                [
-                    {"seconds": seconds, "top1": top1, "series": name}
-                    for row, name in reached.items()
-                    for seconds, top1 in traces[row]
-                ]
-            ),
-            "mark": {"type": "line", "strokeWidth": 2.5},
-            "encoding": {"x": x, "y": y, "color": color},
-        },
+        vega.layer(
+            "line",
+            {"x": x, "y": y, "detail": {"field": "run"}},
+            [
+                {"seconds": seconds, "top1": top1, "run": name}
+                for row, name in unreached.items()
+                for seconds, top1 in traces[row]
+            ],
+            color=vega.CONTEXT,
+            strokeWidth=1.5,
+        ),
+        vega.layer("rule", {"y": y}, [{"top1": finding.target_pct}], strokeDash=[2, 3]),
+        vega.layer(
+            "line",
+            {"x": x, "y": y, "color": color},
+            [
+                {"seconds": seconds, "top1": top1, "series": name}
+                for row, name in reached.items()
+                for seconds, top1 in traces[row]
+            ],
+            strokeWidth=2.5,
+        ),
         *mark_ends(report, finding, reached, x, y, color),
         *name_unreached(report, unreached, x, y),
     ]
@@ -102,24 +95,18 @@ def mark_ends(
         end = {"seconds": seconds, "top1": top1, "series": name, "text": [name, cost]}
         ends.append({**end, "is_sure": finding.word == "sure"})
     return [
-        {
-            "data": vega.embed(ends),
-            "mark": {"type": "point", "shape": "circle", "size": 110, "strokeWidth": 2, "opacity": 1},
-            "encoding": {"x": x, "y": y, "color": color, "fill": vega.fill_if_sure(color)},
-        },
+        vega.mark_dots(x, y, color, 110, ends),
         *(
-            {
-                "data": vega.embed([end]),
-                "mark": {
-                    "type": "text",
-                    "align": "right",
-                    "dx": 4,
-                    "dy": dy,
-                    "lineHeight": 14,
-                    "fontSize": 11,
-                },
-                "encoding": {"x": x, "y": y, "text": {"field": "text"}, "color": color},
-            }
+            vega.layer(
+                "text",
+                {"x": x, "y": y, "text": {"field": "text"}, "color": color},
+                [end],
+                align="right",
+                dx=4,
+                dy=dy,
+                lineHeight=14,
+                fontSize=11,
+            )
             for end, dy in zip(
                 ends, place_texts(ends, x["scale"]["domain"][1], y["scale"]["domain"][1]), strict=True
             )
@@ -151,9 +138,13 @@ def name_unreached(report: Report, runs: Mapping[int, str], x: Vega, y: Vega) ->
         for seconds, top1 in report.training[row][-1:]
     ]
     return [
-        {
-            "data": vega.embed(ends),
-            "mark": {"type": "text", "align": "left", "dx": 6, "color": vega.CONTEXT, "fontSize": 11},
-            "encoding": {"x": x, "y": y, "text": {"field": "text"}},
-        }
+        vega.layer(
+            "text",
+            {"x": x, "y": y, "text": {"field": "text"}},
+            ends,
+            align="left",
+            dx=6,
+            color=vega.CONTEXT,
+            fontSize=11,
+        )
     ]

@@ -24,64 +24,43 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
     works = [1.0, *(group["work"] for group in groups), *(group["predicted"] for group in predicted)]
     most = max(*works, *(group["jobs"] for group in groups))
     y = vega.make_name_axis(names)
-    x: Vega = {
-        "field": "work",
-        "type": "quantitative",
-        "scale": {"domain": [0.9 * min(works), 1.05 * most], "nice": False},
-        "axis": {
+    x: Vega = vega.make_number(
+        "work",
+        {
             **vega.make_x_title("work done together (1: as one after the other)"),
             "values": list(range(1, int(most) + 1)),
             "format": "d",
         },
-    }
-    color: Vega = {
-        "field": "gains",
-        "type": "nominal",
-        "scale": {
-            "domain": ["gain", "none", "unknown"],
-            "range": [vega.COLORS[0], vega.COLORS[1], vega.CONTEXT],
-        },
-        "legend": None,
-    }
+        [0.9 * min(works), 1.05 * most],
+    )
+    looks = [vega.COLORS[0], vega.COLORS[1], vega.CONTEXT]
+    color = vega.make_scale("gains", ["gain", "none", "unknown"], looks)
     layers: list[Vega] = [
-        {
-            "mark": {"type": "bar", "size": 12, "color": "#e6e8eb"},
-            "encoding": {"x": {**x, "field": "alone"}, "x2": {"field": "jobs"}, "y": y},
-        },
-        {
-            "mark": {"type": "tick", "size": 22, "thickness": 2, "color": vega.CONTEXT},
-            "encoding": {"x": {**x, "field": "jobs"}, "y": y},
-        },
-        {"data": vega.embed([{"work": 1}]), "mark": {"type": "rule"}, "encoding": {"x": x}},
-        {
-            "mark": {"type": "rule", "strokeWidth": 3},
-            "encoding": {"x": x, "x2": {"field": "bound"}, "y": y, "color": color},
-        },
-        {
-            "mark": {"type": "point", "shape": "circle", "size": 120, "strokeWidth": 2, "opacity": 1},
-            "encoding": {
-                "x": x,
-                "y": y,
-                "color": color,
-                "fill": vega.fill_if_sure(color),
-            },
-        },
-        {
-            "data": vega.embed(predicted),
-            "mark": {
-                "type": "point",
-                "shape": "triangle-down",
-                "size": 60,
-                "yOffset": -15,
-                "color": "#3A3F45",
-                "filled": False,
-            },
-            "encoding": {"x": {**x, "field": "predicted"}, "y": y},
-        },
-        {
-            "mark": {"type": "text", "align": "left", "x": "width", "dx": 10, "fontWeight": "bold"},
-            "encoding": {"y": y, "text": {"field": "text"}, "color": color},
-        },
+        vega.layer(
+            "bar", {"x": {**x, "field": "alone"}, "x2": {"field": "jobs"}, "y": y}, size=12, color="#e6e8eb"
+        ),
+        vega.layer("tick", {"x": {**x, "field": "jobs"}, "y": y}, size=22, thickness=2, color=vega.CONTEXT),
+        vega.layer("rule", {"x": x}, [{"work": 1}]),
+        vega.layer("rule", {"x": x, "x2": {"field": "bound"}, "y": y, "color": color}, strokeWidth=3),
+        vega.mark_dots(x, y, color, 120),
+        vega.layer(
+            "point",
+            {"x": {**x, "field": "predicted"}, "y": y},
+            predicted,
+            shape="triangle-down",
+            size=60,
+            yOffset=-15,
+            color="#3A3F45",
+            filled=False,
+        ),
+        vega.layer(
+            "text",
+            {"y": y, "text": {"field": "text"}, "color": color},
+            align="left",
+            x="width",
+            dx=10,
+            fontWeight="bold",
+        ),
     ]
     panel = {
         "data": vega.embed(groups),

@@ -39,49 +39,41 @@ def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last
     points = trace.panels[column]
     is_share = column.endswith("_pct")
     top = 100.0 if is_share else 1.05 * max(point.high for point in points)
-    x: Vega = {
-        "field": "seconds",
-        "type": "quantitative",
-        "scale": {"domain": [0, end], "nice": False},
-        "axis": {**vega.make_x_title("seconds since its launch"), "format": "~g"} if is_last else None,
-    }
-    y: Vega = {
-        "field": "mean",
-        "type": "quantitative",
-        "scale": {"domain": [0, top], "nice": False},
-        "axis": {**vega.make_y_title(HEADINGS[column]), "tickCount": 3, "format": ",d"},
-    }
-    shades = vega.embed(
-        [
-            {"seconds": phase.begin, "end": phase.end, "name": phase.name}
-            for phase in trace.phases
-            if phase.is_measured
-        ]
+    x: Vega = vega.make_number(
+        "seconds",
+        {**vega.make_x_title("seconds since its launch"), "format": "~g"} if is_last else None,
+        [0, end],
     )
-    names = vega.embed(name_phases(trace, end))
+    y: Vega = vega.make_number(
+        "mean", {**vega.make_y_title(HEADINGS[column]), "tickCount": 3, "format": ",d"}, [0, top]
+    )
+    shades = [
+        {"seconds": phase.begin, "end": phase.end, "name": phase.name}
+        for phase in trace.phases
+        if phase.is_measured
+    ]
     detail = {"field": "piece"}
     layers: list[Vega] = [
-        {
-            "data": shades,
-            "mark": {"type": "rect", "color": vega.BAND, "opacity": 0.1},
-            "encoding": {"x": x, "x2": {"field": "end"}},
-        },
-        {
-            "mark": {"type": "area", "color": vega.BAND, "opacity": 0.25},
-            "encoding": {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": detail},
-        },
-        {
-            "mark": {"type": "line", "color": vega.BAND, "strokeWidth": 1.5},
-            "encoding": {"x": x, "y": y, "detail": detail},
-        },
+        vega.layer("rect", {"x": x, "x2": {"field": "end"}}, shades, color=vega.BAND, opacity=0.1),
+        vega.layer(
+            "area",
+            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": detail},
+            color=vega.BAND,
+            opacity=0.25,
+        ),
+        vega.layer("line", {"x": x, "y": y, "detail": detail}, color=vega.BAND, strokeWidth=1.5),
     ]
     if is_first:
         layers.append(
-            {
-                "data": names,
-                "mark": {"type": "text", "align": "left", "dx": 3, "y": -5, "fontSize": 10},
-                "encoding": {"x": x, "text": {"field": "name"}},
-            }
+            vega.layer(
+                "text",
+                {"x": x, "text": {"field": "name"}},
+                name_phases(trace, end),
+                align="left",
+                dx=3,
+                y=-5,
+                fontSize=10,
+            )
         )
     data = [
         {

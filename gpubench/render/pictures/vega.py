@@ -223,44 +223,50 @@ def make_x_title(text: str) -> Vega:
     return {"title": text, "titleAlign": "left", "titleAnchor": "start"}
 
 
+def make_scale(field: str, domain: Sequence[str], looks: Sequence[str]) -> Vega:
+    """What each of these values looks like. Whatever is drawn is labelled, so that there is no legend."""
+    scale = {"domain": list(domain), "range": list(looks)}
+    return {"field": field, "type": "nominal", "scale": scale, "legend": None}
+
+
 def make_color_scale(names: Sequence[str]) -> Vega:
-    """The colours of series, in their order; a line's end is labelled, so that there is no legend."""
-    colors = [COLORS[place % len(COLORS)] for place in range(len(names))]
-    return {
-        "field": "series",
-        "type": "nominal",
-        "scale": {"domain": list(names), "range": colors},
-        "legend": None,
-    }
+    """The colours of series, in their order."""
+    return make_scale("series", names, [COLORS[place % len(COLORS)] for place in range(len(names))])
 
 
 def make_shape_scale(names: Sequence[str]) -> Vega:
     """The shapes of series, for readers who see no colours."""
-    shapes = [SHAPES[place % len(SHAPES)] for place in range(len(names))]
-    return {
-        "field": "series",
-        "type": "nominal",
-        "scale": {"domain": list(names), "range": shapes},
-        "legend": None,
-    }
+    return make_scale("series", names, [SHAPES[place % len(SHAPES)] for place in range(len(names))])
 
 
 def make_side_scale() -> Vega:
     """Green is faster, orange slower, grey unknown. The data has `side`."""
-    return {
-        "field": "side",
-        "type": "nominal",
-        "scale": {
-            "domain": ["more", "less", "same", "unknown"],
-            "range": [FASTER, SLOWER, CONTEXT, CONTEXT],
-        },
-        "legend": None,
-    }
+    return make_scale("side", ["more", "less", "same", "unknown"], [FASTER, SLOWER, CONTEXT, CONTEXT])
 
 
 def fill_if_sure(color: Vega) -> Vega:
     """Filled marks are sure; hollow ones likely or unknown. The data has `is_sure`."""
     return {"condition": {"test": "!datum.is_sure", "value": "white"}, **color}
+
+
+def layer(mark: str, encoding: Vega, rows: Sequence[Mapping[str, Any]] | None = None, **look: Any) -> Vega:
+    """Marks of this type. `rows`: their own data, where these are not those of the panel. `look`: of the mark."""
+    data = {} if rows is None else {"data": embed(rows)}
+    return {**data, "mark": {"type": mark, **look}, "encoding": encoding}
+
+
+def mark_dots(
+    x: Vega, y: Vega, color: Vega, size: int, rows: Sequence[Mapping[str, Any]] | None = None
+) -> Vega:
+    """Round points, filled where they are sure."""
+    encoding = {"x": x, "y": y, "color": color, "fill": fill_if_sure(color)}
+    return layer("point", encoding, rows, shape="circle", size=size, strokeWidth=2, opacity=1)
+
+
+def make_number(field: str, axis: Vega | None, domain: Sequence[float]) -> Vega:
+    """A number along an axis with exactly these ends."""
+    scale = {"domain": list(domain), "nice": False}
+    return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
 
 
 def embed(rows: Sequence[Mapping[str, Any]]) -> Vega:

@@ -19,21 +19,13 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
     if not rows:
         return None
     names = [row["name"] for row in rows]
-    ways = [
-        words.name_value(finding.field, finding.value),
-        words.name_value(finding.field, finding.baseline),
-    ]
+    ways = [words.name_value(finding.field, finding.value), words.name_value(finding.field, finding.baseline)]
     y = vega.make_name_axis(names)
     x: Vega = {
         "field": "seconds",
         "type": "quantitative",
         "scale": {"type": "log", "nice": False, "padding": 16},
-        "axis": {
-            **vega.make_x_title("epoch time, s (log)"),
-            "grid": True,
-            "tickCount": 6,
-            "format": "~g",
-        },
+        "axis": {**vega.make_x_title("epoch time, s (log)"), "grid": True, "tickCount": 6, "format": "~g"},
     }
     ends = [
         {"name": row["name"], "series": way, "seconds": row[side], "is_sure": row["is_sure"]}
@@ -45,46 +37,48 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
     )]  # fmt: skip
     is_left = rows[0]["candidate"] <= rows[0]["baseline"]
     layers: list[Vega] = [
-        {
-            "data": vega.embed(rows),
-            "mark": {"type": "rule", "strokeWidth": 5, "color": "#cccfd4"},
-            "encoding": {"x": {**x, "field": "candidate"}, "x2": {"field": "baseline"}, "y": y},
-        },
-        {
-            "data": vega.embed(ends),
-            "mark": {"type": "point", "size": 110, "strokeWidth": 2, "opacity": 1},
-            "encoding": {
+        vega.layer(
+            "rule",
+            {"x": {**x, "field": "candidate"}, "x2": {"field": "baseline"}, "y": y},
+            rows,
+            strokeWidth=5,
+            color="#cccfd4",
+        ),
+        vega.layer(
+            "point",
+            {
                 "x": x,
                 "y": y,
                 "color": vega.make_color_scale(ways),
                 "fill": vega.fill_if_sure(vega.make_color_scale(ways)),
                 "shape": vega.make_shape_scale(ways),
             },
-        },
+            ends,
+            size=110,
+            strokeWidth=2,
+            opacity=1,
+        ),
         *(
-            {
-                "data": vega.embed([head]),
-                "mark": {
-                    "type": "text",
-                    "align": "right" if (place == 0) == is_left else "left",
-                    "dx": -2 if (place == 0) == is_left else 2,
-                    "dy": -16,
-                    "fontWeight": "bold",
-                },
-                "encoding": {
-                    "x": x,
-                    "y": y,
-                    "text": {"field": "series"},
-                    "color": vega.make_color_scale(ways),
-                },
-            }
+            vega.layer(
+                "text",
+                {"x": x, "y": y, "text": {"field": "series"}, "color": vega.make_color_scale(ways)},
+                [head],
+                align="right" if (place == 0) == is_left else "left",
+                dx=-2 if (place == 0) == is_left else 2,
+                dy=-16,
+                fontWeight="bold",
+            )
             for place, head in enumerate(heads)
         ),
-        {
-            "data": vega.embed(rows),
-            "mark": {"type": "text", "align": "left", "x": "width", "dx": 16, "fontWeight": "bold"},
-            "encoding": {"y": y, "text": {"field": "ratio"}},
-        },
+        vega.layer(
+            "text",
+            {"y": y, "text": {"field": "ratio"}},
+            rows,
+            align="left",
+            x="width",
+            dx=16,
+            fontWeight="bold",
+        ),
     ]
     panel = {"width": vega.NARROW, "height": ROW_HEIGHT * len(rows), "layer": layers}
     return vega.compose(
