@@ -15,6 +15,7 @@ import hypothesis
 import numpy as np
 import pytest
 import torch
+from fakes import resolve_alone
 from msgspec import structs
 from PIL import Image
 from warm_command import WarmCommand
@@ -27,9 +28,8 @@ from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher
 from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
-from gpubench.plan import resolve as resolving
 from gpubench.plan.plan import Job, Membership, Unit
-from gpubench.plan.resolve import Resolved
+from gpubench.plan.resolve import Resolved, data_spec, order, resolve_unit
 from gpubench.record.outcome import Outcome, read_outcome
 from gpubench.record.recording import step_rows
 from gpubench.record.training import Training
@@ -153,10 +153,10 @@ class Asked:
         """The order to its processes, whose log and files lie in `scratch`."""
         log = scratch / "trial.log"
         log.touch()
-        made = resolving.order(
+        made = order(
             self.job,
             resolved,
-            data=resolving.data_spec(self.job, resolved, self.facts, self.data),
+            data=data_spec(self.job, resolved, self.facts, self.data),
             log=log,
             known_gmacs=known_gmacs,
         )
@@ -238,7 +238,7 @@ def train(server: ForkServer, colours: Path, tmp_path: Path) -> Train:
         one = asked(data=data, cpu=cpu, **fields)
         nvml = open_nvml() if one.job.trial.device != "cpu" else None
         machine = environment.machine(nvml)
-        resolved = resolving.resolve(one.job, machine, one.facts, "cpu")
+        resolved = resolve_alone(one.job, machine, one.facts, "cpu")
         with tempfile.TemporaryDirectory(dir=scratch_in) as scratch:
             order = one.order(resolved, Path(scratch), known_gmacs)
             watcher = Watcher(nvml, machine, resolved.gpu_uuids, resolved.cpu_ids)
@@ -276,7 +276,7 @@ def train_together(server: ForkServer, colours: Path, tmp_path: Path) -> TrainTo
         nvml = open_nvml() if any(one.job.trial.device != "cpu" for one in group) else None
         machine = environment.machine(nvml)
         unit = Unit(tuple(one.job for one in group))
-        resolved = resolving.resolve_unit(unit, machine, lambda job: facts[id(job)], "cpu")
+        resolved = resolve_unit(unit, machine, lambda job: facts[id(job)], "cpu")
         with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
             orders = []
             for k, (one, mine) in enumerate(zip(group, resolved, strict=True)):

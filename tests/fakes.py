@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpubench.datasets.facts import DataFacts
+from gpubench.node.environment import Machine
+from gpubench.plan.plan import Job, Unit
+from gpubench.plan.resolve import Resolved, resolve_unit
 from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColumns, Span
 
 
@@ -51,3 +54,9 @@ def record(**fields: Any) -> Record:
     return Record(
         **values | {"windows": [EpochWindow(**w) if isinstance(w, Mapping) else w for w in windows]}
     )
+
+
+def resolve_alone(job: Job, machine: Machine, facts: DataFacts, device: str) -> Resolved:
+    """A job alone, with what it left open as this machine fills it."""
+    (resolved,) = resolve_unit(Unit((job,)), machine, lambda _: facts, device)
+    return resolved

@@ -45,7 +45,7 @@ def warn(line: str) -> None:
 
 def print_text(text: str) -> None:
     """Prints an answer on stdout, with plain signs in place of those that its encoding lacks."""
-    sys.stdout.write(encodable(text, sys.stdout.encoding))
+    sys.stdout.write(encodable(text, sys.stdout.encoding or "utf-8"))
 
 
 def split_names(noun: str, text: str | None, valid: Collection[str]) -> list[str]:

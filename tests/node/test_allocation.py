@@ -20,7 +20,7 @@ def test_the_environment_tells_job_node_and_partition() -> None:
     told = {"SLURM_JOB_ID": "12", "SLURMD_NODENAME": "n1", "SLURM_JOB_PARTITION": "gpu"}
     found = allocation(told)
     assert found == Allocation(job_id="12", node="n1", partition="gpu")
-    assert found.called == "SLURM job 12"
+    assert found.description == "SLURM job 12"
     assert allocation({"SLURM_JOB_ID": "12"}) == Allocation(job_id="12", node=None, partition=None)
 
 

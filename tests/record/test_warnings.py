@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import scripted
+from fakes import resolve_alone
 from whole_epochs import epoch_rows_of
 
-from gpubench.plan import resolve
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.plan import Membership, expand
 from gpubench.plan.sources import Disk
@@ -49,7 +49,7 @@ def case(
     machine = scripted.computer(4, "NVIDIA H200")
     return WarningEvidence(
         job=job,
-        resolved=resolve.resolve(job, machine, facts, "cuda"),
+        resolved=resolve_alone(job, machine, facts, "cuda"),
         ended=Outcome(
             **{"status": status, "epochs": (own := told.pop("epochs", epochs)), **told},
             windows=make_windows(own, (QUIET | (result or {})).get("images_per_epoch")),

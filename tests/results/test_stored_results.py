@@ -340,7 +340,8 @@ def agree(folder: Path) -> None:
         if _run(line) not in by_run:
             continue
         stored = row_of(by_run[_run(line)])
-        for column, value in zip(BY_NAME, stored.values(BY_NAME), strict=True):
+        for column in BY_NAME:
+            value = stored.value(column)
             if column in line:
                 said = read[_run(line)][column] if column in ANEW else csv_cell(value).replace("\r", " ")
                 is_older = column == "sharing" and line[column] not in ("", *OLDER)  # a word of before 0.2
