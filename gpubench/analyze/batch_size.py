@@ -211,7 +211,7 @@ def find_range(rows: Sequence[int], steps: Sequence[Claim], word: Certainty) -> 
 
 
 def find_choice_remedy(
-    rivals: Mapping[int, Evidence], round_minutes: float | None, repeats: int = 1
+    rivals: Mapping[int, Evidence], round_minutes: float | None, repeats: int
 ) -> Remedy | None:
     """The rounds that would make a choice firm; None where they take longer than anybody would wait."""
     wanted = find_rounds_for_choice(list(rivals.values()))

@@ -223,7 +223,7 @@ def find_remedy(
     open_claims: Iterable[Claim],
     claims: Sequence[Claim],
     round_minutes: float | None,
-    repeats: int = 1,
+    repeats: int,
     *,
     is_of_seeds: bool = False,
 ) -> Remedy | None:
@@ -253,7 +253,7 @@ def plan_rounds(
     fewest: int,
     most: int,
     round_minutes: float | None,
-    repeats: int = 1,
+    repeats: int,
     is_of_seeds: bool = False,
 ) -> Remedy | None:
     """The rounds that bring a row to so many processes; None where they take longer than anybody would wait.

@@ -29,7 +29,7 @@ def half_up_text(value: float, digits: int) -> str:
     return f"{half_up(value, digits):,}"
 
 
-def half_up(value: float, digits: int = 0) -> Decimal:
+def half_up(value: float, digits: int) -> Decimal:
     """`value` with so many digits after the point: 20.5 becomes 21, 6.25 becomes 6.3; never -0. Must be finite."""
     rounded = Decimal(str(value)).quantize(_last(digits), ROUND_HALF_UP, _WIDE)
     return rounded or abs(rounded)  # takes the sign off -0.0

@@ -186,7 +186,7 @@ def describe_trial_end(number: int, total: int, label: str, row: Row) -> str:
     if status == "ok":
         if row.epoch_time_s is not None and not are_tries(row.experiment or "", [row.steps]):
             parts.append(f"epoch {half_up(row.epoch_time_s, 2)} s")
-        parts += [f"{half_up(row.gpu_mem_mib):,} MiB"] if row.gpu_mem_mib is not None else []
+        parts += [f"{half_up(row.gpu_mem_mib, 0):,} MiB"] if row.gpu_mem_mib is not None else []
         if row.until_top1 is not None and row.top1_pct is not None:
             parts.append(format_top1(row.top1_pct, row.until_top1))
     elif status != "oom" and row.reason:

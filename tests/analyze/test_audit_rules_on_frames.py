@@ -154,6 +154,8 @@ CASES: list[tuple[int, str, list[Row], str]] = [
     (9, K, [row(512)], "sensible-sizes"),
     (9, N, [row(images_per_epoch=None)], "unknown-steps"),
     (9, N, [row(input_size=512)], "unknown-size"),
+    (9, N, [row(input_size=257)], "unknown-size"),
+    (9, K, [row(input_size=256)], "sensible-sizes"),
     (9, B, [row(**SMALL)], "few-steps"),  # an epoch of a training that was timed as a whole
     (9, B, [row(8, **SMALL, input_size=288)], "blown-up"),
     (10, K, [row(), row(128, status="timeout")], "ended-as-fixed"),
@@ -181,6 +183,7 @@ CASES: list[tuple[int, str, list[Row], str]] = [
     (12, K, [row(32), row(64), row(64, breakdown=True)], "all-shown"),
     (12, B, [timed(1, 7.1), timed(2, 6.9), timed(4, 3.0)], "unlike-costs"),
     (12, K, [timed(1, 5.0), timed(2, 7.0), timed(4, 3.0)], "all-shown"),
+    (12, B, [timed(1, 5.0), timed(2, 7.1)], "unlike-costs"),
     (12, B, [row(64, input_size=32), row(64, 2), row(64, 4)], "no-single"),
     (12, K, [row(64, workers=4, lr=0.1, asked={"workers": None}),
              row(128, 2, workers=8, lr=0.2, asked={"workers": None})], "all-shown"),

@@ -25,7 +25,7 @@ def test_rounds_for_a_choice_go_on_from_the_row_with_the_most_processes(
 ) -> None:
     monkeypatch.setattr(batch_size, "find_rounds_for_choice", lambda _: 12)
     rivals = {1: Evidence(center=0.0, processes=(3, 9)), 2: Evidence(center=0.0, processes=(3, 3))}
-    remedy = batch_size.find_choice_remedy(rivals, round_minutes=2.0)
+    remedy = batch_size.find_choice_remedy(rivals, round_minutes=2.0, repeats=1)
     assert remedy == plan_rounds(12, 9, 9, 2.0, 1)
     assert remedy is not None
     assert remedy.minutes == 6.0
