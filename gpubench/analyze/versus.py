@@ -27,7 +27,7 @@ from gpubench.core.claims import Claim
 from gpubench.core.findings import VersusFinding
 from gpubench.schema import catalog
 from gpubench.schema.trial import make
-from gpubench.schema.trial_fields import select_fields
+from gpubench.schema.trial_fields import DEFAULTS, select_fields
 
 FIELDS = select_fields(lambda about: about.alternatives)
 """Fields whose values are ways to do the same work."""
@@ -136,6 +136,9 @@ def _is_by_itself(frame: pd.DataFrame, name: str, field: str) -> pd.Series[bool]
         return frame["is_workers_auto"]
     if name not in DERIVED_FIELDS:
         return pd.Series(False, index=frame.index)
-    usual = {value: getattr(make({field: value}), name) for value in frame[field].unique()}
+    values = (
+        frame[field] if DEFAULTS[field] is None else frame[field].dropna()
+    )  # a damaged record may lack it
+    usual = {value: getattr(make({field: value}), name) for value in values.unique()}
     expected = frame[field].map(usual)
     return (frame[name] == expected).fillna(False) | (frame[name].isna() & expected.isna())

@@ -215,7 +215,7 @@ def _parts(value: Any, kind: Any) -> Iterator[tuple[str, Any, Any]]:
             yield str(key), item, held
         return
     fields = _fields(kind)
-    if (tag := _tag_field(kind)) in value:
+    if (tag := _tag_field(kind)) and tag in value:
         yield tag, value[tag], Literal.__getitem__(kind.__struct_config__.tag)
     if issubclass(kind, msgspec.Struct) and kind.__struct_config__.forbid_unknown_fields:
         known = {*fields, _tag_field(kind)}

@@ -719,3 +719,9 @@ def test_whatever_the_reader_lets_through_can_be_told(
         kind = FIGURES if isinstance(value, (int, float)) else WORDS if isinstance(value, str) else PARTS
         parent[way[-1]] = data.draw(kind)
     tell_of(place, path, stored)
+
+
+def test_a_record_whose_trial_lacks_a_field_breaks_no_table(place: Home) -> None:
+    trial = json.loads(place.record(64).read_text())
+    trial["trial"] = {}
+    tell_of(place, place.record(64), trial)
