@@ -31,7 +31,7 @@ def build(
     """Sees to it that the folder `place` is there as `wanted`; `fill` is given an empty folder to write into.
 
     Any number of processes may call it at once: one builds, the others wait and find it done. `complete` says
-    whether a marked folder still has all its files, `need_bytes` about how much they take. `progress` is called
+    whether a marked folder still has all its files, `estimate_bytes` about how much they take. `progress` is called
     while it waits, too. Nothing half-built is left behind, and what a killed process of this host has left beside
     `place` goes. Raises UsageError where something else lies at `place`, UnusableError where it can't be
     written or has changed since it was made.

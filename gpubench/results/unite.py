@@ -7,8 +7,11 @@ but for a damaged record of which another folder has the same attempt whole.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +22,7 @@ import msgspec
 
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.litter import name_temporary
 from gpubench.basics.regular_file import read_regular
 from gpubench.results.counting import counting, identify_attempt
 from gpubench.results.file_names import AttemptFile, is_plain, parse_name
@@ -281,9 +285,15 @@ def _copy_left_out(source: Results, target: Results) -> None:
 
 def copy_whole(source: Path, target: Path) -> None:
     """Copies a file so that a reader sees all of it or none. Raises UnusableError where that can't be done."""
+    temporary = name_temporary(target)
     try:
-        with open_stored(source) as file:
-            content = file.read()
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open_stored(source) as original, temporary.open("wb") as file:
+            shutil.copyfileobj(original, file)  # a stranger's log may be larger than memory
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise UnusableError(f"{source} can't be copied to {target}: {error.strerror}") from None
-    write_whole(target, content)

@@ -83,9 +83,9 @@ class Attempt:
     """When its first process answered."""
     finished: Finite
     """When its last process was reaped."""
-    released: float | None = None
+    released: Finite | None = None
     """When the parent let all jobs of the group begin what is measured; None: it never did."""
-    stopped: float | None = None
+    stopped: Finite | None = None
     """When all jobs had measured theirs, and were told to stop."""
     last_words: str = ""
     """The last line that its processes printed; of several nodes that of the first that printed any."""

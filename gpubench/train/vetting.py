@@ -101,7 +101,10 @@ def _locate_error(error: BaseException, path: str) -> str:
         frames = [(error.filename, error.lineno)]
     else:
         frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    mine = [(Path(file), line) for file, line in frames if folder in Path(file).absolute().parents]
+    files = [
+        (Path(file), line) for file, line in frames if not file.startswith("<")
+    ]  # as Python's own frozen modules
+    mine = [(file, line) for file, line in files if folder in file.absolute().parents]
     if not mine:
         return ""
     file, line = mine[-1]
@@ -113,6 +116,8 @@ def _locate_error(error: BaseException, path: str) -> str:
 def _describe_error(error: BaseException) -> str:
     """The error in one line."""
     words = error.msg if isinstance(error, SyntaxError) else str(error)
+    if "null bytes" in words:
+        words += ", as binary files and texts in UTF-16 do; name a Python file, saved as UTF-8"
     return f"{type(error).__name__}: {' '.join(words.split())}"[:300].rstrip(": ")
 
 

@@ -15,7 +15,7 @@ from whole_records import GROUP, TEXT
 from gpubench.basics.errors import UsageError
 from gpubench.node.allocation import time_limit
 from gpubench.node.launch.event_checker import EventChecker, InvalidEventError
-from gpubench.node.parts.files import InvalidFileError, read_answer
+from gpubench.node.parts.files import InvalidFileError, encode, read_answer
 from gpubench.plan import experiment_file
 from gpubench.plan.batch_script import BatchScript, passed_on
 from gpubench.plan.batch_script import seconds as batch_seconds
@@ -237,48 +237,46 @@ def _part(text: bytes, _: Path) -> None:
         raise RefusedError(str(error)) from None
 
 
-PART = json.dumps(
-    {
-        "events": [
-            {
-                "rank": 0,
-                "event": "hello",
-                "pid": 7,
-                "cuda": None,
-                "torch": "2.0",
-                "decoder": "torchcodec 0.10",
-            },
-            {"code": -9, "node": 0, "event": "leader-exit"},
-        ],
-        "forced": ["timeout", "did not end within 3 s"],
-        "launched": 1.0,
-        "started": 1.5,
-        "finished": 2.0,
-        "last_words": "",
-        "watched": {
-            "samples": {
-                "by_metric": {
-                    "cpu_busy_s": {
-                        "host": {"times": [1.0, 2.0], "values": [0.5, 0.75], "gaps": 0, "reason": ""}
-                    }
-                }
-            },
-            "gpus": ["0"],
-            "uuids": {"0": "GPU-1"},
-            "baseline_mib": {"0": 10.0},
-            "cpus": 2.0,
-            "cpu_metric": "cpu_busy_s",
-            "cpu_source": "/proc/stat",
-            "spare_cpus": 0.0,
-            "trained_until": 2.0,
-            "power_source": "NVML power",
-            "skipped": [[1.0, [3.0]]],
-            "strangers": [],
-            "desktops": [],
-            "max_sm_clock_mhz": None,
+GIVEN = {
+    "events": [
+        {
+            "rank": 0,
+            "event": "hello",
+            "pid": 7,
+            "cuda": None,
+            "torch": "2.0",
+            "decoder": "torchcodec 0.10",
         },
-    }
-).encode()
+        {"code": -9, "node": 0, "event": "leader-exit"},
+    ],
+    "forced": ["timeout", "did not end within 3 s"],
+    "launched": 1.0,
+    "started": 1.5,
+    "finished": 2.0,
+    "last_words": "",
+    "watched": {
+        "samples": {
+            "by_metric": {
+                "cpu_busy_s": {"host": {"times": [1.0, 2.0], "values": [0.5, 0.75], "gaps": 0, "reason": ""}}
+            }
+        },
+        "gpus": ["0"],
+        "uuids": {"0": "GPU-1"},
+        "baseline_mib": {"0": 10.0},
+        "cpus": 2.0,
+        "cpu_metric": "cpu_busy_s",
+        "cpu_source": "/proc/stat",
+        "spare_cpus": 0.0,
+        "trained_until": 2.0,
+        "power_source": "NVML power",
+        "skipped": [[1.0, [3.0]]],
+        "strangers": [],
+        "desktops": [],
+        "max_sm_clock_mhz": None,
+    },
+}
+NOTHING_MORE = json.loads(encode(Attempt(launched=0.0, finished=0.0)))
+PART = json.dumps(NOTHING_MORE | GIVEN | {"watched": NOTHING_MORE["watched"] | GIVEN["watched"]}).encode()
 """What a part of a trial on a further node writes."""
 
 

@@ -7,10 +7,11 @@ in a folder beside the attempt, which both nodes see. Each side checks what it r
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,10 +19,12 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.quoted import clean
+from gpubench.basics.quoted import clean, shown
+from gpubench.schema.attempt import Attempt
 from gpubench.schema.events import Count
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.validation import convert, plain, reader
+from gpubench.schema.watched import Watched
 
 T = TypeVar("T")
 
@@ -93,9 +96,21 @@ def read_answer(kind: type[T], data: bytes) -> T:
     """What `write_answer` has written: a NodeInfo, or an Attempt of this node's ranks and clock. Raises
     InvalidFileError."""
     try:
-        return convert(json.loads(data), kind)
+        value = json.loads(data)
+        answer = convert(value, kind)
+        if isinstance(answer, Attempt):
+            _check_names(value, answer)
+            _check_names(value["watched"], answer.watched)
+        return answer
     except (ValueError, RecursionError) as error:
         raise InvalidFileError(clean(str(error), 200)) from None
+
+
+def _check_names(value: Mapping[str, Any], answer: Attempt | Watched) -> None:
+    """Raises ValueError where a field is missing, or there is one that nobody writes: msgspec lets both through."""
+    names = {field.name for field in dataclasses.fields(answer)}
+    if different := sorted(names ^ set(value)):
+        raise ValueError(f"{shown(different[0])} is {'missing' if different[0] in names else 'no field'}")
 
 
 # ---------------------------------------------------------------- the folder between

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -144,7 +144,9 @@ class PartProcess:
             if time.monotonic() > deadline:
                 raise self._lost()
             time.sleep(0.05)
-        return done
+        # What is worked out on the first node alone is none of a part's to say.
+        watched = replace(done.watched, windows=(), parts=(), passed_mib={})
+        return replace(done, watched=watched, nodes=(), cut_by=None)
 
     def _read(self, kind: type[T], path: Path) -> T | None:
         """What the part has written there; None: nothing yet. Raises LostError where that is nothing a part writes."""
