@@ -39,7 +39,7 @@ from gpubench.schema.events import (
 from gpubench.schema.order import DataSpec, SteadyWindow, TrialOrder, WholeEpochs
 from gpubench.schema.trial import Trial
 from gpubench.schema.validation import convert
-from gpubench.schema.window import warm_up_steps, window_steps
+from gpubench.schema.window import count_window_steps, warm_up_steps
 
 T = TypeVar("T")
 
@@ -128,7 +128,7 @@ def spans(order: TrialOrder, *seconds: float) -> list[Span]:
         took = [seconds[0]] * warm + list(islice(cycle(seconds), protocol.epochs - warm))
         return [Span(number=k, steps=count, measured=k >= warm, seconds=each) for k, each in enumerate(took)]
     step_s = seconds[0] / count
-    lengths = (warm_up_steps(0), protocol.steps or window_steps(protocol.window_s or 0.0, step_s, 1, 1))
+    lengths = (warm_up_steps(0), protocol.steps or count_window_steps(protocol.window_s or 0.0, step_s, 1, 1))
     return [
         Span(number=k, steps=length, measured=k > 0, seconds=length * step_s)
         for k, length in enumerate(lengths)

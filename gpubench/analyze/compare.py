@@ -39,7 +39,7 @@ from gpubench.core.comparison import (
     FigureName,
     Side,
 )
-from gpubench.schema.cell import cell
+from gpubench.schema.cell import format_cell
 from gpubench.schema.record import ALLOTTED
 from gpubench.stats.decisions import decide
 from gpubench.stats.estimates import compare_percentages, mean
@@ -88,8 +88,8 @@ def compare_values(
     is_side = [column.map(lambda known, value=value: known == value).fillna(False) for value in values]
     for value, is_there in zip(values, is_side, strict=True):
         if not is_there.any():
-            known = ", ".join(sorted(set(column.dropna().map(cell)))) or "none that tell it"
-            raise UsageError(f"no row of {folder.path} has {field}={cell(value)}; there are: {known}")
+            known = ", ".join(sorted(set(column.dropna().map(format_cell)))) or "none that tell it"
+            raise UsageError(f"no row of {folder.path} has {field}={format_cell(value)}; there are: {known}")
     summary = rows.summary.assign(is_b=is_side[1])[is_side[0] | is_side[1]]
     rows = replace(rows, summary=summary)
     free = {field}

@@ -31,7 +31,7 @@ from gpubench.results.home import no_results_folder, results_in
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.rows import epoch_rows, row_of
 from gpubench.results.store import Results
-from gpubench.schema.cell import cell
+from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, MEASURED, OF_GROUPS, TRIAL
 from gpubench.schema.doubts import SLOW_CPU_PCT
 from gpubench.schema.record import Record
@@ -464,10 +464,10 @@ def _sort_by_fields(runs: Runs, places: npt.NDArray[np.int64]) -> npt.NDArray[np
 
 def _sort_key(value: Any) -> tuple[int, Any]:
     if isinstance(value, (list, tuple)):
-        return (2, cell(value))
+        return (2, format_cell(value))
     if pd.isna(value):
         return (0, 0)
-    return (1, value) if isinstance(value, (int, float, np.number, np.bool_)) else (2, cell(value))
+    return (1, value) if isinstance(value, (int, float, np.number, np.bool_)) else (2, format_cell(value))
 
 
 def collect_rows(folder: Folder, table: Table) -> TableRows:

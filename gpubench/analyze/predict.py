@@ -22,7 +22,7 @@ from gpubench.analyze.grid import list_rows, plain, split_codes
 from gpubench.basics.errors import UsageError
 from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob, Predictions
 from gpubench.node.environment import Machine
-from gpubench.plan.command_line import fill_fields, list_options, list_usual, read_experiment
+from gpubench.plan.command_line import infer_fields, list_options, list_usual, read_experiment
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.groups import name_group, name_jobs
 from gpubench.plan.plan import Job, Unit, expand
@@ -30,10 +30,10 @@ from gpubench.plan.resolve import Resolved, resolve_unit
 from gpubench.plan.skips import Room, skip_reason
 from gpubench.plan.slowdowns import SLICING, Demand, predict_slowdowns
 from gpubench.plan.state import out_of_memory
-from gpubench.plan.stored_machine import RememberedSources, StoredMachine, choose_machine
+from gpubench.plan.stored_machine import SourcesOnRecord, StoredMachine, choose_machine
 from gpubench.plan.sweep_options import Options
 from gpubench.schema import catalog
-from gpubench.schema.cell import cell
+from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import FIELD_COLUMNS
 from gpubench.schema.doubts import doubt_of
 from gpubench.schema.record import ALLOTTED
@@ -164,7 +164,7 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
     like = rows.assign(
         agree=sum((rows[name] == wanted[name]).fillna(False).astype(int) for name in ALLOTTED),
         is_same=is_same,
-        is_there=rows["gpu_ids"].map(cell) == cell(wanted["gpu_ids"]),
+        is_there=rows["gpu_ids"].map(format_cell) == format_cell(wanted["gpu_ids"]),
         start=rows["started_at"].fillna(""),
         is_ok=rows["status"] == "ok",
     )[is_same | ~is_other]
@@ -198,7 +198,7 @@ class PredictionInputs:
     """What is asked about, and the rows that answer."""
 
     stored: StoredMachine
-    sources: RememberedSources
+    sources: SourcesOnRecord
     experiment: Experiment
     path: Path | None
     options: Options
@@ -226,10 +226,10 @@ def predict_experiment(
     has_gpu = stored.device == "cuda"
     usual = list_usual(read_experiment(None, Options(), has_gpu=has_gpu))
     trials = [vars(r.trial) for r in stored.records if r.status == "ok" and not r.group]
-    filled = {} if path is not None else fill_fields(options, trials, usual)
+    filled = {} if path is not None else infer_fields(options, trials, usual)
     options = replace(options, fields={**options.fields, **filled})
     experiment = read_experiment(path, options, has_gpu=has_gpu)
-    sources = RememberedSources(stored.records, experiment.bad_images)
+    sources = SourcesOnRecord(stored.records, experiment.bad_images)
     plan = expand(experiment, device=stored.device, sources=sources, cpus=stored.machine.cpu_count)
     configurations = dict(zip(runs["trial_id"], runs["config_id"], strict=True))
     measured = {

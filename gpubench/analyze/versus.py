@@ -136,9 +136,8 @@ def _is_by_itself(frame: pd.DataFrame, name: str, field: str) -> pd.Series[bool]
         return frame["is_workers_auto"]
     if name not in DERIVED_FIELDS:
         return pd.Series(False, index=frame.index)
-    values = (
-        frame[field] if DEFAULTS[field] is None else frame[field].dropna()
-    )  # a damaged record may lack it
+    # A damaged record may lack a field that every trial has.
+    values = frame[field] if DEFAULTS[field] is None else frame[field].dropna()
     usual = {value: getattr(make({field: value}), name) for value in values.unique()}
     expected = frame[field].map(usual)
     return (frame[name] == expected).fillna(False) | (frame[name].isna() & expected.isna())

@@ -19,7 +19,7 @@ from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
 from gpubench.basics.words import clean
 from gpubench.core.report import Selection
-from gpubench.schema.cell import cell
+from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import BY_NAME, DERIVED, REPEATS, Column
 from gpubench.schema.kinds import kind
 
@@ -128,7 +128,7 @@ def list_comparable(summary: pd.DataFrame, name: str) -> pd.Series[Any]:
     values = summary[SHOWN_AS.get(name, name)]
     if kind(COLUMNS[name]) in ("number", "whole", "yes or no"):
         return values
-    return values.map(cell, na_action="ignore").astype(object)
+    return values.map(format_cell, na_action="ignore").astype(object)
 
 
 # ---- from text ----

@@ -86,13 +86,13 @@ class Stack:
         if self.state in ("T", "t"):
             return "stopped (SIGSTOP)" if self.state == "T" else "stopped by a debugger"
         if self.text:
-            return innermost(self.text)
+            return find_user_frame(self.text)
         if self.state == "D":
             return "in the kernel, as if waiting for a disk or a network file system"
         return ""
 
 
-def innermost(text: str) -> str:
+def find_user_frame(text: str) -> str:
     """The innermost frame of the main thread that is the user's or gpubench's; empty for a loader worker at rest."""
     main = text.rstrip().rpartition("(most recent call first):\n")[2]  # the oldest thread is written last
     if idle := _IDLE_LOADER.search(main):

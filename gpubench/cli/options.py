@@ -14,7 +14,7 @@ from gpubench.render.forms import AnswerForm
 from gpubench.schema.trial_fields import ABOUT
 
 
-def field(
+def sweep_option(
     name: str, text: str, *, metavar: str | None = "VALUES", completer: completion.Completer | None = None
 ) -> Any:
     """An option of a sweep that says what is tried."""

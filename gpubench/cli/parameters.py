@@ -70,7 +70,7 @@ class SweepCommand:
         )
 
 
-SET = options.field(
+SET = options.sweep_option(
     "--set", "any trial field, one value or an axis", metavar="FIELD=VALUES", completer=completion.assignment
 )
 
@@ -92,7 +92,7 @@ def _make_parameter(field: dataclasses.Field[Any], hint: Any, option: Declared) 
 def _make_option(option: Declared) -> Any:
     names = option.names.split()
     if option.tries:
-        return options.field(option.names, option.help, metavar=option.metavar)
+        return options.sweep_option(option.names, option.help, metavar=option.metavar)
     return options.how(
         *names,
         text=option.help,
@@ -116,7 +116,7 @@ def _make_field_parameter(name: str, option: Option) -> inspect.Parameter:
     kind: Any = bool if option.is_flag else str | None
     default = False if option.is_flag else None
     completer = completion.of_field(name) if completion.values_of(name) else None
-    typed = options.field(option.name, option.help, metavar=option.metavar, completer=completer)
+    typed = options.sweep_option(option.name, option.help, metavar=option.metavar, completer=completer)
     if option.is_flag:
         typed = options.how(option.name, text=option.help)
     return _make_keyword(name, Annotated[kind, typed], default)

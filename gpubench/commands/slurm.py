@@ -147,7 +147,9 @@ def _find_remaining(experiment: Experiment, folder: Path, job: BatchScript, gpu_
     return Remaining(
         units=work.estimates_of_all(planned),
         longest=max(single, key=lambda estimate: estimate.seconds, default=Estimate(0.0, True)),
-        measurements=None if rounds.is_open else sum(len(item.rounds) or rounds.most for item in to_run),
+        measurements=None
+        if rounds.is_open_ended
+        else sum(len(item.rounds) or rounds.most for item in to_run),
         skipped=[
             item.why.replace(f"{machine.shows} ", "such a job has ")
             for item in planned

@@ -264,7 +264,7 @@ def count_without_running(state: SweepState, planned: Sequence[Planned], limits:
     )
     for item in planned:
         summary.add(item.ended)
-    limits.certainty.look(state)
+    limits.certainty.refresh(state)
     return summary
 
 

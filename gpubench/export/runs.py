@@ -15,7 +15,7 @@ from gpubench.results.packed import is_stored
 from gpubench.results.rows import row_of
 from gpubench.results.samples_file import readings
 from gpubench.results.store import Results
-from gpubench.schema.cell import cell
+from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import ENVIRONMENT, EPOCH_COLUMNS, MEASURED, TRIAL
 from gpubench.schema.record import Record
 
@@ -109,13 +109,13 @@ def _make_run(
         began=began,
         ended=began + took,
         parameters={
-            name: value if isinstance(value, str | int | float | bool) else cell(value)
+            name: value if isinstance(value, str | int | float | bool) else format_cell(value)
             for name, value in fields.items()
             if value is not None
         },
         figures={name: value for name in FIGURES if (value := _to_number(row.value(name))) is not None},
         series={**_list_epochs(record, began), **_list_samples(results, record, began, tell)},
-        tags={name: cell(value) for name, value in tags.items() if value not in (None, "")} | texts,
+        tags={name: format_cell(value) for name, value in tags.items() if value not in (None, "")} | texts,
         log=log if is_stored(log) else None,
     )
 

@@ -58,7 +58,7 @@ def make_plan(experiment: Experiment, machine: environment.Machine, sources: Dis
     return expand(experiment, device=device, sources=sources, order=order, cpus=machine.cpu_count)
 
 
-def fill_fields(
+def infer_fields(
     options: Options, trials: Iterable[Mapping[str, Any]], usual: Mapping[str, Any]
 ) -> dict[str, str]:
     """Fields of the work that nobody gives, as all stored trials that fit agree in them; as text.

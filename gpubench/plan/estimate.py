@@ -13,7 +13,7 @@ from gpubench.plan.resolve import Resolved
 from gpubench.schema.catalog import SMALL_MODELS
 from gpubench.schema.row import Row
 from gpubench.schema.trial import Trial
-from gpubench.schema.window import WARM_UP_S, asked_s, blocks, warm_up_steps, window_steps
+from gpubench.schema.window import WARM_UP_S, asked_s, blocks, count_window_steps, warm_up_steps
 
 START_S = {"cuda": 4.0, "cpu": 1.0}
 """Process, context, first step, end: seen on an H200 host (mobilenet_v2 takes more, resnet34 less) and on two cores."""
@@ -59,7 +59,7 @@ def _estimate(t: Trial, resolved: Resolved, known: _Known) -> Estimate:
 
     def measuring_s(window: float | None, steps: int | None, step_s: float) -> float:
         """Seconds of warm-up and window. `window`, `steps`: as asked for."""
-        count = steps or window_steps(asked_s(window, resolved.device), step_s, block, plain)
+        count = steps or count_window_steps(asked_s(window, resolved.device), step_s, block, plain)
         return max(WARM_UP_S, warm_up_steps(wave * t.prefetch) * step_s) + count * step_s
 
     mine_s = measuring_s(t.window, t.steps, step_s)

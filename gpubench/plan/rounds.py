@@ -37,7 +37,7 @@ class Rounds:
         return max(1, math.ceil(FEWEST_FOR_CERTAINTY / self.repeats))
 
     @property
-    def is_open(self) -> bool:
+    def is_open_ended(self) -> bool:
         """Whether nobody knows beforehand how many they will be."""
         return (self.within_pct is not None and self.number != 1) or self.is_endless
 

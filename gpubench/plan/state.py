@@ -205,21 +205,21 @@ def list_further(
     rounds: Mapping[int, Mapping[str, Record]],
     *,
     most: int,
-    is_open: bool,
+    is_open_ended: bool,
     retry: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[int, list[Planned]]]:
     """The number of each further round, and what is to become of its units as things stand.
 
-    `is_open`: a certainty or a budget ends the rounds; those after the first of which nothing is stored would all be
-    alike.
+    `is_open_ended`: a certainty or a budget ends the rounds; those after the first of which nothing is stored would
+    all be alike.
     """
-    last = min(most, max(rounds, default=1) + 1) if is_open else most
+    last = min(most, max(rounds, default=1) + 1) if is_open_ended else most
     for number in range(2, last + 1):
         yield number, further(units, number, rounds, retry)
 
 
 def list_rounds(
-    first: Sequence[Planned], rounds: Mapping[int, Mapping[str, Record]], *, most: int, is_open: bool
+    first: Sequence[Planned], rounds: Mapping[int, Mapping[str, Record]], *, most: int, is_open_ended: bool
 ) -> dict[int, list[Planned]]:
     """Number of a round -> what is known to become of each unit in it. `first`: in the first one.
 
@@ -230,9 +230,9 @@ def list_rounds(
     units = [item.unit for item in first if item.state == "done"]
     stale = {item.unit.unit_id for item in first if item.stale}
     planned = {1: list(first)}
-    for number, items in list_further(units, rounds, most=most, is_open=is_open):
+    for number, items in list_further(units, rounds, most=most, is_open_ended=is_open_ended):
         known = [item for item in items if item.state != "run" or item.unit.unit_id not in stale]
-        if not is_open:
+        if not is_open_ended:
             planned[number] = known + to_come
         elif number in rounds:
             begun = rounds[number]
@@ -336,7 +336,7 @@ class PlanState:
             return
         units = self._unsettled()
         yield from list_further(
-            units, self.rounds, most=rounds.most, is_open=rounds.is_open, retry=self.retry
+            units, self.rounds, most=rounds.most, is_open_ended=rounds.is_open_ended, retry=self.retry
         )
 
     def find_answered_round(self) -> int | None:

@@ -98,7 +98,7 @@ def _count_gpus(record: Record) -> int:
     return record.environment.get("gpu_count") or 0
 
 
-class RememberedSources(Disk):
+class SourcesOnRecord(Disk):
     """Looks on the disk; of images and model files that do not lie there, the results tell.
 
     `policy`: under `fail` rows from which images were left out tell of other images than those that are asked about.

@@ -76,9 +76,9 @@ def _energy_by_counter(watched: Watched) -> Figure:
     share = watched.measured_s / sum(span.seconds for span in watched.spans) / watched.measured_epochs
     joules = {
         gpu: share * sum(_joules_by_counter(watched, span, gpu) for span in watched.spans)
-        for gpu in watched.require_gpus
+        for gpu in watched.used_gpus
     }
-    series = [watched.samples.series(metrics.ENERGY, gpu) for gpu in watched.require_gpus]
+    series = [watched.samples.series(metrics.ENERGY, gpu) for gpu in watched.used_gpus]
     return Figure(
         sum(joules.values()),
         COUNTER,
@@ -113,7 +113,7 @@ def joules_by_epoch(watched: Watched) -> dict[int, dict[str, float]]:
         by_epoch[window.epoch] = {}
         for count in (_joules_by_counter, integrated) if window.seconds >= MIN_COUNTED_S else (integrated,):
             try:
-                by_epoch[window.epoch] = {gpu: count(watched, window, gpu) for gpu in watched.require_gpus}
+                by_epoch[window.epoch] = {gpu: count(watched, window, gpu) for gpu in watched.used_gpus}
                 break
             except Unmeasured:  # the reason stands beside energy_j
                 continue
@@ -129,7 +129,7 @@ def _energy_by_samples(watched: Watched) -> Figure:
     joules = {
         gpu: sum(_joules_by_samples(watched, window, gpu, chosen) for window in watched.measured)
         / watched.measured_epochs
-        for gpu in watched.require_gpus
+        for gpu in watched.used_gpus
     }
     buffered = all(name != metrics.POWER for name, _ in chosen.values())
     used = [watched.samples.series(name, gpu) for gpu, (name, _) in chosen.items()]

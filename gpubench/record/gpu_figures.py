@@ -49,7 +49,7 @@ def _column(column: metrics.GpuColumn) -> Callable[[Watched], Figure]:
 def _polled(column: metrics.GpuColumn, watched: Watched) -> Figure:
     by_gpu: list[float] = []
     samples = gaps = 0
-    for gpu in watched.require_gpus:
+    for gpu in watched.used_gpus:
         series = watched.samples.series(column.metric, gpu)
         values = _settled(series, watched, write_reason("short-window", f"{watched.measured_s:.2f}"))
         if column.over_time is fmean:
@@ -87,7 +87,7 @@ def _buffered(column: metrics.GpuColumn, buffer: metrics.Buffer, watched: Watche
         raise Unmeasured(write_reason("short-buffer", f"{watched.measured_s:.2f}"))
     by_gpu: list[float] = []
     samples = gaps = 0
-    for gpu in watched.require_gpus:
+    for gpu in watched.used_gpus:
         series = watched.samples.series(buffer.name, gpu)
         if not series.values:
             raise Unmeasured(series.reason or REASONS["no-buffer"])
@@ -127,7 +127,7 @@ def _throttle_reasons(watched: Watched) -> Figure:
 def _throttle_masks(watched: Watched) -> tuple[list[int], int]:
     masks: list[int] = []
     gaps = 0
-    for gpu in watched.require_gpus:
+    for gpu in watched.used_gpus:
         series = watched.samples.series(metrics.THROTTLE, gpu)
         gpu_masks = [int(v) for w in watched.measured for v in series.between(w.t0, w.t1)]
         if not gpu_masks:
@@ -156,7 +156,7 @@ def _peak_memory(watched: Watched) -> tuple[str, Figure]:
     """
     peaks: list[float] = []
     samples = gaps = 0
-    for gpu in watched.require_gpus:
+    for gpu in watched.used_gpus:
         series = watched.samples.series(metrics.PROCESS_MEMORY, gpu)
         values = series.between(0, watched.trained_until)
         if values:

@@ -11,7 +11,7 @@ from gpubench.plan.resolve import Resolved
 from gpubench.record.resources import find_resources, list_full, name_full, write_not_full
 from gpubench.results.rows import row_of
 from gpubench.schema.codes import REASONS, write_reason
-from gpubench.schema.record import Record, name_attempt
+from gpubench.schema.record import Record, Status, name_attempt
 from gpubench.schema.row import Row, replace
 
 ESTIMATE = "estimate"
@@ -58,7 +58,7 @@ def store_prediction(group_prediction: GroupPrediction) -> dict[str, Any] | None
 class GroupJob:
     """One job of a group, with its figures."""
 
-    status: Any
+    status: Status
     resolved: Resolved
     result: dict[str, Any]
     missing: dict[str, str]

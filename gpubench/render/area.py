@@ -93,9 +93,8 @@ class LiveArea:
 
 def send(console: Console, text: str) -> None:
     """Writes there, if that can be: whoever looked on may have gone, and the measuring goes on."""
-    with contextlib.suppress(
-        OSError
-    ):  # a closed pipe, a terminal that hung up, a full disk behind a redirection
+    # A closed pipe, a terminal that hung up, a full disk behind a redirection.
+    with contextlib.suppress(OSError):
         console.file.write(text)
         console.file.flush()
 

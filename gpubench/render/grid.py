@@ -10,7 +10,7 @@ from gpubench.basics.quoted import clean
 from gpubench.core.findings import SharingFinding, join_overlaps
 from gpubench.core.report import Cell, Report, ReportColumn, ReportRow
 from gpubench.render import words
-from gpubench.schema.cell import cell as cell_text
+from gpubench.schema.cell import format_cell
 
 Tone = Literal["plain", "better", "worse", "running"]
 
@@ -137,7 +137,7 @@ def format_value(column: ReportColumn, value: Any) -> str:
     if isinstance(value, (tuple, list)):
         return _format_values(column, value)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return clean(value if isinstance(value, str) else cell_text(value), 80)
+        return clean(value if isinstance(value, str) else format_cell(value), 80)
     if value != value:
         return words.UNKNOWN
     if column.name in CHANGES:

@@ -40,7 +40,7 @@ def _describe_state(status: FolderStatus) -> str:
 
 def _describe_rest(status: FolderStatus) -> str:
     if not status.remaining:
-        is_going_on = status.is_open and status.state == "running"
+        is_going_on = status.is_open_ended and status.state == "running"
         return "; further rounds until they are sure enough, or time is up" if is_going_on else ""
     rest = f"; {status.remaining} of {count_things(status.all, 'measurement')} left"
     if status.remaining_s is None:
@@ -56,7 +56,7 @@ def _list_details(status: FolderStatus) -> list[str]:
             f"it holds part {join_words(status.parts)} of a plan, and the other parts are not counted; "
             "gpubench merge puts them together"
         )
-    if len(status.rounds) > 1 or status.is_open:
+    if len(status.rounds) > 1 or status.is_open_ended:
         parts = [
             f"round {part.number}: {part.done} done"
             + (f", {part.failed} failed" if part.failed else "")
@@ -122,7 +122,7 @@ def to_data(status: FolderStatus) -> dict[str, Any]:
             {"round": part.number, "done": part.done, "failed": part.failed, "left": part.remaining}
             for part in status.rounds
         ],
-        "rounds_open": status.is_open,
+        "rounds_open": status.is_open_ended,
         "left": status.remaining,
         "stale": status.stale,
         "left_s": status.remaining_s,

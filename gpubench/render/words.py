@@ -43,7 +43,7 @@ from gpubench.core.findings import (
 from gpubench.core.report import Report, ReportColumn, ReportRow, RowGroup, Selection, Warned
 from gpubench.core.trace import Trace
 from gpubench.schema.catalog import PROCEDURAL
-from gpubench.schema.cell import cell
+from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import BY_NAME, DERIVED, REPEATS, Column
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS
 
@@ -261,7 +261,9 @@ def count_things(count: int, thing: str) -> str:
 
 def name_value(field: str, value: Any) -> str:
     """A field's value in words: `batch 128`, `2 GPUs`, `ddp`, `lr 0.1`."""
-    text = clean(f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else cell(value), 80)
+    text = clean(
+        f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else format_cell(value), 80
+    )
     match field:
         case "batch_size":
             return f"batch {text}"
@@ -386,7 +388,11 @@ def describe_ending(report: Report, row: ReportRow) -> str:
 
 def format_axis(value: Any) -> str:
     """A value of the axis by itself: `1,024`."""
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else clean(cell(value), 80)
+    return (
+        f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool)
+        else clean(format_cell(value), 80)
+    )
 
 
 # Headings of a report.
@@ -1272,7 +1278,7 @@ def best_command(fields: Mapping[str, Any]) -> str:
         )
         if is_said_before or (value == DEFAULTS[name] and name not in FIXED_BY_FILES):
             continue
-        text = cell(value)
+        text = format_cell(value)
         if about.option is None:
             words += ["--set", f"{name}={text}"]
         else:
@@ -1524,7 +1530,7 @@ def write_comparison(comparison: Comparison) -> list[Sentence]:
     for _, change in comparison.changes:
         by_title.setdefault(title_figure(change), []).append(change)
     for changes in sorted(by_title.values(), key=lambda changes: FIGURES.index(changes[0].figure)):
-        lines.append(Sentence("finding" if lines else "answer", _count_changes(changes)))
+        lines.append(Sentence("finding" if lines else "answer", _describe_changes(changes)))
     lacking = [
         name for name in comparison.figures if all(name not in trial.changes for trial in comparison.trials)
     ]
@@ -1583,7 +1589,7 @@ def _judge_regression(comparison: Comparison, limit: str) -> str:
     return f"No regression beyond {limit} is shown, and it is not excluded everywhere."
 
 
-def _count_changes(changes: Sequence[Change]) -> str:
+def _describe_changes(changes: Sequence[Change]) -> str:
     """`Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 2 (sure).`"""
     name = title_figure(changes[0]).partition(" (")[0]
     unit = "points" if changes[0].figure == "top1" else "%"

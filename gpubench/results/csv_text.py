@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpubench.basics.quoted import HIDDEN
-from gpubench.schema.cell import cell
+from gpubench.schema.cell import format_cell
 
 _THREE_DECIMALS = re.compile(r"\.\d{3}(?!\d)")
 _FORMULA = re.compile(r"(?:^\s+|[;,\t]\s*)(?=[=+@＝＋－＠-])")
@@ -53,7 +53,9 @@ def csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
     """
     if isinstance(value, float):
         return _figure(value, digits, decimal)
-    text = HIDDEN.sub(" ", cell(value, digits)) if isinstance(value, str) else cell(value, digits)
+    text = (
+        HIDDEN.sub(" ", format_cell(value, digits)) if isinstance(value, str) else format_cell(value, digits)
+    )
     if isinstance(value, str):
         return text if text[:1] == "'" != value[:1] else _FORMULA.sub(r"\g<0>'", text)
     return text if isinstance(value, int) or not text else _with_four_decimals(text, decimal)
@@ -61,7 +63,7 @@ def csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
 
 def _figure(value: float, digits: int, decimal: str) -> str:
     """A number that is no whole one as a cell: most of large tables are."""
-    text = cell(value, digits)
+    text = format_cell(value, digits)
     # Few need more decimals: without an exponent, those whose dot stands before the last three signs.
     if decimal == "." and text[-4:-3] != "." and "e" not in text:
         return text

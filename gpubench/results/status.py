@@ -22,7 +22,7 @@ from gpubench.results.counting import count_without_first_round, newest, newest_
 from gpubench.results.file_names import AttemptFile, parse_name
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.store import Results
-from gpubench.schema.cell import cell
+from gpubench.schema.cell import format_cell
 from gpubench.schema.record import Record, ending
 from gpubench.store.work_claims import Worker, list_workers
 
@@ -70,7 +70,7 @@ class FolderStatus:
     counts: Counter[str] = field(default_factory=Counter)
     """Endings of the first round, of trials and groups as a sweep counts them."""
     rounds: list[RoundStatus] = field(default_factory=list)
-    is_open: bool = False
+    is_open_ended: bool = False
     """Whether a certainty or a budget ends the rounds, so that nobody knows how many are left."""
     stale: int = 0
     """Trials and groups that are done, and were measured under other versions than a sweep would have now: it leaves
@@ -152,12 +152,12 @@ def make_status(
     for plan, units in _assign_units(plans):
         rules = plan.plan.experiment.rounds
         status.parts += [text for part in plan.parts if (text := str(part)) not in status.parts]
-        status.is_open = status.is_open or rules.is_open
+        status.is_open_ended = status.is_open_ended or rules.is_open_ended
         labels |= {unit.unit_id: _label(unit, plan.plan) for unit in units}
         ids = {unit.unit_id for unit in units}
         first = [item for item in _survey(plan, records, stored, versions) if item.unit.unit_id in ids]
-        most = max(stored, default=1) if rules.is_open else _find_most(plan, stored)
-        for number, items in list_rounds(first, stored, most=most, is_open=rules.is_open).items():
+        most = max(stored, default=1) if rules.is_open_ended else _find_most(plan, stored)
+        for number, items in list_rounds(first, stored, most=most, is_open_ended=rules.is_open_ended).items():
             rounds.setdefault(number, []).extend(items)
     status.rounds = [_count_round(number, items) for number, items in sorted(rounds.items())]
     first_round, without = rounds.get(1, []), count_without_first_round(records)
@@ -321,6 +321,8 @@ def _label(unit: Unit, plan: Plan) -> str:
         return unit.group
     trial = unit.jobs[0].trial
     fields = dict.fromkeys(name for axis in plan.experiment.varied for name in axis)
-    values = [f"{name}={cell(value)}" for name in fields if (value := getattr(trial, name, None)) is not None]
+    values = [
+        f"{name}={format_cell(value)}" for name in fields if (value := getattr(trial, name, None)) is not None
+    ]
     values += [f"repeat={trial.repeat}"] if plan.experiment.repeats > 1 else []
     return " ".join(values) or f"{trial.model} {trial.batch_size}"

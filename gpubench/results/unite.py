@@ -250,9 +250,9 @@ def _with_ids(attempt: StoredAttempt, name: str, ids: Mapping[tuple[str, int], s
         changed = {**job, "schema_version": RECORD_SCHEMA, "attempt": attempt.file.number, "attempt_id": name}
         if "jobs" in changed:
             changed["jobs"] = [add(inner) for inner in changed["jobs"]]
-        return _change_solos(changed, add_to_solo)
+        return _change_solos(changed, add_attempt_id)
 
-    def add_to_solo(solo: Mapping[str, Any]) -> Mapping[str, Any]:
+    def add_attempt_id(solo: Mapping[str, Any]) -> Mapping[str, Any]:
         attempt_id = ids.get((str(solo.get("trial_id")), solo.get("attempt")))  # type: ignore[arg-type]
         return solo if attempt_id is None else {**solo, "attempt_id": attempt_id}
 

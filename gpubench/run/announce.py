@@ -53,7 +53,7 @@ def announcement_lines(
     rounds = experiment.rounds
     trials = f"{counted(planned)} to run{rest}{left_in_rounds(planned, rounds)}"
     total = format_seconds(sum(guess.seconds for guess in guesses))
-    lasts = f"{about} {total}{' a round' if rounds.is_open else ''}{beside(load)}"
+    lasts = f"{about} {total}{' a round' if rounds.is_open_ended else ''}{beside(load)}"
     name = name_experiment(experiment, jobs=any(item.unit.is_group for item in planned))
     return [
         f"{name}: {trials}, {lasts}, results in {state.runner.results.folder}",
@@ -111,7 +111,7 @@ def describe_rounds(rounds: Rounds) -> str:
 def left_in_rounds(planned: Sequence[Planned], rounds: Rounds) -> str:
     """In how many rounds what is to run is to run; where some are done, `: 5 measurements, in rounds 2 to 4`."""
     rounds_left = [item.rounds for item in planned if item.state == "run"]
-    if rounds.is_open or rounds.budget_s is not None or not any(rounds_left):
+    if rounds.is_open_ended or rounds.budget_s is not None or not any(rounds_left):
         return describe_rounds(rounds)
     numbers = {number for numbers in rounds_left for number in numbers or range(1, rounds.most + 1)}
     count = sum(len(numbers) or rounds.most for numbers in rounds_left)
@@ -240,7 +240,7 @@ def print_plan(state: SweepState, planned: Sequence[Planned], load: str = "") ->
     to_run = sum(item.state == "run" for item in planned)
     of_all = f"of {len(planned)} planned"
     some = f" ({of_all})" if to_run < len(planned) else ""
-    lasts = f"{format_seconds(total)}{' a round' if rounds.is_open else ''}{beside(load)}"
+    lasts = f"{format_seconds(total)}{' a round' if rounds.is_open_ended else ''}{beside(load)}"
     what = (
         f"{counted(planned)} to run{some}{left_in_rounds(planned, rounds)}; {lasts}"
         if to_run
@@ -254,7 +254,7 @@ def _in_which(item: Planned, rounds: Rounds) -> str:
     """In which rounds a unit is to run, where there are several."""
     if rounds.most == 1:
         return ""
-    if rounds.is_open:
+    if rounds.is_open_ended:
         next_one = item.rounds[0] if item.rounds else 1
         return f" in round {next_one}" + ("; further rounds may follow" if next_one < rounds.most else "")
     return f", in {name_rounds(item.rounds)}" if item.rounds else f", in {rounds.most} rounds"

@@ -127,7 +127,7 @@ class Certainty:
         self.longest_s = takes_s if takes_s > budget_s else self.longest_s
         return False
 
-    def look(self, state: SweepState) -> None:
+    def refresh(self, state: SweepState) -> None:
         """Looks how sure the figures are that the folder holds now."""
         plan_state = state.state()
         self.unsure = plan_state.count_unsure(state.skips)

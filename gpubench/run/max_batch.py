@@ -24,7 +24,7 @@ from gpubench.results.rows import row_of
 from gpubench.run.limits import Limits
 from gpubench.run.summary import Summary
 from gpubench.run.sweep_state import SweepState
-from gpubench.schema.cell import cell
+from gpubench.schema.cell import format_cell
 from gpubench.schema.row import Row
 from gpubench.stats.memory_line import FEWEST_SIZES, fit_largest
 
@@ -94,7 +94,7 @@ def _search(state: SweepState, job: Job, number: int, several: bool) -> Search:
     fields = [
         field for axis in experiment.varied for field in axis if field != "batch_size" and field in fixed
     ]
-    name = " ".join(f"{field}={cell(fixed[field])}" for field in fields) if several else ""
+    name = " ".join(f"{field}={format_cell(fixed[field])}" for field in fields) if several else ""
     return Search(
         name=name,
         job=job,

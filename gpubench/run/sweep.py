@@ -119,7 +119,7 @@ class RunningSweep:
         if self.summary.lost and not lost_gpus.is_any_left:
             raise lost_gpus.refuse()
         lost_gpus.announce(self.view.say)
-        self.limits.certainty.look(self.state)
+        self.limits.certainty.refresh(self.state)
 
     def _list_round(self, number: int) -> list[Planned]:
         return self.queue.in_lots(self.state.list_round(number))

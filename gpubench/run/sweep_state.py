@@ -217,7 +217,7 @@ class SweepState:
         """
         rounds = self.plan.experiment.rounds
         to_run = [item for item in planned if item.state == "run"]
-        counts = [1 if rounds.is_open else len(item.rounds) or rounds.most for item in to_run]
+        counts = [1 if rounds.is_open_ended else len(item.rounds) or rounds.most for item in to_run]
         guesses = self.estimates([item.unit for item in to_run])
         return [
             Estimate(guess.seconds * count, guess.known) for guess, count in zip(guesses, counts, strict=True)

@@ -8,7 +8,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 """By which a spreadsheet knows a formula; by the full-width ones where it is set to Chinese or Japanese."""
 
 
-def cell(value: Any, digits: int = 6) -> str:
+def format_cell(value: Any, digits: int = 6) -> str:
     """A value as text: empty for unknown, lists as 0+1, numbers to so many significant digits."""
     if isinstance(value, float):  # most of large tables are
         return f"{value:.{digits}g}" if value == value else ""
@@ -17,7 +17,7 @@ def cell(value: Any, digits: int = 6) -> str:
     if isinstance(value, bool):
         return "1" if value else "0"
     if isinstance(value, (list, tuple)):
-        return "+".join(cell(v) for v in value)
+        return "+".join(format_cell(v) for v in value)
     if not isinstance(value, str):
         return str(value)
     # A spreadsheet runs text that begins like a formula; an apostrophe in front makes it plain text.

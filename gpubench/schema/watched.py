@@ -124,7 +124,7 @@ class Watched:
         return sum(window.t0 <= t <= window.t1 for t in late for window in self.windows if window.measured)
 
     @property
-    def require_gpus(self) -> Sequence[str]:
+    def used_gpus(self) -> Sequence[str]:
         """The trial's GPUs. Raises Unmeasured where it uses none."""
         if not self.gpus:
             raise Unmeasured(REASONS["no-gpu"])

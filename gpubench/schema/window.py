@@ -55,7 +55,7 @@ def late_step_s(step_s: Sequence[float], wave: int) -> float:
     return fmean(step_s[-half:])
 
 
-def window_steps(window_s: float, step_s: float, block: int, plain: int) -> int:
+def count_window_steps(window_s: float, step_s: float, block: int, plain: int) -> int:
     """Steps of a window of `window_s` seconds, in whole blocks. `step_s`: seconds of the slowest rank's step.
 
     `block`, `plain`: of `blocks`. Whole waves are taken only while they fit into twice the window.

@@ -23,10 +23,10 @@ from gpubench.schema.window import (
     FEWEST_STEPS,
     SHORT,
     blocks,
+    count_window_steps,
     late_step_s,
     warm_up_left,
     warm_up_steps,
-    window_steps,
 )
 from gpubench.train.data import Data
 from gpubench.train.loop import Loop, Segment
@@ -162,7 +162,7 @@ class Steady(MeasuringProtocol):
 
     def _count_steps(self, step_s: float) -> int:
         """The steps of the window."""
-        return self._order.steps or window_steps(
+        return self._order.steps or count_window_steps(
             self._order.window_s or 0.0, step_s, self._block, self._plain
         )
 

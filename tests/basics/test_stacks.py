@@ -15,7 +15,7 @@ import pytest
 
 import gpubench
 from gpubench.basics import stacks
-from gpubench.basics.stacks import Stack, ask, describe, innermost
+from gpubench.basics.stacks import Stack, ask, describe, find_user_frame
 
 HANGS = """
 import re, sys, time
@@ -118,14 +118,14 @@ WORKER = f"""Current thread 0x01 (most recent call first):
 
 
 def test_the_innermost_frame_of_the_main_thread_that_is_no_library_s() -> None:
-    assert innermost(TWO_THREADS) == "loop.py:88 run"
-    assert innermost("") == ""
+    assert find_user_frame(TWO_THREADS) == "loop.py:88 run"
+    assert find_user_frame("") == ""
 
 
 def test_a_loader_s_worker_that_waits_for_work_is_not_blamed() -> None:
-    assert innermost(WORKER % "") == ""
+    assert find_user_frame(WORKER % "") == ""
     crop = '  File "/home/user/nets.py", line 9 in crop\n'
-    assert innermost(WORKER % crop) == "nets.py:9 crop"
+    assert find_user_frame(WORKER % crop) == "nets.py:9 crop"
 
 
 def at(name: str, place: str) -> Stack:

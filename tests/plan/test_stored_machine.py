@@ -10,7 +10,7 @@ import pytest
 import scripted
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.plan.stored_machine import RememberedSources, choose_machine
+from gpubench.plan.stored_machine import SourcesOnRecord, choose_machine
 from gpubench.schema.record import AskedFields, Record, Status
 
 GPU = "NVIDIA H200, 143771 MiB"
@@ -120,14 +120,14 @@ def test_images_and_models_that_are_gone(tmp_path: Path, monkeypatch: pytest.Mon
         record(1, GPU, data={"fingerprint": "f1", "train_images": 100, "size": 28}),
         record(2, GPU, data={"fingerprint": "none"}),
     ]
-    facts = RememberedSources(told).data("birds")
+    facts = SourcesOnRecord(told).data("birds")
     assert (facts.fingerprint, facts.train_images, facts.num_classes, facts.size) == ("f1", 100, 3, 28)
     # Of a resident batch alone, what it left open.
-    assert RememberedSources(told[1:]).data("birds").train_images == 96
-    assert RememberedSources(told).model("nets.py:net") == ""
+    assert SourcesOnRecord(told[1:]).data("birds").train_images == 96
+    assert SourcesOnRecord(told).model("nets.py:net") == ""
     with pytest.raises(UsageError, match=r"there is no file other\.py"):
-        RememberedSources(told).model("other.py:net")
+        SourcesOnRecord(told).model("other.py:net")
     with pytest.raises(UsageError, match="unknown data 'bees'"):
-        RememberedSources(told).data("bees")
+        SourcesOnRecord(told).data("bees")
     (tmp_path / "nets.py").write_text("")
-    assert RememberedSources(told).model("nets.py:net").endswith(":net"), "the disk comes first"
+    assert SourcesOnRecord(told).model("nets.py:net").endswith(":net"), "the disk comes first"

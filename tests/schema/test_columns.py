@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gpubench.results.csv_text import csv_cell, csv_text
 from gpubench.results.rows import row_of
-from gpubench.schema.cell import cell
+from gpubench.schema.cell import format_cell
 from gpubench.schema.columns import (
     ALLOCATION,
     BY_NAME,
@@ -173,7 +173,7 @@ def test_doubts_are_codes_in_order() -> None:
     ],
 )
 def test_cell(value: object, text: str) -> None:
-    assert cell(value) == text
+    assert format_cell(value) == text
 
 
 # ---- figures in CSVs ----

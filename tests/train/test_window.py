@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.schema.window import blocks, late_step_s, warm_up_left, warm_up_steps, window_steps
+from gpubench.schema.window import blocks, count_window_steps, late_step_s, warm_up_left, warm_up_steps
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_step_takes_as_long_as_in_the_later_half_in_whole_waves(
 def test_a_window_has_steps_for_its_seconds_in_whole_blocks(
     window_s: float, step_s: float, block: int, plain: int, steps: int
 ) -> None:
-    assert window_steps(window_s, step_s, block, plain) == steps
+    assert count_window_steps(window_s, step_s, block, plain) == steps
 
 
 @given(
@@ -108,7 +108,7 @@ def test_no_window_is_too_short_nor_cuts_an_averaging(
     window_s: float, step_s: float, wave: int, sync_every: int | None, breakdown: bool
 ) -> None:
     block, plain = blocks(wave, sync_every, breakdown=breakdown)
-    steps = window_steps(window_s, step_s, block, plain)
+    steps = count_window_steps(window_s, step_s, block, plain)
     assert steps % (sync_every or 1) == steps % (1 + breakdown) == 0
     assert steps >= 3
     assert steps * step_s >= window_s * (1 - 1e-9)

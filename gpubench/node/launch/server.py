@@ -49,7 +49,7 @@ def import_torch() -> None:
     train_warm.import_everything()
 
 
-def serve(control: Channel) -> None:
+def serve_forks(control: Channel) -> None:
     """Answers requests until the parent closes the channel. Raises ConnectionError where it has gone meanwhile."""
     waker, wakened = socket.socketpair()
     for end in (waker, wakened):
@@ -142,7 +142,7 @@ def main() -> None:
     linux.outlive_parent()
     with contextlib.suppress(ConnectionError):  # the parent has gone: nobody is left to be told
         control.send(ServerReady())
-        serve(control)
+        serve_forks(control)
     leader.clean_up()
     os._exit(0)  # nothing to save; torch's own farewell takes a second
 
