@@ -136,12 +136,12 @@ def compare(effect: float, *deviations: float) -> Claim:
 def test_rounds_that_settle_and_the_minutes_of_those_that_lack() -> None:
     claim = compare(0.1, -0.05, 0.0, 0.05)
     assert claim.decided.word == "unknown"
-    remedy = find_remedy([claim], [claim], 10.0)
+    remedy = find_remedy([claim], [claim], 10.0, 1)
     assert remedy is not None
     assert remedy.rounds > 3
     assert remedy.minutes == 10.0 * (remedy.rounds - 3)
-    assert find_remedy([claim], [claim], 60.1 / (remedy.rounds - 3)) is None  # over an hour
-    unknown = find_remedy([claim], [claim], None)
+    assert find_remedy([claim], [claim], 60.1 / (remedy.rounds - 3), 1) is None  # over an hour
+    unknown = find_remedy([claim], [claim], None, 1)
     assert unknown is not None
     assert (unknown.rounds, unknown.minutes) == (remedy.rounds, None)
 
@@ -149,13 +149,13 @@ def test_rounds_that_settle_and_the_minutes_of_those_that_lack() -> None:
 def test_a_round_brings_each_row_a_process_for_each_repeat() -> None:
     assert plan_rounds(9, 4, 4, 10.0, 2) == Remedy(rounds=5, minutes=30.0)
     assert plan_rounds(9, 4, 4, 10.0, 2, is_of_seeds=True) == Remedy(rounds=9, minutes=25.0, is_of_seeds=True)
-    assert plan_rounds(4, 2, 5, 1.0) is None  # the sweep has gone five rounds
+    assert plan_rounds(4, 2, 5, 1.0, 1) is None  # the sweep has gone five rounds
 
 
 def test_nothing_settles_where_one_claim_takes_too_many_rounds_or_none_is_open() -> None:
     near, far = compare(0.1, -0.05, 0.0, 0.05), compare(0.0001, -0.05, 0.0, 0.05)
-    assert find_remedy([near, far], [near, far], None) is None
-    assert find_remedy([], [near], None) is None
+    assert find_remedy([near, far], [near, far], None, 1) is None
+    assert find_remedy([], [near], None, 1) is None
 
 
 @pytest.mark.parametrize(
