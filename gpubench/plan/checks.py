@@ -166,7 +166,7 @@ def _model(case: Combination) -> str | None:
     return None
 
 
-def _warm_up_epochs(case: Combination) -> str | None:
+def _warmup(case: Combination) -> str | None:
     t = case.trial
     if t.epochs is None:
         if t.warmup_epochs is not None:
@@ -238,7 +238,7 @@ RULES: tuple[Callable[[Combination], str | None], ...] = (
     _workers,
     _graph,
     _model,
-    _warm_up_epochs,
+    _warmup,
     _launch_cpu,
     _target,
     _together,
