@@ -89,8 +89,12 @@ def load_user_function(name: str) -> Callable[..., Any]:
     module = _load(path)
     user_function = getattr(module, function, None)
     if not callable(user_function):
-        near = suggest_name(function, [known for known, value in vars(module).items() if callable(value)])
-        hint = f": did you mean {near}?" if near else ""
+        names = [known for known, value in vars(module).items() if callable(value)]
+        near = suggest_name(function, names)
+        own = [
+            known for known in names if getattr(vars(module)[known], "__module__", None) == module.__name__
+        ]
+        hint = f": did you mean {near}?" if near else f"; it defines {', '.join(own) or 'none'}"
         raise UsageError(f"model {name!r}: {path} has no function {function!r}{hint}")
     return user_function  # type: ignore[no-any-return]
 

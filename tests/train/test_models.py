@@ -139,8 +139,12 @@ def test_a_users_file_may_use_its_neighbours_and_dataclasses(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "has no function 'make'"),
+        ("", "has no function 'make'; it defines none"),
         ("make = 3\n", "has no function 'make'"),
+        (
+            "from functools import reduce\ndef other():\n    pass\n",
+            "has no function 'make'; it defines other",
+        ),
         ("def make():\n    return 3\n", "returned int, not a torch.nn.Module"),
     ],
 )
