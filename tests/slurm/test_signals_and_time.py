@@ -50,7 +50,7 @@ def test_usr1_before_the_time_limit_ends_it_cleanly_and_a_requeue_goes_on(
 ) -> None:
     job = work.submit(
         f"{STEP}{HELD_SWEEP} --batch-size 8{REQUEUED}",
-        "--cpus-per-task=2", "--time=1", "--signal=USR1@50", "--requeue",
+        "--cpus-per-task=2", "--time=2", "--signal=USR1@70", "--requeue",
     )  # fmt: skip
     in_training(work, job)
     # On a busy machine the first warning may come before the trial has begun.

@@ -165,6 +165,7 @@ def test_the_copy_is_a_part_and_waiting_for_data_is_none(train):
     assert sum(found.values()) < 0.5 * ran.outcome.result["step_time_ms_p50"]
 
 
+@pytest.mark.alone
 def test_enough_steps_tell_the_cost(train):
     ran = train(model=MODELS + "tiny", breakdown=True, data=None, train_images=1024)
     assert -50 < ran.outcome.result["breakdown_cost_pct"] < 50
