@@ -11,8 +11,7 @@ from gpubench import completion
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.cli.gone import GONE
 from gpubench.cli.options import ResultsFolders, choose_form, text
-from gpubench.export.formats import DEFAULT_OPTIONS, FORMATS, SHEETS, FormatOptions
-from gpubench.export.trackers import TRACKERS
+from gpubench.export.formats import DEFAULT_OPTIONS, FORMATS, SHEETS, TRACKERS, FormatOptions
 
 
 def merge(

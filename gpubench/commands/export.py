@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpubench.basics.collector import collector_paused
-from gpubench.basics.errors import UnusableError
+from gpubench.basics.errors import UnusableError, unknown
 from gpubench.basics.safe_name import safe_name
-from gpubench.basics.words import clean, many
+from gpubench.basics.words import clean
 from gpubench.commands.folders import exit_code_of, read_named, warn
-from gpubench.export.formats import FormatOptions, find_format
-from gpubench.export.trackers import find_tracker
+from gpubench.export.formats import TRACKERS, FormatOptions, find_format, need_package
 from gpubench.results.whole_file import write_whole
 
 STDOUT = Path("-")
@@ -33,12 +32,12 @@ def export(paths: Sequence[Path], *, form: str | None, out: Path | None, options
         out = Path(f"{safe_name(folders[0].path.resolve().name, 'results')}{chosen.suffix}")
         if out.exists():
             raise UnusableError(f"{clean(str(out))} is there already; name a file with --out")
-    _write(out, content)
+    write_file(out, content)
     print(clean(str(out)))
     return code
 
 
-def _write(out: Path, content: bytes) -> None:
+def write_file(out: Path, content: bytes) -> None:
     """The file is there whole, or as it was. Raises UnusableError."""
     whole = out.resolve()  # a link stays one
     if whole.is_dir():
@@ -60,12 +59,11 @@ def hand_over(paths: Sequence[Path], *, to: str, place: str | None) -> int:
 
     `to`: a name of TRACKERS. `place`: a folder or an address; None: where the tracker puts runs by itself.
     """
-    tracker = find_tracker(to)
-    tracker.check()
-    from gpubench.export.runs import list_runs  # reads samples by need, so not before anything is refused
+    if to not in TRACKERS:
+        raise unknown("tracker", to, TRACKERS)
+    need_package("this", to)
+    from gpubench.export import mlflow_runs  # imports mlflow
 
     folders = read_named(paths)
-    done = tracker.export_runs(list_runs(folders, warn), place)
-    known = f", {many(done.known, 'run')} there already" if done.known else ""
-    print(f"{many(done.new, 'run')} written{known}; to look at them: {done.where}")
+    print(mlflow_runs.export_runs(folders, place, warn))
     return exit_code_of(paths, folders)

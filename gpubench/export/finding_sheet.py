@@ -1,62 +1,49 @@
-"""The first sheet of a workbook: a table's finding, its figures under headings for people, room for a chart beside."""
+"""The first sheet of a workbook: a table's finding, its figures under headings for people, and a chart beside them."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from xlsxwriter.chart import Chart
+from xlsxwriter import Workbook
 from xlsxwriter.format import Format
+from xlsxwriter.utility import quote_sheetname, xl_range_abs
 from xlsxwriter.worksheet import Worksheet
 
 from gpubench.analyze.grid import INTERVALS, SOURCES
-from gpubench.core.report import Cell, Report, ReportColumn, ReportRow
+from gpubench.core.report import Report, ReportColumn, ReportRow
 from gpubench.render import words
-from gpubench.render.grid import Grid, GridRow, format_value, make_grid
+from gpubench.render.grid import GridRow, format_value, make_grid
+from gpubench.render.pictures import vega
 from gpubench.schema.kinds import as_text
+from gpubench.schema.trial_fields import ABOUT
 
-Look = dict[str, Any]
-"""Properties of a format."""
 Style = Callable[..., Format]
 """Gives a format of the workbook by its properties."""
 
-WIDEST, LEAST_WIDTH = 45.0, 80.0
-"""Of a column, and of all columns together, in digits: sentences stand below the table."""
-SMALL = 0.8
-"""The width of a small letter, in digits."""
-LETTERS = 1.25
+CHARTED = ("work", "speedup", "time_to_top1_s", "images_per_s", "epoch_time_s")
+"""The first of these columns that a table has is that of its chart."""
+MOST_BARS = 60
+"""More can't be read."""
+LEAST_WIDTH = 80
+"""Of the table, in digits: sentences stand above and below it."""
+LETTERS = 1.15
 """How many letters of a sentence take the room of a digit."""
-CHART_COLUMNS, COLUMN_WIDTH = 9, 8.43
-"""Columns over which the chart stands, and how wide each is."""
-POINTS = 15
-"""The height of a line of text."""
-A4 = 9
+LONGEST_TEXT = 16_000
+"""Excel takes twice as many, but counts some signs twice."""
 GREY, ANSWER_FILL = "#6B7280", "#FFF2CC"
-LONGEST_TEXT = 32_767
-"""UTF-16 units of a cell in Excel."""
-
-
-def truncate(text: str, longest: int) -> str:
-    """The start of a text, of so many units of UTF-16."""
-    return text.encode("utf-16-le")[: 2 * longest].decode("utf-16-le", "ignore")
 
 
 def to_text(value: Any) -> str:
     """What a cell holds of a value in words."""
-    text = truncate(as_text(value), LONGEST_TEXT)
+    text = as_text(value)[:LONGEST_TEXT]
     # XlsxWriter would take it for runs of text in its own mark-up, and write it as it stands.
     return f" {text}" if text.startswith("<r>") else text
-
-
-def set_page(sheet: Worksheet) -> None:
-    """Print a sheet as wide as a page."""
-    sheet.set_landscape()
-    sheet.set_paper(A4)
-    sheet.fit_to_pages(1, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,19 +60,16 @@ class SheetColumn:
     """In table.csv; empty where that has no such column."""
 
 
-def list_columns(report: Report, grid: Grid) -> list[SheetColumn]:
+def list_columns(report: Report) -> list[SheetColumn]:
     """The report's columns, behind each the ends of its intervals, where it has any."""
     columns = []
     for place, source in enumerate(report.columns):
-        heading = grid.headings[place].removesuffix(" %" if is_percent(source) else "")
+        heading = " ".join(words.write_headings(report, source)).strip()
+        heading = heading.removesuffix(" %") if is_percent(source) else heading
         name = SOURCES.get(source.name, source.name)
         low, high = INTERVALS.get(source.name, ("", ""))
         for end, text, column in (
-            (
-                "value",
-                f"{grid.series[place]}\n{heading}".strip(),
-                name if name in words.COLUMNS_BY_NAME else "",
-            ),
+            ("value", heading, name if name in words.COLUMNS_BY_NAME else ""),
             ("low", "from", low),
             ("high", "to", high),
         ):
@@ -100,26 +84,13 @@ def is_percent(column: ReportColumn) -> bool:
     return definition is not None and definition.unit == "%"
 
 
-def split_jobs(report: Report, row: ReportRow) -> list[list[Cell]]:
-    """The cells of a row, a line a job where its figures are those of several; the first has what they share."""
-
-    def pick(column: ReportColumn, cell: Cell, job: int) -> Cell:
-        if column.is_number and isinstance(cell.value, tuple):
-            return replace(cell, value=cell.value[job])
-        return cell if job == 0 else Cell(value=None)
-
-    pairs = list(zip(report.columns, row.cells, strict=True))
-    jobs = [len(cell.value) for column, cell in pairs if column.is_number and isinstance(cell.value, tuple)]
-    return [[pick(column, cell, job) for column, cell in pairs] for job in range(max(jobs, default=1))]
-
-
-def convert_figure(column: ReportColumn, value: float, mark: str) -> tuple[float, str]:
-    """A figure as a cell holds it, and the format in which it reads as on a terminal. `mark`: stands behind it."""
+def convert_figure(column: ReportColumn, value: float) -> tuple[float, str]:
+    """A figure as a cell holds it, and the format in which it reads as on a terminal."""
     digits = re.search(r"\.(\d+)", format_value(column, value))
-    decimals = digits[0].translate(str.maketrans("123456789", "000000000")) if digits else ""
+    decimals = "." + "0" * len(digits[1]) if digits else ""
     if not is_percent(column):
-        return value, f"#,##0{decimals}{mark}"
-    form = f"0{decimals} %{mark}"
+        return value, f"#,##0{decimals}"
+    form = f"0{decimals} %"
     is_change = format_value(column, 1.0).startswith("+")
     return value / 100, f"+{form};-{form};{form}" if is_change else form
 
@@ -132,48 +103,37 @@ class FindingSheet:
         self.report = report
         self.style = style
         self.grid = make_grid(report)
-        self.columns = list_columns(report, self.grid)
-        self.widths = self.measure_widths()
+        self.columns = list_columns(report)
+        self.widths = [self.measure_width(column) for column in self.columns]
+        self.widths.append(max(4, LEAST_WIDTH - sum(self.widths)))  # of a column for endings and marks
+        name = next((name for name in CHARTED if any(c.source.name == name for c in self.columns)), None)
+        self.charted = [n for n, c in enumerate(self.columns) if c.source.name == name and c.end == "value"]
+        """Places of the columns that the chart draws."""
         self.row = 0
         """The next one to be written: rows are written in their order."""
-        self.top = 0
-        """The row of the headings."""
 
-    def measure_widths(self) -> list[float]:
-        """Widths of the columns, and of one behind them for marks of rows."""
-        widths = []
-        for column in self.columns:
-            texts = [*column.heading.split("\n")]
-            if not column.source.is_number:
-                texts += [row.cells[column.place].text for row in self.grid.rows]
-            widths.append(min(WIDEST, max(7.0, max(map(len, texts)) + 2, SMALL * len(column.name) + 1)))
-        widths.append(4.0)
-        scale = max(1.0, LEAST_WIDTH / sum(widths))
-        return [width * scale for width in widths]
+    def measure_width(self, column: SheetColumn) -> int:
+        texts = [column.heading, column.name]
+        if not column.source.is_number:
+            texts += [row.cells[column.place].text for row in self.grid.rows]
+        return min(45, max(9, max(map(len, texts)) + 2))
 
-    def write(self) -> None:
+    def write(self, book: Workbook) -> None:
         """All that the report says, in the order of a terminal, but for the answer, which is the title."""
         for place, width in enumerate(self.widths):
             self.sheet.set_column(place, place, width)
         self.sheet.hide_gridlines(2)
-        set_page(self.sheet)
+        self.sheet.set_landscape()
+        self.sheet.fit_to_pages(1, 0)
         report, first = self.report, self.report.findings[0] if self.report.findings else None
         answer, sentences = words.title_finding(report, first) if first else (report.name, [])
-        self.sheet.set_row(0, 1.6 * POINTS)
-        self.write_text(0, answer, bold=True, font_size=15)
-        self.row = 1
-        self.write_sentence(" ".join(sentences), is_above=True)
-        self.write_sentence(words.write_question(report), is_above=True, italic=True)
-        self.write_sentence(words.describe_certainty(first) if first else "", is_above=True)
-        self.write_sentence(" · ".join(words.describe_facts(report)), is_above=True, font_color=GREY)
+        self.write_sentence(answer, bold=True, font_size=15)
+        self.write_sentence(" ".join(sentences))
+        self.write_sentence(words.write_question(report), italic=True)
+        self.write_sentence(words.describe_certainty(first) if first else "")
+        self.write_sentence(" · ".join(words.describe_facts(report)), font_color=GREY)
         self.row += 1
-        self.write_headings()
-        for group, texts in zip(report.groups, self.grid.groups, strict=True):
-            if texts.head:
-                self.write_text(0, texts.head + f" {words.WARNED}" * texts.is_warned, bold=True)
-                self.row += 1
-            for row, row_texts in zip(group.rows, texts.rows, strict=True):
-                self.write_jobs(row, row_texts)
+        self.write_table(book)
         self.row += 1
         self.write_sentence(words.write_legend(report, "from, to"), font_color=GREY)
         for line in words.write_lines(report):
@@ -182,74 +142,92 @@ class FindingSheet:
         for problem in report.problems:
             self.write_sentence(words.mark_warning(problem))
 
-    def insert(self, chart: Chart) -> None:
-        """Puts a chart beside the table."""
-        self.sheet.insert_chart(self.top, len(self.widths), chart, {"x_offset": 16})
-
     def write_text(self, place: int, text: str, **look: Any) -> None:
         write = self.sheet.write_string if text else self.sheet.write_blank
         write(self.row, place, to_text(text), self.style(**look))
 
-    def write_sentence(self, text: str, *, is_above: bool = False, **look: Any) -> None:
-        """A row of text, as high as it takes, over the table and, above it, the chart as well; none for no text."""
-        if not text:
-            return
-        look = {"text_wrap": True, "valign": "top", **look}
-        more = CHART_COLUMNS if is_above else 0
-        width = sum(self.widths) + more * COLUMN_WIDTH
-        self.sheet.set_row(self.row, POINTS * len(textwrap.wrap(text, int(LETTERS * width))))
-        self.sheet.merge_range(self.row, 0, self.row, len(self.columns) + more, "", self.style(**look))
-        self.write_text(0, text, **look)
-        self.row += 1
-
-    def write_headings(self) -> None:
-        """A row of headings, and one of the names in table.csv."""
-        self.top = self.row
-        self.sheet.set_row(self.row, POINTS * (1 + any(self.grid.series)))
-        for place, column in enumerate(self.columns):
-            color = {} if column.end == "value" else {"font_color": GREY}
-            self.write_text(place, column.heading, bold=True, text_wrap=True, **align(column), **color)
-        self.row += 1
-        for place, column in enumerate(self.columns):
-            self.write_text(place, column.name, font_size=8, font_color=GREY, bottom=1, **align(column))
-        self.write_text(len(self.columns), "", bottom=1)
-        self.row += 1
-
-    def write_jobs(self, row: ReportRow, texts: GridRow) -> None:
-        """The lines of a row, with its marks behind the first."""
-        look: Look = {"bg_color": ANSWER_FILL, "bold": True} if row.is_answer else {}
-        marks = words.ANSWER * row.is_answer + words.WARNED * texts.is_warned
-        lines = split_jobs(self.report, row)
-        for number, cells in enumerate(lines):
-            shown = [
-                "" if number or (column.is_number and isinstance(cell.value, tuple)) else text.text
-                for column, cell, text in zip(self.report.columns, row.cells, texts.cells, strict=True)
-            ]
-            self.write_line(cells, shown, look, texts.ending if number == 0 else "")
-            self.write_text(len(self.columns), marks if number == 0 else "", **look)
+    def write_sentence(self, text: str, **look: Any) -> None:
+        """Text over the table, in as many rows as it takes."""
+        for line in textwrap.wrap(text, int(LETTERS * sum(self.widths)), break_on_hyphens=False):
+            self.write_text(0, line, **look)
             self.row += 1
 
-    def write_line(self, cells: Sequence[Cell], texts: Sequence[str], look: Look, ending: str) -> None:
-        """Figures as numbers, all else as text; of a row without figures the reason in place of those."""
+    def write_table(self, book: Workbook) -> None:
+        """Headings, the names in table.csv below them, then a line a row, and the chart beside them."""
+        for kind in ("heading", "name"):
+            for place, column in enumerate(self.columns):
+                color = {"font_color": GREY} if kind == "name" or column.end != "value" else {}
+                look = align(column) | color | {"bold": kind == "heading"}
+                self.write_text(place, getattr(column, kind), **look)
+            self.row += 1
+        top = self.row
+        for group, texts in zip(self.report.groups, self.grid.groups, strict=True):
+            if texts.head:
+                self.write_text(0, texts.head + f" {words.WARNED}" * texts.is_warned, bold=True)
+                self.row += 1
+            for row, row_texts in zip(group.rows, texts.rows, strict=True):
+                self.write_row(row, row_texts)
+        if self.charted and 1 < self.row - top <= MOST_BARS:
+            self.draw_chart(book, top, self.row - 1)
+
+    def write_row(self, row: ReportRow, texts: GridRow) -> None:
+        """Figures as numbers, all else as text; behind them how a row without figures ended, and marks."""
+        look = {"bg_color": ANSWER_FILL, "bold": True} if row.is_answer else {}
         for place, column in enumerate(self.columns):
-            value = getattr(cells[column.place], column.end)
-            text = texts[column.place] if column.end == "value" else ""
-            cell_look = {**look, **align(column)}
-            if column.end != "value":
-                cell_look["font_color"] = GREY
+            cell = row.cells[column.place]
+            value = getattr(cell, column.end)
             if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-                is_unknown = cells[column.place].word == "unknown" and column.end == "value"
-                figure, form = convert_figure(column.source, value, '" ?"' if is_unknown else "")
-                self.sheet.write_number(self.row, place, figure, self.style(num_format=form, **cell_look))
-            elif ending and not any(texts[later.place] for later in self.columns[place:]):
-                self.write_text(place, f"{words.NO_FIGURES} {ending}", font_color=GREY, indent=1)
-                return
+                figure, form = convert_figure(column.source, value)
+                if cell.word == "unknown" and column.end == "value":
+                    form = ";".join(f'{part}" ?"' for part in form.split(";"))
+                color = {} if column.end == "value" else {"font_color": GREY}
+                self.sheet.write_number(self.row, place, figure, self.style(num_format=form, **look, **color))
             else:
-                self.write_text(place, text, **cell_look)
+                text = texts.cells[column.place].text if column.end == "value" else ""
+                self.write_text(place, text, **look, **align(column))
+        marks = [words.ANSWER] * row.is_answer + [words.WARNED] * texts.is_warned
+        ending = [f"{words.NO_FIGURES} {texts.ending}"] if texts.ending else []
+        self.write_text(len(self.columns), " ".join([*ending, *marks]), **look)
+        for number, place in enumerate(self.charted):
+            cell = row.cells[self.columns[place].place]
+            for behind, end in enumerate((cell.low, cell.high), 1 + 2 * number):
+                if end is not None and cell.value is not None:
+                    self.sheet.write_number(self.row, len(self.columns) + behind, abs(end - cell.value))
+        self.row += 1
+
+    def draw_chart(self, book: Workbook, top: int, bottom: int) -> None:
+        """Bars of the table's main column with its intervals. How far these reach stands in the cells that the chart
+        covers: a program takes error bars from cells alone."""
+        chart = book.add_chart({"type": "bar"})
+        fields = list(itertools.takewhile(lambda c: not c.place or c.source.name in ABOUT, self.columns))
+        name = self.sheet.get_name()
+        for number, place in enumerate(self.charted):
+            low, high = (
+                f"={quote_sheetname(name)}!{xl_range_abs(top, behind, bottom, behind)}"
+                for behind in (len(self.columns) + 1 + 2 * number, len(self.columns) + 2 + 2 * number)
+            )
+            series = {
+                "name": self.columns[place].heading,
+                "categories": [name, top, 0, bottom, len(fields) - 1],
+                "values": [name, top, place, bottom, place],
+                "fill": {"color": vega.COLORS[number % len(vega.COLORS)]},
+                "gap": 60,
+            }
+            if any(c.place == self.columns[place].place and c.end != "value" for c in self.columns):
+                series["x_error_bars"] = {"type": "custom", "minus_values": low, "plus_values": high}
+            chart.add_series(series)
+        has_several = len(self.charted) > 1
+        heading = {"name": self.columns[self.charted[0]].heading, "name_font": {"size": 11, "bold": False}}
+        chart.set_title({"none": True} if has_several else heading)
+        chart.set_legend({"position": "bottom"} if has_several else {"none": True})
+        chart.set_x_axis({"min": 0, "major_gridlines": {"visible": True, "line": {"color": "#E6E8EB"}}})
+        chart.set_y_axis({"reverse": True, "major_gridlines": {"visible": False}})
+        chart.set_size({"width": 560, "height": max(340, 110 + 20 * (bottom - top) * len(self.charted))})
+        self.sheet.insert_chart(top - 2, len(self.columns) + 1, chart)
 
 
-def align(column: SheetColumn) -> Look:
+def align(column: SheetColumn) -> dict[str, Any]:
     """Numbers stand at the right, and text behind them with a gap."""
-    if column.source.is_number:
-        return {"align": "right"}
-    return {"align": "left", "indent": 1 if column.place else 0}
+    return (
+        {"align": "right"} if column.source.is_number else {"align": "left", "indent": int(column.place > 0)}
+    )

@@ -1,4 +1,4 @@
-"""The formats in which `gpubench export` hands results over. Imports nothing heavy.
+"""The formats in which `gpubench export` hands results over. Imports nothing heavy: every `--help` reads them.
 
 A new format is an entry here, and a file with a function that makes the bytes of a file from results folders. What is a
 form of reports alone (`render/forms.py`) is an entry without a function.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.basics.quoted import shown
-from gpubench.render.forms import FORMS, Form
+from gpubench.render.forms import FORMS
 
 if TYPE_CHECKING:
     from gpubench.analyze.folder import Folder
@@ -39,44 +39,43 @@ SHEETS: Mapping[str, str] = {
     "trials": "one line a trial, every column",
     "epochs": "one line an epoch",
 }
+TRACKERS = ("mlflow",)
+"""Experiment trackers, each a package, to which `--to` hands runs over."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Format:
-    """One format. Its function is named `module:function`, for every `--help` reads these entries."""
+    """One format."""
 
     suffix: str
     """How its files end. No two formats share one."""
-    help: str
-    """What it is, in a few words."""
-    function: str = ""
-    """Makes the bytes of one file, of folders and of options. Empty: `form` does."""
-    form: Form | None = None
+    form: str = ""
     """The form of reports whose text it is."""
+    function: str = ""
+    """Where there is none: `module:function` that makes the bytes of one file, of folders and of options."""
     is_text: bool = True
     """Whether a person may read it on a terminal: then it goes to stdout where no file is named."""
     sheets: bool = False
     """Whether it holds one of SHEETS alone, and may be asked for another."""
-    dialects: bool = False
-    """Whether it is written in one of DIALECTS."""
     package: str = ""
     """What it imports that the core install does not bring."""
 
     def write(self, folders: Sequence[Folder], options: FormatOptions) -> bytes:
         """The bytes of the file. Raises UnusableError where a package is missing."""
-        if self.form is not None:
+        if self.form:
             from gpubench.analyze.questions import report_folders  # imports pandas
 
-            return self.form.write(report_folders(folders)).encode(errors="replace")
-        if self.package and importlib.util.find_spec(self.package) is None:
-            raise UnusableError(
-                f"this format needs {self.package}, which is not installed: pip install {self.package}"
-            )
+            return FORMS[self.form].write(report_folders(folders)).encode(errors="replace")
+        need_package("this format", self.package)
         module, name = self.function.split(":")
-        function: Callable[[Sequence[Folder], FormatOptions], bytes] = getattr(
-            importlib.import_module(module), name
-        )
-        return function(folders, options)
+        content: bytes = getattr(importlib.import_module(module), name)(folders, options)
+        return content
+
+
+def need_package(what: str, package: str) -> None:
+    """Raises UnusableError where a package is missing."""
+    if package and importlib.util.find_spec(package) is None:
+        raise UnusableError(f"{what} needs {package}, which is not installed: pip install {package}")
 
 
 def write_csv(folders: Sequence[Folder], options: FormatOptions) -> bytes:
@@ -88,39 +87,18 @@ def write_csv(folders: Sequence[Folder], options: FormatOptions) -> bytes:
 
 
 FORMATS: Mapping[str, Format] = {
-    "csv": Format(
-        function="gpubench.export.formats:write_csv",
-        suffix=".csv",
-        help="As CSV.",
-        sheets=True,
-        dialects=True,
-    ),
-    **{
-        name: Format(form=FORMS[form], suffix=FORMS[form].suffix, help=FORMS[form].help)
-        for name, form in (("json", "json"), ("md", "markdown"), ("tex", "latex"))
-    },
+    "csv": Format(suffix=".csv", function="gpubench.export.formats:write_csv", sheets=True),
+    "json": Format(suffix=".json", form="json"),
+    "md": Format(suffix=".md", form="markdown"),
+    "tex": Format(suffix=".tex", form="latex"),
     "xlsx": Format(
-        function="gpubench.export.workbook:write",
-        suffix=".xlsx",
-        help="an Excel workbook: findings with a chart, and every sheet",
-        is_text=False,
-        package="xlsxwriter",
+        suffix=".xlsx", function="gpubench.export.workbook:write", is_text=False, package="xlsxwriter"
     ),
     "parquet": Format(
-        function="gpubench.export.parquet:write",
-        suffix=".parquet",
-        help="typed columns for pandas, polars, DuckDB",
-        is_text=False,
-        sheets=True,
-        package="pyarrow",
+        suffix=".parquet", function="gpubench.export.parquet:write", is_text=False, sheets=True, package="pyarrow"
     ),
-    "html": Format(
-        function="gpubench.render.page.page:write",
-        suffix=".html",
-        help="one web page with pictures, which needs no network",
-        is_text=False,
-    ),
-}
+    "html": Format(suffix=".html", function="gpubench.render.page.page:write", is_text=False),
+}  # fmt: skip
 """Name -> format, in the order of `--help`."""
 
 
@@ -129,24 +107,18 @@ def find_format(name: str | None, out: Path | None, options: FormatOptions = DEF
 
     Raises UsageError, for an option that the format does not know, too.
     """
-    match = _match_format(name, out, options)
-    if options.sheet != DEFAULT_OPTIONS.sheet and not match.sheets:
-        raise UsageError(
-            f"--sheet goes with --format {' or '.join(n for n, f in FORMATS.items() if f.sheets)} alone"
-        )
-    if options.dialect != DEFAULT_OPTIONS.dialect and not match.dialects:
-        raise UsageError(f"--{options.dialect} goes with --format csv alone")
-    return match
-
-
-def _match_format(name: str | None, out: Path | None, options: FormatOptions) -> Format:
-    if name is not None:
-        if name not in FORMATS:
-            raise unknown("format", name, FORMATS)
-        return FORMATS[name]
     suffix = out.suffix.lower() if out is not None else ""
-    for candidate in FORMATS.values():
-        if candidate.suffix == suffix or (not suffix and candidate.sheets and options != DEFAULT_OPTIONS):
-            return candidate
-    why = f"{shown(suffix)} is the ending of none; " if suffix else ""
-    raise UsageError(f"--format: {why}say which one: {', '.join(FORMATS)}")
+    if name is None:
+        name = next((known for known, form in FORMATS.items() if form.suffix == suffix), None)
+    if name is None and not suffix and options != DEFAULT_OPTIONS:
+        name = "csv"
+    if name is None:
+        why = f"{shown(suffix)} is the ending of none; " if suffix else ""
+        raise UsageError(f"--format: {why}say which one: {', '.join(FORMATS)}")
+    if name not in FORMATS:
+        raise unknown("format", name, FORMATS)
+    if options.sheet != DEFAULT_OPTIONS.sheet and not FORMATS[name].sheets:
+        raise UsageError("--sheet goes with --format csv or parquet alone")
+    if options.dialect != DEFAULT_OPTIONS.dialect and name != "csv":
+        raise UsageError(f"--{options.dialect} goes with --format csv alone")
+    return FORMATS[name]

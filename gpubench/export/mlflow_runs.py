@@ -1,26 +1,35 @@
-"""Runs in MLflow: parameters, metrics, series, tags and the log as an artifact."""
+"""Runs in MLflow: parameters, metrics, series over epochs and samples, tags and the log as an artifact."""
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import itertools
 import logging
+import math
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit, urlunsplit
 
 from mlflow.entities import Metric, Param, RunTag
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
+from gpubench.analyze.folder import Folder
 from gpubench.basics.errors import UnusableError
-from gpubench.export.runs import TrackedRun
-from gpubench.export.trackers import TrackerExport
-from gpubench.results.packed import open_stored
+from gpubench.basics.words import many
+from gpubench.render.words import name_row
+from gpubench.results.packed import is_stored, open_stored
+from gpubench.results.rows import row_of
+from gpubench.results.samples_file import readings
+from gpubench.results.store import Results
+from gpubench.schema.cell import format_cell
+from gpubench.schema.columns import ENVIRONMENT, EPOCH_COLUMNS, MEASURED, TRIAL
+from gpubench.schema.record import Record
+from gpubench.schema.row import Row
 
 T = TypeVar("T")
 KEY = "gpubench.attempt"
@@ -29,60 +38,61 @@ ENDED = {"ok": "FINISHED", "oom": "FAILED", "failed": "FAILED", "timeout": "KILL
 """How MLflow calls an ending; the tag `gpubench.status` has ours."""
 MOST = {"metrics": 1000, "params": 100, "tags": 100}
 """What MLflow takes in one call."""
-LONGEST = {"params": 6000, "tags": 5000}
-"""Characters of a value."""
-LONGEST_NAME = 250
-"""Characters of a name."""
+LONGEST = {"params": 6000, "tags": 5000, "name": 250}
+"""Characters of a value, and of a name."""
 FOLDER = "mlflow"
 """Where runs go if neither --out nor MLFLOW_TRACKING_URI says: a database and artifacts in it."""
+OF_EPOCHS = tuple(
+    column.name
+    for column in EPOCH_COLUMNS
+    if column.name not in ("trial_id", "attempt", "round", "epoch", "warmup")
+)
+"""Columns that are a series over the epochs."""
 
 
-def export_runs(runs: Iterable[TrackedRun], place: str | None) -> TrackerExport:
-    """Hands runs over to a tracking server or database (an address with `://`), or to a folder with a database of its
-    own. A run that is there already is left as it is. Raises UnusableError.
+def export_runs(folders: Sequence[Folder], place: str | None, warn: Callable[[str], None]) -> str:
+    """Hands each attempt that counts over as a run, to a tracking server or database (an address with `://`), or to a
+    folder with a database of its own. A run that is there already is left as it is. Returns what came of it.
+
+    `warn`: is given a line for each samples file that is damaged; its other readings are handed over. Raises
+    UnusableError.
     """
-    logging.getLogger("mlflow").setLevel(logging.WARNING)  # it tells of each table that it makes
-    logging.getLogger("alembic").setLevel(logging.WARNING)
+    for logger in ("mlflow", "alembic"):  # they tell of each table that is made
+        logging.getLogger(logger).setLevel(logging.WARNING)
     address = place or os.environ.get("MLFLOW_TRACKING_URI") or FOLDER
     artifacts = None
+    new = known = 0
     try:
         if "://" not in address:
-            folder = Path(address).resolve()
-            folder.mkdir(parents=True, exist_ok=True)
-            address, artifacts = f"sqlite:///{folder}/mlflow.db", (folder / "artifacts").as_uri()
+            home = Path(address).resolve()
+            home.mkdir(parents=True, exist_ok=True)
+            address, artifacts = f"sqlite:///{home}/mlflow.db", (home / "artifacts").as_uri()
         client = MlflowClient(tracking_uri=address)
-        new = known = 0
-        for experiment, members in itertools.groupby(runs, key=lambda run: run.experiment):
-            number = _find_experiment(client, experiment, artifacts)
-            known_keys = _list_known_keys(client, number)
-            for run in members:
-                if run.key in known_keys:
+        records = [(folder, record) for folder in folders for record in folder.records]
+        for name, members in itertools.groupby(records, key=lambda pair: pair[1].experiment):
+            experiment = client.get_experiment_by_name(name)
+            number = str(
+                experiment.experiment_id
+                if experiment is not None
+                else client.create_experiment(name, artifact_location=artifacts)
+            )
+            known_keys = list_known_keys(client, number)
+            for folder, record in members:
+                if make_key(record) in known_keys:
                     known += 1
                 else:
-                    _write_run(client, number, run)
+                    write_run(client, number, folder, record, warn)
                     new += 1
     except (MlflowException, OSError) as error:
         raise UnusableError(f"MLflow at {address}: {error}") from error
-    return TrackerExport(where=_describe_address(address), new=new, known=known)
+    there = f", {many(known, 'run')} there already" if known else ""
+    is_server = address.startswith("http")
+    without_password = re.sub("//[^/]*@", "//", address)
+    where = without_password if is_server else f"mlflow ui --backend-store-uri {shlex.quote(address)}"
+    return f"{many(new, 'run')} written{there}; to look at them: {where}"
 
 
-def _describe_address(address: str) -> str:
-    """A server is looked at in a browser, without whoever's password; a database by MLflow's own command."""
-    parts = urlsplit(address)
-    if parts.scheme in ("http", "https"):
-        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    return f"mlflow ui --backend-store-uri {shlex.quote(address)}"
-
-
-def _find_experiment(client: MlflowClient, name: str, artifacts: str | None) -> str:
-    """The id of MLflow's experiment of this name, which is made where there is none."""
-    known = client.get_experiment_by_name(name)
-    if known is not None:
-        return str(known.experiment_id)
-    return str(client.create_experiment(name, artifact_location=artifacts))
-
-
-def _list_known_keys(client: MlflowClient, experiment: str) -> set[str]:
+def list_known_keys(client: MlflowClient, experiment: str) -> set[str]:
     """The keys of the runs that were handed over already, whole: one that was broken off has not ended."""
     keys: set[str] = set()
     token = None
@@ -96,43 +106,129 @@ def _list_known_keys(client: MlflowClient, experiment: str) -> set[str]:
             return keys
 
 
-def _write_run(client: MlflowClient, experiment: str, run: TrackedRun) -> None:
-    began, ended = (round(1000 * seconds) for seconds in (run.began, run.ended))
-    number = client.create_run(experiment, start_time=began, run_name=run.name).info.run_id
+def make_key(record: Record) -> str:
+    """The trial, the attempt, and of which machine and time it is: no other folder has another attempt so called."""
+    place = (record.machine_key, str(record.environment.get("host")), record.started_at)
+    return f"{record.trial_id}-{record.attempt}-{hashlib.sha256(repr(place).encode()).hexdigest()[:8]}"
+
+
+def write_run(
+    client: MlflowClient, experiment: str, folder: Folder, record: Record, warn: Callable[[str], None]
+) -> None:
+    """One attempt, each round by itself."""
+    row = row_of(record)
+    results = Results(folder.path)
+    began = to_seconds(record.started_at)
+    ended = began + (record.span.finished - record.span.launched if record.span else 0.0)
+    run = client.create_run(experiment, start_time=to_ms(began), run_name=name_run(folder, record, row))
+    number = run.info.run_id
     metrics = itertools.chain(
-        (Metric(name, value, ended, 0) for name, value in run.figures.items()),
         (
-            Metric(_clean_name(name), point.value, round(1000 * point.at), point.step)
-            for name, points in run.series.items()
-            for point in points
+            Metric(column.name, value, to_ms(ended), 0)
+            for column in MEASURED
+            if (value := to_number(row.value(column.name))) is not None
         ),
+        list_epochs(record, began),
+        list_samples(results, record, began, warn),
     )
-    params = (Param(name, str(value)[: LONGEST["params"]]) for name, value in run.parameters.items())
-    tags = [
-        RunTag(_clean_name(f"gpubench.{name}"), value[: LONGEST["tags"]]) for name, value in run.tags.items()
-    ]
-    for metric_batch in _split_batches(metrics, MOST["metrics"]):
+    for metric_batch in split_batches(metrics, MOST["metrics"]):
         client.log_batch(number, metrics=metric_batch)
-    for param_batch in _split_batches(params, MOST["params"]):
+    fields = {column.name: row.value(column.name) for column in TRIAL}
+    params = [Param(name, text[: LONGEST["params"]]) for name, text in format_values(fields).items()]
+    for param_batch in split_batches(params, MOST["params"]):
         client.log_batch(number, params=param_batch)
-    for tag_batch in _split_batches([*tags, RunTag(KEY, run.key)], MOST["tags"]):
+    tags = [
+        RunTag(clean_name(f"gpubench.{name}"), text[: LONGEST["tags"]])
+        for name, text in list_tags(folder, record, row).items()
+    ]
+    for tag_batch in split_batches([*tags, RunTag(KEY, make_key(record))], MOST["tags"]):
         client.log_batch(number, tags=tag_batch)
-    if run.log is not None:
-        with open_stored(run.log) as file:  # of a packed folder it is no file of its own
-            client.log_text(number, file.read().decode("utf-8", errors="replace"), run.log.name)
-    client.set_terminated(number, ENDED.get(run.status, "FAILED"), ended)
+    log = results.log(record.trial_id, record.attempt_name)
+    if is_stored(log):
+        with open_stored(log) as file:  # of a packed folder it is no file of its own
+            client.log_text(number, file.read().decode("utf-8", errors="replace"), log.name)
+    client.set_terminated(number, ENDED.get(record.status, "FAILED"), to_ms(ended))
 
 
-def _clean_name(name: str) -> str:
-    """A name with the signs alone that MLflow allows; a longer one ends in a digest of itself, so that no two meet."""
-    plain = re.sub(r"[^\w./ -]", "_", name)
-    if len(plain) <= LONGEST_NAME:
-        return plain
-    digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
-    return f"{plain[: LONGEST_NAME - 9]}_{digest}"
+def name_run(folder: Folder, record: Record, row: Row) -> str:
+    """What tells it from the others of its experiment."""
+    varied = dict.fromkeys(
+        name for table in folder.tables if table.experiment == record.experiment for name in table.varied
+    )
+    parts = [name_row({name: row.value(name) for name in varied}) or str(row.model)]
+    parts += [f"({row.group}, job {row.job})"] if row.job else []
+    parts += [f"round {record.round}"] if record.round > 1 else []
+    return " ".join(parts)
 
 
-def _split_batches(items: Iterable[T], most: int) -> Iterator[list[T]]:
+def list_tags(folder: Folder, record: Record, row: Row) -> dict[str, str]:
+    names = (
+        "trial_id", "config_id", "attempt", "round", "status", "reason", "group", "job"
+    )  # fmt: skip
+    tags = {
+        **{name: getattr(record, name) for name in names},
+        "doubts": row.doubts,
+        "results": folder.name,
+        **{column.name: row.value(column.name) for column in ENVIRONMENT},
+    }
+    return format_values(tags) | {f"doubt {code}": text for code, text in record.doubts.items()}
+
+
+def format_values(values: Mapping[str, object]) -> dict[str, str]:
+    """As text, without what is not known."""
+    return {
+        name: str(value) if isinstance(value, (str, bool, float)) else format_cell(value)
+        for name, value in values.items()
+        if value not in (None, "")
+    }
+
+
+def list_epochs(record: Record, began: float) -> Iterator[Metric]:
+    """Series over the epochs, the one that warms up included: as step 0, as a rule."""
+    ends = {window.epoch: window.t1 for window in record.windows}
+    for epoch in record.epochs:
+        number = int(epoch["epoch"])
+        after = ends[number] - record.span.launched if record.span and number in ends else 0.0
+        for name in OF_EPOCHS:
+            if (value := to_number(epoch.get(name))) is not None:
+                yield Metric(f"epoch/{name}", value, to_ms(began + after), number)
+
+
+def list_samples(
+    results: Results, record: Record, began: float, warn: Callable[[str], None]
+) -> Iterator[Metric]:
+    """The readings behind the record."""
+    path = results.part("samples", record.trial_id, record.attempt_name, "csv")
+    for (device, metric), values in readings(path, record, warn).items():
+        name = clean_name(f"{metric}/{f'gpu{device}' if device.isdecimal() else device}")
+        for step, (after, value) in enumerate(values):
+            yield Metric(name, value, to_ms(began + after), step)
+
+
+def to_seconds(local: str) -> float:
+    """Seconds since 1970 of a time as records have it; 0 where it is none."""
+    try:
+        return datetime.datetime.strptime(local, "%Y-%m-%d %H:%M:%S").timestamp()
+    except (ValueError, OverflowError, OSError):
+        return 0.0
+
+
+def to_ms(seconds: float) -> int:
+    return round(1000 * seconds)
+
+
+def to_number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def clean_name(name: str) -> str:
+    """A name with the signs alone that MLflow allows."""
+    return re.sub(r"[^\w./ -]", "_", name)[: LONGEST["name"]]
+
+
+def split_batches(items: Iterable[T], most: int) -> Iterator[list[T]]:
     rest = iter(items)
     while batch := list(itertools.islice(rest, most)):
         yield batch

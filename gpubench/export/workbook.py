@@ -22,10 +22,10 @@ from xlsxwriter.worksheet import Worksheet
 from gpubench import __version__
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.questions import report_folders
+from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import clean
-from gpubench.export.finding_sheet import FindingSheet, Style, set_page, to_text, truncate
+from gpubench.export.finding_sheet import FindingSheet, Style, to_text
 from gpubench.export.formats import FormatOptions
-from gpubench.export.native_chart import ChartDrawer, make_chart
 from gpubench.export.sheets import SHEETS, Sheet
 from gpubench.schema.columns import Column
 from gpubench.schema.kinds import as_text, kind, moment
@@ -33,15 +33,11 @@ from gpubench.schema.kinds import as_text, kind, moment
 MOST_ROWS = 1_048_576
 """Rows of a sheet in Excel."""
 LONGEST_NAME = 31
-"""UTF-16 units of a sheet's name in Excel."""
+"""Letters of a sheet's name in Excel."""
 FORBIDDEN = re.compile(r"[\[\]:*?/\\\x00-\x1f]")
 """In names of sheets."""
 KEPT_BY_EXCEL = "history"
 """A name that no sheet may have."""
-SAMPLE = 200
-"""Lines by which the widths and digits of columns are chosen."""
-WIDEST = 60
-"""Of a column, in digits."""
 DATE = "yyyy-mm-dd hh:mm:ss"
 
 
@@ -61,18 +57,12 @@ def write(folders: Sequence[Folder], options: FormatOptions) -> bytes:  # noqa: 
         def style(**properties: Any) -> Format:
             return book.add_format(properties)
 
-        taken = {KEPT_BY_EXCEL, "chart data", *(sheet.name for sheet in raw)}
-        findings = []
+        taken = {KEPT_BY_EXCEL, *(sheet.name for sheet in raw)}
         for report in reports:
             name = name_sheet("finding" if len(reports) == 1 else report.name, taken)
-            findings.append(FindingSheet(book.add_worksheet(name), report, style))
-            findings[-1].write()
+            FindingSheet(book.add_worksheet(name), report, style).write(book)
         for lines in raw:
-            write_lines(book, lines, taken, style)
-        drawer = ChartDrawer(book, book.add_worksheet("chart data"), style)
-        for finding in findings:
-            if (chart := make_chart(finding.report)) is not None:
-                finding.insert(drawer.draw(chart, finding.sheet.name))
+            write_lines(book, lines, style)
     return out.getvalue()
 
 
@@ -80,11 +70,11 @@ def name_sheet(wanted: str, taken: set[str]) -> str:
     """`wanted` without signs that are forbidden, cut where it is too long, with a number where it is taken. Adds the
     name, in small letters, to those that are taken."""
     plain = FORBIDDEN.sub("-", as_text(wanted))
-    name, number = truncate(plain, LONGEST_NAME).strip(" '") or "sheet", 1
+    name, number = plain[:LONGEST_NAME].strip(" '") or "sheet", 1
     while name.lower() in taken:
         number += 1
         end = f" {number}"
-        name = truncate(plain, LONGEST_NAME - len(end)).strip(" '") + end
+        name = plain[: LONGEST_NAME - len(end)].strip(" '") + end
     taken.add(name.lower())
     return name
 
@@ -101,29 +91,22 @@ def describe_columns(raw: Sequence[Sheet]) -> Sheet:
     )
 
 
-def write_lines(book: Workbook, lines: Sheet, taken: set[str], style: Style) -> None:
-    """All lines of a sheet; where there are more than Excel takes, they go on in further ones."""
-    forms = [
-        choose_format(column, values[:SAMPLE])
-        for column, values in zip(lines.columns, lines.values, strict=True)
-    ]
-    looks = [style(num_format=form) for form in forms]
+def write_lines(book: Workbook, lines: Sheet, style: Style) -> None:
+    """All lines of a sheet. Raises UnusableError where there are more than Excel takes."""
+    if len(lines.values[0]) >= MOST_ROWS:
+        raise UnusableError(f"{lines.name} has more rows than a sheet of Excel: --format parquet takes them")
+    sheet = book.add_worksheet(lines.name)
     head = style(bold=True, bottom=1, bg_color="#E8EDF3")
-    for start in range(0, max(len(lines.values[0]), 1), MOST_ROWS - 1):
-        sheet = book.add_worksheet(name_sheet(lines.name, taken) if start else lines.name)
-        part = [values[start : start + MOST_ROWS - 1] for values in lines.values]
-        for place, (column, form) in enumerate(zip(lines.columns, forms, strict=True)):
-            sheet.set_column(place, place, measure_width(column.name, form, part[place][:SAMPLE]))
-            sheet.write_string(0, place, column.name, head)
-        row = 0
-        for row, values in enumerate(zip(*part, strict=True), start=1):
-            for place, value in enumerate(values):
-                if value is not None:
-                    write_value(sheet, row, place, value, looks[place], is_date=forms[place] == DATE)
-        sheet.freeze_panes(1, 1)
-        sheet.autofilter(0, 0, row, len(lines.columns) - 1)
-        sheet.repeat_rows(0)
-        set_page(sheet)
+    looks = [style(num_format=DATE if kind(column) == "moment" else "General") for column in lines.columns]
+    for place, column in enumerate(lines.columns):
+        sheet.set_column(place, place, max(len(column.name) + 6, len(DATE) * (kind(column) == "moment")))
+        sheet.write_string(0, place, column.name, head)
+    for row, values in enumerate(lines.lines(), start=1):
+        for place, (column, value) in enumerate(zip(lines.columns, values, strict=True)):
+            if value is not None:
+                write_value(sheet, row, place, value, looks[place], is_date=kind(column) == "moment")
+    sheet.freeze_panes(1, 1)
+    sheet.autofilter(0, 0, len(lines.values[0]), len(lines.columns) - 1)
 
 
 def write_value(sheet: Worksheet, row: int, place: int, value: Any, look: Format, *, is_date: bool) -> None:
@@ -137,24 +120,3 @@ def write_value(sheet: Worksheet, row: int, place: int, value: Any, look: Format
         sheet.write_datetime(row, place, date, look)
     else:
         sheet.write_string(row, place, to_text(value), look)
-
-
-def choose_format(column: Column, values: Sequence[Any]) -> str:
-    """How a column's values are shown: figures with as many digits after the point as their column has for people, with
-    more where they are so small that these would tell nothing."""
-    if kind(column) == "moment":
-        return DATE
-    if kind(column) not in ("whole", "number") or column.digits is None:
-        return "General"
-    sizes = [abs(value) for value in values if isinstance(value, (int, float)) and value]
-    telling = 1 - math.floor(math.log10(min(sizes))) if sizes and min(sizes) < 1 else 0
-    digits = min(6, max(column.digits, telling))
-    return "#,##0" + ("." + "0" * digits if digits else "")
-
-
-def measure_width(name: str, form: str, values: Sequence[Any]) -> float:
-    """Room for the column's name beside the arrow of its filter, for a date or a number, and for text up to WIDEST."""
-    texts = (len(as_text(value)) for value in values if isinstance(value, (str, list, tuple)))
-    return min(
-        WIDEST, max(1.15 * len(name) + 4, len(DATE) + 1 if form == DATE else max(texts, default=8) + 1)
-    )

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from warm_command import WarmCommand
 
-from gpubench.export.trackers import TRACKERS, Tracker
+from gpubench.export.formats import TRACKERS, need_package
 from gpubench.results.packed import PACKED, unpack
 
 Export = Callable[..., subprocess.CompletedProcess[str]]
@@ -151,6 +151,5 @@ def test_names_are_checked_and_forms_refused(export: Export, stored: Path):
 
 
 def test_a_package_that_is_missing_is_named():
-    tracker = Tracker(function="nowhere:take", packages=("no_such_package",))
     with pytest.raises(Exception, match=r"needs no_such_package.*pip install no_such_package"):
-        tracker.check()
+        need_package("this", "no_such_package")
