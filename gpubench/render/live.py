@@ -6,9 +6,10 @@ and `close` on every way out (a live terminal has its cursor hidden until then).
 
 from __future__ import annotations
 
-import re
+import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -17,8 +18,7 @@ from gpubench.basics.words import clean, many
 from gpubench.core.report import Cell, Report, ReportRow
 from gpubench.plan.outlook import place
 from gpubench.plan.rounds import ONE, Rounds
-from gpubench.render.area import LiveArea, send
-from gpubench.render.grid import Grid, GridCell, GridRow, make_grid
+from gpubench.render.grid import GridRow, make_grid
 from gpubench.render.running import (
     LiveProgress,
     describe_group_end,
@@ -26,23 +26,21 @@ from gpubench.render.running import (
     draw_rounds,
     find_cause,
     find_log,
-    format_top1,
     write_progress,
 )
-from gpubench.render.terminal import Layout, lay_out, render_block, render_row
+from gpubench.render.terminal import lay_out, render_block
 from gpubench.render.words import write_leader
 from gpubench.schema.row import Row
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.live import Live
     from rich.text import Text
 
 MAKING_PART = 20.0
 """Times as long as the last table took to make, no other is made: a sweep of a thousand trials goes on meanwhile."""
-FEWEST_ROWS = 2
-"""Rows under which no table is shown, unless it has no more."""
-_WORD = re.compile(r"\s*\S+(?: %[^\w\s]*(?=\s|$))?\s*")
-"""A word with the spaces around it; a number with its per cent is one."""
+FEWEST_LINES = 4
+"""Of rows and what stands below them, under which no table is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,26 +105,15 @@ class QuietView(View):
 
 
 class PlainView(View):
-    """One plain line for each start and end of a trial or a round, and for each accuracy on the way: for log files."""
+    """One plain line for each start and end of a trial, and for each round: for log files."""
 
     def __init__(self, console: Console, *, tables: bool = True) -> None:
         self.console = console
         self._tables = tables
-        self._last_accuracy = (0, 0)
-        """Trials done and epochs evaluated when an accuracy was last told."""
 
     def started(self, number: int, total: int, label: str, trial_id: str) -> None:
         del trial_id
         self.say(f"[{number}/{total}] {label}  started")
-
-    def update(self, progress: LiveProgress) -> None:
-        now = (progress.done, progress.evaluated)
-        if progress.top1_pct is None or now == self._last_accuracy:
-            return
-        self._last_accuracy = now
-        trial = f"[{progress.done + 1}/{progress.total}] {progress.trial_label}"
-        epoch = f"epoch {progress.evaluated}" + (f"/{progress.epochs}" if progress.epochs else "")
-        self.say(f"{trial}  {epoch}  {format_top1(progress.top1_pct, progress.top1_target)}")
 
     def finished(self, number: int, total: int, label: str, row: Row) -> None:
         self._say_end(describe_trial_end(number, total, label, row), row)
@@ -147,7 +134,9 @@ class PlainView(View):
         self.say(f"{line}  (see {log})" if log else line)
 
     def say(self, text: str) -> None:
-        send(self.console, encodable(clean(text), self.console.encoding) + "\n")
+        with contextlib.suppress(OSError):  # whoever looked on may have gone, and the measuring goes on
+            self.console.file.write(encodable(clean(text), self.console.encoding) + "\n")
+            self.console.file.flush()
 
 
 class LiveView(PlainView):
@@ -155,41 +144,58 @@ class LiveView(PlainView):
 
     def __init__(self, console: Console, *, tables: bool = True) -> None:
         super().__init__(console, tables=tables)
-        self.area = LiveArea(console)
+        self._live: Live | None = None
+        self._is_gone = False
+        """Whether nobody looks on any more: the terminal hung up."""
         self._last: LiveProgress | None = None
         self._round: tuple[int, Rounds] = (1, ONE)
         self._report: LiveReport | None = None
-        self._table: tuple[tuple[object, ...], LiveTable | None] = ((), None)
-        """The table as it is laid out, and for what."""
+        self._table: tuple[tuple[object, ...], list[Text]] = ((), [])
+        """Lines of the table, and for what they were laid out."""
         self._due = 0.0
 
     def started(self, number: int, total: int, label: str, trial_id: str) -> None:
         begins = LiveProgress(
             done=number - 1, total=total, trial_label=label, trial_id=trial_id, note="starting"
         )
-        if (
-            last := self._last
-        ) is not None:  # what is left, and how long it took, is known anew at the first look
-            begins = replace(
-                begins,
-                elapsed_s=last.elapsed_s,
-                left_s=last.left_s,
-                until=last.until,
-                at_least=last.at_least,
-                at_most=last.at_most,
-            )
+        if (last := self._last) is not None:  # what is left is known anew at the first look
+            times = ("elapsed_s", "left_s", "until", "at_least", "at_most")
+            begins = replace(begins, **{name: getattr(last, name) for name in times})
         self.update(begins)
 
     def update(self, progress: LiveProgress) -> None:
+        from rich.live import Live
+        from rich.text import Text
+
         self._last = progress
         width, height = self.console.size
-        below = list(write_progress(progress, width, self.console.encoding).split("\n"))
+        below = list(write_progress(progress, width).split("\n"))
         number, rounds = self._round
         if rounds.most > 1:
-            bar = draw_rounds(number, rounds, progress.done, progress.total, width)
-            bar.plain = encodable(bar.plain, self.console.encoding)
-            below = [bar, *below]
-        self.area.show([*self._render_table(progress, width, height - 1 - len(below)), *below][-height:])
+            below.insert(0, draw_rounds(number, rounds, progress.done, progress.total, width))
+        lines = [*self._lay_out_table(progress, width, height - 1 - len(below)), *below][-height:]
+        for line in lines:
+            line.plain = encodable(line.plain, self.console.encoding)
+        frame = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
+        with self._while_seen():
+            if self._live is None:
+                self._live = Live(
+                    console=self.console,
+                    auto_refresh=False,
+                    transient=True,
+                    redirect_stdout=False,
+                    redirect_stderr=False,
+                )
+                self._live.start()
+            self._live.update(frame, refresh=True)
+
+    @contextmanager
+    def _while_seen(self) -> Iterator[None]:
+        if not self._is_gone:
+            try:
+                yield
+            except OSError:
+                self._is_gone = True
 
     def began_round(self, number: int, rounds: Rounds) -> None:
         self._round = (number, rounds)
@@ -202,116 +208,89 @@ class LiveView(PlainView):
         now = time.monotonic()
         self._due = now + MAKING_PART * (now - began)
 
-    def _render_table(self, progress: LiveProgress, width: int, height: int) -> list[Text]:
-        """Lines of the table, laid out once for each table, size and running trial; and an empty one."""
+    def _lay_out_table(self, progress: LiveProgress, width: int, height: int) -> list[Text]:
+        """Lines of the table and an empty one, laid out anew where something of them has changed."""
         from rich.text import Text
 
         if self._report is None:
             return []
-        key = (id(self._report), progress.trial_id, width, height)
+        key = (id(self._report), progress.trial_id, width, height, round(16 * progress.part))
         if self._table[0] != key:
-            self._table = (key, lay_out_live_table(self._report, progress.trial_id, width, height - 1))
-        table = self._table[1]
-        if table is None:
-            return []
-        lines = table.show(progress.part)
-        for line in lines:
-            line.plain = encodable(line.plain, self.console.encoding)
-        return [*lines, Text()]
+            table = lay_out_live_table(self._report, progress.trial_id, progress.part, width, height - 1)
+            self._table = (key, [*table, Text()] if table else [])
+        return self._table[1]
 
     def _say_end(self, line: str, row: Row) -> None:
-        if row.status == "ok" and self._table[1] is not None:
+        if row.status == "ok" and self._table[1]:
             return  # the table says it, and hundreds of lines would say no more
         style = {"ok": "", "skipped": "dim", "oom": "yellow"}.get(row.status, "red")
-        self._write_line(line, style)
+        self._print(line, style)
         if log := find_log(row):
-            self._write_line(f"  log: {log}", style, whole=True)
+            self._print(f"  log: {log}", style)
 
     def say(self, text: str) -> None:
-        self._write_line(clean(text))
+        self._print(clean(text))
 
-    def _write_line(self, line: str, style: str = "", *, whole: bool = False) -> None:
-        """Wraps at spaces. `whole`: nowhere, not even a path with spaces: the terminal does, and it can be copied."""
+    def _print(self, line: str, style: str = "") -> None:
+        """A line that stays. The terminal wraps it, so that a path in it can be copied."""
         from rich.text import Text
 
         text = Text(encodable(line, self.console.encoding), style)
-        for part in [text] if whole else wrap(text, self.console.width):
-            self.area.print_above(part)
+        with self._while_seen():
+            self.console.print(text, soft_wrap=True, highlight=False)
 
     def close(self) -> None:
-        self.area.close()
+        if self._live is not None:
+            with self._while_seen():
+                self._live.stop()
+            self._live = None
 
 
 # ---- the table that stands ----
 
 
-@dataclass(slots=True)
-class LiveTable:
-    """The table of a sweep as lines, laid out once: while a trial is measured, only the line with its bar is anew."""
+def lay_out_live_table(
+    live_report: LiveReport, trial_id: str, part: float, width: int, height: int
+) -> list[Text]:
+    """Lines of the table, at most so many; of a longer one those around the running trial. Empty where few fit.
 
-    layout: Layout
-    block: Sequence[int]
-    lines: list[Text]
-    running: int | None
-    """Place of the line of the running trial."""
-    row: GridRow | None
-    """Its cells."""
-    _eighths: int = -1
-
-    def show(self, part: float) -> list[Text]:
-        """All lines, the bar of the running trial `part` of its length."""
-        eighths = round(part * 8 * max(self.layout.bars, default=0))
-        if self.running is not None and self.row is not None and eighths != self._eighths:
-            self._eighths = eighths
-            cells = tuple(
-                replace(cell, bar=part, tone="running") if self.layout.bars[n] else cell
-                for n, cell in enumerate(self.row.cells)
-            )
-            self.lines[self.running] = render_row(self.layout, replace(self.row, cells=cells), self.block)[-1]
-        return self.lines
-
-
-def lay_out_live_table(live_report: LiveReport, trial_id: str, width: int, height: int) -> LiveTable | None:
-    """The table in at most so many cells and lines, with the rows around the running trial's; None where few fit.
-
-    Columns for which there is no room are left out. `trial_id`: of the running trial.
+    Columns for which there is no room are left out. `trial_id`: of the running trial, `part` of which is over.
     """
     from rich.text import Text
 
     report = part_pending(live_report.report)
     grid = make_grid(report)
     label = live_report.rows.get(trial_id)
-    running = next((n for n, row in enumerate(report.rows) if label in row.labels), None)
-    rows = [
-        replace(
-            row, ending="" if is_pending(line) else row.ending, is_pending=is_pending(line) and n != running
-        )
-        for n, (row, line) in enumerate(zip(grid.rows, report.rows, strict=True))
-    ]
-    if running is not None:  # its bar needs room, whatever it holds
-        first_bar = next((n for n, column in enumerate(report.columns) if column.name == "images_per_s"), 0)
-        cells = [
-            GridCell(cell.text, cell.bar if n != first_bar or not n else cell.bar or 0.0, cell.tone)
-            for n, cell in enumerate(rows[running].cells)
-        ]
-        rows[running] = replace(rows[running], cells=tuple(cells))
+    bar = next((n for n, column in enumerate(report.columns) if column.name == "images_per_s"), 0)
+    running: GridRow | None = None
+    groups = []
+    for group, sources in zip(grid.groups, report.groups, strict=True):
+        rows = []
+        for row, source in zip(group.rows, sources.rows, strict=True):
+            if is_pending(source):
+                row = replace(row, ending="", is_pending=label not in source.labels)
+            if label in source.labels:
+                cells = list(row.cells)
+                if bar:
+                    cells[bar] = replace(cells[bar], bar=part, tone="running")
+                row = running = replace(row, cells=tuple(cells))
+            rows.append(row)
+        groups.append(replace(group, rows=tuple(rows)))
+    layout = lay_out(replace(grid, groups=tuple(groups)), width, True)
+    placed = render_block(layout, layout.split()[0])
+    lines = [line for _, line in placed]
+    heading = 2 + any(layout.grid.series)
     leader = write_leader(report)
-    for count in range(len(rows), min(FEWEST_ROWS, len(rows)) - 1, -1):
-        begin = min(max(0, (running or 0) - count // 2), len(rows) - count)
-        shown = crop_grid(grid, rows, range(begin, begin + count))
-        layout = lay_out(shown, width, True)
-        block = layout.split()[0]
-        placed = render_block(layout, block)
-        hidden = len(rows) - count
-        ends = [many(hidden, "row") + " not shown"] * bool(hidden) + [leader] * bool(leader)
-        if len(placed) + len(ends) > height:
-            continue
-        lines = [line for _, line in placed]
-        lines += [Text(line, "dim") for line in ends]
-        row = rows[running] if running is not None else None
-        places = [place for place, (line_row, _) in enumerate(placed) if line_row is row and row is not None]
-        return LiveTable(layout, block, lines, places[-1] if places else None, row)
-    return None
+    below = [Text(leader, "dim")] if leader else []
+    room = height - heading - len(below)
+    hidden = len(lines) - heading - room
+    if hidden > 0:
+        below.insert(0, Text(f"{many(hidden + 1, 'line')} not shown", "dim"))
+        room -= 1
+        at = next((n for n, (row, _) in enumerate(placed) if row is not None and row is running), heading)
+        begin = min(max(heading, at - room // 2), len(lines) - room)
+        lines = [*lines[:heading], *lines[begin : begin + room]]
+    return [*lines, *below] if room >= min(FEWEST_LINES, len(report.rows)) else []
 
 
 def is_pending(row: ReportRow) -> bool:
@@ -339,33 +318,3 @@ def _part_row(report: Report, row: ReportRow) -> list[ReportRow]:
         )
         for label in row.labels
     ]
-
-
-def crop_grid(grid: Grid, rows: Sequence[GridRow], shown: range) -> Grid:
-    """The grid with these rows in place of its own, as far as their places are shown."""
-    groups, place = [], 0
-    for group in grid.groups:
-        places = range(place, place + len(group.rows))
-        place += len(group.rows)
-        kept = tuple(rows[n] for n in places if n in shown)
-        groups += [replace(group, rows=kept)] if kept else []
-    return replace(grid, groups=tuple(groups))
-
-
-def wrap(words: Text, width: int) -> list[Text]:
-    """Lines of at most so many cells, broken at spaces alone.
-
-    A path that is wider stays whole: the terminal shows it on two lines, and it can be copied as one.
-    """
-    from rich.cells import cell_len
-
-    breaks, used = [], 0
-    for word in _WORD.finditer(words.plain):
-        if used and used + cell_len(word[0].rstrip()) > width:
-            breaks.append(word.start())
-            used = 0
-        used += cell_len(word[0])
-    lines = list(words.divide(breaks))
-    for line in lines:
-        line.rstrip()
-    return lines

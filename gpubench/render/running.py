@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpubench.basics.encodable import encodable
 from gpubench.basics.rounding import half_up
 from gpubench.basics.words import LOGGED, WORDS, clean, listed
 from gpubench.core.prediction import classify_overlap
@@ -43,10 +42,8 @@ class LiveProgress:
     step: int | None = None
     """Steps finished in this epoch."""
     steps: int | None = None
-    evaluated: int = 0
-    """Epochs that were evaluated, where training goes on until an accuracy is reached."""
     top1_pct: float | None = None
-    """What the last of these evaluations gave."""
+    """What the last evaluation gave, where training goes on until an accuracy is reached."""
     top1_target: float | None = None
     """The accuracy asked for, in per cent."""
     gpu_mem_mib: float | None = None
@@ -73,28 +70,25 @@ class LiveProgress:
         return self.step / self.steps if self.steps and self.step is not None else 0.0
 
 
-def write_progress(progress: LiveProgress, width: int, encoding: str = "utf-8") -> Text:
-    """What is told of the trial under way: three lines, each at most `width` cells wide."""
+def write_progress(progress: LiveProgress, width: int) -> Text:
+    """What is told of the trial under way: three lines. `width`: of the terminal, for the bar."""
     from rich.text import Text
 
-    head = f"[{progress.done + 1}/{progress.total}] {clean(progress.trial_label)}"
     lines = [
-        Text(_truncate(head, width), "bold"),
+        Text(f"[{progress.done + 1}/{progress.total}] {clean(progress.trial_label)}", "bold"),
         _draw_bar(progress, width),
-        Text(_format_usage(progress, width), "dim"),
+        Text(_format_usage(progress), "dim"),
     ]
-    for line in lines:
-        line.plain = encodable(line.plain, encoding)
-    return Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
+    return Text("\n").join(lines)
 
 
 def _draw_bar(progress: LiveProgress, width: int) -> Text:
     from rich.text import Text
 
     before, after = _format_epoch(progress), _format_step(progress)
-    room = min(40, width - len(before) - len(after))
-    if not progress.steps or progress.step is None or room < 8:
-        return Text(_truncate(f"{before.rstrip()}{after}", width))
+    room = min(BAR, width - len(before) - len(after))
+    if not progress.steps or progress.step is None or room < SHORTEST_BAR:
+        return Text(f"{before.rstrip()}{after}")
     full = min(room, room * progress.step // progress.steps)
     return Text.assemble(before, ("━" * full, "green"), ("─" * (room - full), "dim"), after)
 
@@ -114,7 +108,7 @@ def _format_step(progress: LiveProgress) -> str:
     return "".join(f"  {part}" for part in parts)
 
 
-def _format_usage(progress: LiveProgress, width: int) -> str:
+def _format_usage(progress: LiveProgress) -> str:
     parts = [
         f"GPU {progress.gpu_mem_mib:,.0f} MiB" if progress.gpu_mem_mib is not None else "",
         f"GPU {progress.gpu_util_pct:.0f} %" if progress.gpu_util_pct is not None else "",
@@ -122,7 +116,7 @@ def _format_usage(progress: LiveProgress, width: int) -> str:
         _format_time_left(progress),
         f"{format_clock(progress.elapsed_s)} elapsed",
     ]
-    return _truncate("  " + "  ".join(part for part in parts if part), width)
+    return "  " + "  ".join(part for part in parts if part)
 
 
 def _format_time_left(progress: LiveProgress) -> str:
@@ -136,7 +130,7 @@ def _format_time_left(progress: LiveProgress) -> str:
 
 
 def draw_rounds(number: int, rounds: Rounds, done: int, total: int, width: int) -> Text:
-    """`round 2 of 5  ━━━━━━ ━━──── ────── ────── ──────  2 of 6 done`, at most `width` cells wide.
+    """`round 2 of 5  ━━━━━━ ━━──── ────── ────── ──────  2 of 6 done`. `width`: of the terminal.
 
     A bar for each round; one bar, of this round, where nobody knows how many they will be, or they are too many.
     """
@@ -145,7 +139,7 @@ def draw_rounds(number: int, rounds: Rounds, done: int, total: int, width: int) 
     before, after = f"{place(number, rounds)}  ", f"  {done} of {total} done"
     room = min(BAR, width - len(before) - len(after))
     if room < SHORTEST_BAR or not total:
-        return Text(_truncate(f"{before.rstrip()}{after}", width))
+        return Text(f"{before.rstrip()}{after}")
     count = rounds.most if room // rounds.most > SHORTEST_PART else 1
     cells = (room + 1) // count - 1
     full = [cells if place < number else 0 for place in range(1, count + 1)]
@@ -162,10 +156,6 @@ def format_top1(top1_pct: float, target: float | None) -> str:
     """`top-1 61.2 of 70 %`. `target`: the accuracy asked for, if one is."""
     aim = f" of {target:g}" if target is not None else ""
     return f"top-1 {half_up(top1_pct, 1)}{aim} %"
-
-
-def _truncate(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: max(width - 1, 0)] + "…"
 
 
 def format_clock(seconds: float) -> str:

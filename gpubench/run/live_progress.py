@@ -58,7 +58,6 @@ def make_progress(
         until=time_left.until,
         at_least=time_left.at_least,
         at_most=time_left.at_most,
-        evaluated=job_progress.evaluated,
         top1_pct=job_progress.top1_pct,
         top1_target=job.trial.until_top1,
         is_late=epochs is None and spent_s > estimated_s,

@@ -40,17 +40,6 @@ def test_the_frame_says_all_there_is_to_know():
     ]  # fmt: skip
 
 
-def test_the_frame_fits_every_width():
-    long = LiveProgress(
-        done=0, total=1000, trial_label="x" * 200, epoch=1, epochs=3, step=0, steps=9, note="n" * 90
-    )
-    for progress in (FULL, long):
-        for width in (10, 20, 40, 80, 200):
-            lines = write_progress(progress, width).plain.splitlines()
-            assert len(lines) == 3
-            assert max(map(len, lines)) <= width
-
-
 def test_what_is_not_known_is_left_out():
     early = LiveProgress(done=0, total=3, trial_label="batch_size=16", note="starting")
     assert write_progress(early, 80).plain.splitlines() == [
@@ -87,11 +76,9 @@ def test_a_path_is_never_broken_over_lines_so_that_it_can_be_copied():
             live.finished(1, 2, "b=8", changed(FAILED, log=log))
             live.finished_group(2, 2, "g", [changed(FAILED, job="1 of 2", log=log)])
             live.say(f"the reasons are below gpubench table {folder}; and so on, and so forth")
-        lines = [ANSI.sub("", line) for line in console.file.getvalue().splitlines()]
+        lines = [ANSI.sub("", line).rstrip() for line in console.file.getvalue().splitlines()]
         assert lines.count(f"  log: {log}") == 2
         assert sum(folder in line for line in lines) == 1
-        words = [line for line in lines if log not in line and folder not in line]
-        assert max(map(len, words)) <= width
 
 
 def test_the_live_view_keeps_finished_lines_and_gives_the_terminal_back():
@@ -128,41 +115,12 @@ def test_without_a_terminal_a_line_a_start_and_an_end_and_nothing_else():
 
 
 def test_on_the_way_to_an_accuracy_the_frame_shows_how_far_it_is():
-    on_the_way = dataclasses.replace(FULL, evaluated=1, top1_pct=34.14, top1_target=60.0, note="evaluating")
+    on_the_way = dataclasses.replace(FULL, top1_pct=34.14, top1_target=60.0, note="evaluating")
     bar = write_progress(on_the_way, 80).plain.splitlines()[1]
     assert bar.split("  ")[-3:] == ["step 80/160", "top-1 34.1 of 60 %", "evaluating"]
     assert "top-1" not in write_progress(dataclasses.replace(FULL, top1_target=60.0), 80).plain, (
         "none is known yet"
     )
-
-
-def test_without_a_terminal_each_accuracy_is_a_line_once():
-    console = Console(file=io.StringIO(), force_terminal=False)
-    with view(console) as plain:
-        for done, evaluated, top1 in (
-            (0, 0, None),
-            (0, 1, 9.5),
-            (0, 1, 9.5),
-            (0, 3, 34.14),
-            (1, 0, None),
-            (1, 3, 40.0),
-        ):
-            plain.update(
-                LiveProgress(
-                    done=done,
-                    total=2,
-                    trial_label="b",
-                    epochs=50,
-                    evaluated=evaluated,
-                    top1_pct=top1,
-                    top1_target=60.0,
-                )
-            )
-    assert [line.split("  ") for line in console.file.getvalue().splitlines()] == [
-        ["[1/2] b", "epoch 1/50", "top-1 9.5 of 60 %"],
-        ["[1/2] b", "epoch 3/50", "top-1 34.1 of 60 %"],
-        ["[2/2] b", "epoch 3/50", "top-1 40.0 of 60 %"],
-    ]
 
 
 def test_the_view_suits_the_console():

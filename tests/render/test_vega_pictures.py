@@ -22,8 +22,7 @@ from gpubench.core.findings import Finding, SharingFinding
 from gpubench.core.report import Report
 from gpubench.core.trace import Phase, Trace, TracePoint
 from gpubench.render import words
-from gpubench.render.pictures import breakdown, energy, growth, target, together, trial
-from gpubench.render.pictures.labels import label_points
+from gpubench.render.pictures import breakdown, energy, together, trial
 from gpubench.render.pictures.pictures import DRAWN, list_pictures
 from gpubench.render.pictures.vega import ALARM, CONTEXT, MOST_ABOVE, limit_rows
 from gpubench.schema.row import Row
@@ -88,8 +87,8 @@ def test_growth_marks_the_first_size_that_ran_out_of_memory_at_the_cap_and_ends_
     picture = draw("h200x4-2026", "mobilenet_v2-4gpu", "batch_size")
     crosses = find_marks(picture, "text", color=ALARM)
     assert {"memory": 12.0, "text": "cap 12.0 GiB"} in crosses[0]
-    assert [layer[0]["text"] for layer in crosses[1:]] == ["512: out of memory"] * 2
-    assert [layer[0]["memory"] for layer in crosses[1:]] == [12.0, 12.0]
+    assert [cross["text"] for cross in crosses[1]] == ["512: out of memory"] * 2
+    assert [cross["memory"] for cross in crosses[1]] == [12.0, 12.0]
     sizes = picture["vconcat"][0]["layer"][-1]["encoding"]["x"]["scale"]["domain"]
     assert sizes == ["16", "32", "64", "128", "256", "512"]
     assert not any(point["is_sure"] for point in find_marks(picture, "point", size=60)[0])
@@ -154,7 +153,7 @@ def test_runs_to_a_target_end_where_they_reached_it_and_others_are_grey() -> Non
     ((target,),) = find_marks(picture, "rule")
     assert target == {"top1": 60.0}
     (grey,) = find_marks(picture, "line", color=CONTEXT)
-    assert {point["run"] for point in grey} == {"batch 256"}
+    assert {point["series"] for point in grey} == {"batch 256"}
 
 
 def test_energy_fills_the_rows_that_no_other_beats_and_leaves_jobs_together_out() -> None:
@@ -258,19 +257,6 @@ def test_vega_draws_them_and_they_are_seven_inches_wide(folder: str, table: str,
     assert 560 <= float(svg.attrib["width"]) <= 715
 
 
-def test_names_stand_where_they_cover_no_other_name_and_no_point() -> None:
-    points = [{"name": "resnet34"}, {"name": "resnet50"}, {"name": "lenet"}]
-    places = [(300.0, 100.0), (318.0, 100.0), (10.0, 100.0)]
-    marks = [layer["mark"] for layer in label_points(points, places, {})]
-    assert [(mark["align"], mark["dx"], mark["dy"]) for mark in marks] == [
-        ("right", -10, 0),
-        ("left", 10, 0),
-        ("left", 10, 0),
-    ]
-    (alone,) = label_points(points[:1], places[:1], {}, unnamed=[(320.0, 100.0), (270.0, 100.0)])
-    assert (alone["mark"]["align"], alone["mark"]["dy"]) == ("center", -17)
-
-
 def test_more_rows_than_can_be_read_are_counted() -> None:
     assert limit_rows(range(61)) == (list(range(60)), "60 of 61 drawn")
     assert limit_rows(range(60)) == (list(range(60)), "")
@@ -327,29 +313,6 @@ def test_series_of_which_only_the_beginning_is_told_are_lines_of_their_own() -> 
     ]  # fmt: skip
     points = find_marks(draw_rows(rows, [["batch_size"], ["model"]], "growth"), "line")[0]
     assert [point["series"] for point in points] == ["m" * 80, "m" * 80 + " (2)"] * 2
-
-
-def test_points_of_twice_as_many_rows_take_twice_the_looks() -> None:
-    asked: list[str] = []
-
-    class Figures(dict[str, Any]):
-        def __getitem__(self, name: str) -> Any:
-            asked.append(name)
-            return super().__getitem__(name)
-
-    sample = reports.batch_sizes()
-    ends = dict.fromkeys(("epoch_time_low_s", "epoch_time_high_s"))
-    figures = next(ends | figures for figures in sample.figures.values() if figures["images_per_s"])
-    counts = []
-    for count in (50, 100):
-        asked.clear()
-        labels = {row: {"batch_size": row} for row in range(count)}
-        report = replace(
-            sample, findings=(), groups=(), labels=labels, figures={row: Figures(figures) for row in labels}
-        )
-        assert len(growth.list_points(report)) == count
-        counts.append(len(asked))
-    assert counts[1] == 2 * counts[0] > 0
 
 
 def test_steps_that_took_no_time_are_not_drawn() -> None:
@@ -436,26 +399,7 @@ def test_runs_that_missed_a_target_are_counted_where_not_all_are_drawn() -> None
     assert footnote.startswith("12 of 24 drawn")
     assert len(find_marks(picture, "point")[0]) == 3
     (grey,) = find_marks(picture, "line", color=CONTEXT)
-    assert len({point["run"] for point in grey}) == 9
-
-
-def test_texts_at_the_ends_of_runs_do_not_cover_each_other() -> None:
-    ends = [
-        {"seconds": 41.7, "top1": 69.0, "text": ["batch 128", "41.7 s, 13 epochs, 12.1 kJ"]},
-        {"seconds": 53.7, "top1": 66.0, "text": ["batch 64", "53.7 s, 9 epochs, 11.4 kJ"]},
-        {"seconds": 10.0, "top1": 66.0, "text": ["batch 512", "10 s"]},
-    ]
-    assert target.place_texts(ends, 53.7, 90.0) == [-30, -86, -30]
-
-
-def test_texts_stand_apart_where_a_run_that_missed_the_target_took_longer() -> None:
-    """Then the ends of the others stand closer together."""
-    ends = [
-        {"seconds": seconds, "top1": 69.0, "text": ["batch 128", "36.1 s, 13 epochs"]}
-        for seconds in (30.0, 50.0)
-    ]
-    assert target.place_texts(ends, 50.0, 90.0) == [-30, -30]
-    assert target.place_texts(ends, 200.0, 90.0) == [-30, -58]
+    assert len({point["series"] for point in grey}) == 9
 
 
 def test_the_line_of_a_row_is_that_of_the_seed_with_the_median_time() -> None:

@@ -84,7 +84,6 @@ def test_a_trial_is_shown_as_it_stands() -> None:
                 step=250,
                 steps=1000,
                 measured=True,
-                evaluated=1,
                 top1_pct=42.0,
                 live=readings(1234.0, 98.0, 55.0),
             )
@@ -99,7 +98,6 @@ def test_a_trial_is_shown_as_it_stands() -> None:
         epochs=2,
         step=250,
         steps=1000,
-        evaluated=1,
         top1_pct=42.0,
         top1_target=70.0,
         gpu_mem_mib=1234.0,

@@ -52,27 +52,11 @@ def draw(report: Report) -> Vega | None:
         "scale": {"domain": parts, "range": [colors[part] for part in parts]},
         "legend": {"title": None, "orient": "top", "symbolType": "square"},
     }
-    layers: list[Vega] = [
+    letters = {"condition": {"test": "datum.is_light", "value": "black"}, "value": "white"}
+    layers = [
         vega.layer("bar", {"x": x, "x2": {"field": "end"}, "y": y, "color": color}, bars, size=20),
-        vega.layer(
-            "text",
-            {
-                "x": {**x, "field": "middle"},
-                "y": y,
-                "text": {"field": "text"},
-                "color": {"condition": {"test": "datum.is_light", "value": "black"}, "value": "white"},
-            },
-            bars,
-            fontSize=11,
-        ),
-        vega.layer(
-            "text",
-            {"x": {**x, "field": "end"}, "y": y, "text": {"field": "text"}},
-            ends,
-            align="left",
-            dx=6,
-            fontSize=11,
-        ),
+        vega.write({"x": {**x, "field": "middle"}, "y": y, "color": letters}, bars),
+        vega.write({"x": {**x, "field": "end"}, "y": y}, ends, align="left", dx=6),
     ]
     panel = {"width": vega.NARROW - 60, "height": ROW_HEIGHT * len(rows), "layer": layers}
     slowest = rows[totals.index(longest)]

@@ -39,15 +39,9 @@ def list_rows(report: Report, finding: DevicesFinding) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "ratio": words.measure_claim(speed_up.claim),
-            "low": speed_up.claim.decided.low,
-            "high": speed_up.claim.decided.high,
+            **vega.list_ratio(speed_up.claim),
             "ideal": speed_up.devices / speed_up.baseline_devices,
             "efficiency": f"{words.format_percent(speed_up.efficiency)} efficiency",
-            "is_sure": speed_up.claim.decided.word == "sure",
-            "side": "unknown"
-            if speed_up.claim.decided.word == "unknown"
-            else speed_up.claim.decided.direction,
             "is_weak": speed_up.same_batch_a_device,
         }
         for speed_up, name in zip(finding.speed_ups, names, strict=True)
@@ -71,15 +65,7 @@ def draw_panel(rows: Sequence[dict[str, Any]], heading: str, end: float) -> Vega
             strokeWidth=2,
         ),
         vega.mark_dots(x, y, color, 90),
-        vega.layer(
-            "text",
-            {"y": y, "text": {"field": "efficiency"}},
-            align="left",
-            x="width",
-            dx=10,
-            fontSize=11,
-            color=vega.CONTEXT,
-        ),
+        vega.write({"y": y}, None, "efficiency", align="left", x="width", dx=10, color=vega.CONTEXT),
     ]
     return {
         "data": vega.embed(rows),

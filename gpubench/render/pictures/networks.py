@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from gpubench.core.findings import NetworkSizeFinding
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.pictures import vega
-from gpubench.render.pictures.labels import label_points
-from gpubench.render.pictures.vega import Vega
+from gpubench.render.pictures.vega import Row, Vega
 
 HEIGHT = 320
-PADDING = 20
-"""Pixels on either side of the points."""
-
-
-def place_points(points: list[dict[str, Any]], lowest: float, highest: float) -> list[tuple[float, float]]:
-    """Where Vega draws the points in a panel of WIDTH x HEIGHT pixels whose vertical axis has these ends."""
-    logs = [math.log(point["gmacs"]) for point in points]
-    scale = (vega.WIDTH - 2 * PADDING) / ((max(logs) - min(logs)) or 1.0)
-    return [
-        (PADDING + (log - min(logs)) * scale, HEIGHT * (highest - point["ratio"]) / (highest - lowest))
-        for log, point in zip(logs, points, strict=True)
-    ]
 
 
 def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
-    """The picture; None where no network's size is known, or only one's."""
+    """The picture; None where no network's size is known, or only one's. Above 1 more devices are faster, below they
+    are slower; the ideal is a dashed line."""
     points, left_out = vega.limit_rows(list_networks(report, finding))
     if len(points) < 2:
         return None
+    powers = [10.0**power for power in range(-5, 5)]
     x: Vega = {
         "field": "gmacs",
         "type": "quantitative",
-        "scale": {"type": "log", "nice": False, "padding": PADDING},
-        "axis": {
-            **vega.make_x_title("GMACs an image (log)"),
-            "format": "~g",
-            "values": [10.0**power for power in range(-5, 5)],
-        },
+        "scale": {"type": "log", "nice": False, "padding": 20},
+        "axis": {**vega.make_x_title("GMACs an image (log)"), "format": "~g", "values": powers},
     }
     figures = [finding.devices, *(point["ratio"] for point in points)]
     top = 1.05 * vega.find_end(figures, [point["high"] for point in points])
@@ -49,16 +33,34 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     y: Vega = vega.make_number(
         "ratio", {**vega.make_y_title("times as fast"), "format": "~g", "tickCount": 6}, [bottom, top]
     )
+    color = vega.make_side_scale()
+    devices = words.count_things(finding.devices, words.name_device(report))
+    ideal = [{"ratio": finding.devices, "text": f"ideal: {finding.devices} times"}]
+    sides = [
+        {"ratio": 1, "end": top, "shade": vega.FASTER},
+        {"ratio": bottom, "end": 1, "shade": vega.SLOWER},
+    ]
+    shade = {"field": "shade", "type": "nominal", "scale": None}
+    corner: dict[str, Any] = {"align": "right", "x": "width", "dx": -6}
+    texts = [
+        vega.write({"y": y}, [{"ratio": 1, "text": f"{devices} {text}"}], color=hue, dy=dy, **corner)
+        for text, hue, dy in (("faster ↑", vega.FASTER, -10), ("slower ↓", vega.SLOWER, 12))
+    ]
     layers = [
-        *shade_sides(report, finding, bottom, top, y),
+        vega.layer("rect", {"y": y, "y2": {"field": "end"}, "color": shade}, sides, opacity=0.07),
+        vega.layer("rule", {"y": y}, ideal, strokeDash=[5, 3], color=vega.CONTEXT),
+        vega.write({"y": y}, ideal, align="left", x=8, dy=-8, color=vega.CONTEXT, fontSize=12),
+        vega.layer("rule", {"y": y}, [{"ratio": 1}]),
+        *texts,
         *mark_turn(points, finding, x),
         vega.layer(
             "rule",
-            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": vega.make_side_scale()},
+            {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": color},
             strokeWidth=2,
         ),
-        vega.mark_dots(x, y, vega.make_side_scale(), 90),
-        *label_points(points, place_points(points, bottom, top), {"x": x, "y": y}),
+        vega.mark_dots(x, y, color, 90),
+        # Aslant, so that those of networks of about one size stand beside each other.
+        vega.write({"x": x, "y": y}, None, "name", align="left", dx=9, dy=0, angle=-35, color=vega.COLORS[6]),
     ]
     panel = {"data": vega.embed(points), "width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     return vega.compose(
@@ -66,67 +68,20 @@ def draw(report: Report, finding: NetworkSizeFinding) -> Vega | None:
     )
 
 
-def list_networks(report: Report, finding: NetworkSizeFinding) -> list[dict[str, Any]]:
+def list_networks(report: Report, finding: NetworkSizeFinding) -> list[Row]:
     """A point a network: its size in GMACs, how many times as fast, the 95 % interval, how sure."""
     return [
         {
             "name": words.name_network(report, claim.candidate),
             "gmacs": report.figures[claim.candidate]["gmacs_per_image"],
-            "ratio": words.measure_claim(claim),
-            "low": claim.decided.low,
-            "high": claim.decided.high,
-            "is_sure": claim.decided.word == "sure",
-            "side": "unknown" if claim.decided.word == "unknown" else claim.decided.direction,
+            **vega.list_ratio(claim),
         }
         for claim in finding.claims
         if report.figures[claim.candidate]["gmacs_per_image"]
     ]
 
 
-def shade_sides(
-    report: Report, finding: NetworkSizeFinding, lowest: float, highest: float, y: Vega
-) -> list[Vega]:
-    """Above 1 more devices are faster, below they are slower; the ideal is a dashed line."""
-    devices = words.count_things(finding.devices, words.name_device(report))
-    ideal = vega.embed([{"ratio": finding.devices, "text": f"ideal: {finding.devices} times"}])
-    sides = [
-        {"ratio": 1, "end": highest, "shade": vega.FASTER},
-        {"ratio": lowest, "end": 1, "shade": vega.SLOWER},
-    ]
-    texts = [
-        {"ratio": 1, "text": f"{devices} faster ↑", "shade": vega.FASTER, "shift": -10},
-        {"ratio": 1, "text": f"{devices} slower ↓", "shade": vega.SLOWER, "shift": 12},
-    ]
-    shade = {"field": "shade", "type": "nominal", "scale": None}
-    return [
-        vega.layer("rect", {"y": y, "y2": {"field": "end"}, "color": shade}, sides, opacity=0.07),
-        {
-            "data": ideal,
-            "layer": [
-                vega.layer("rule", {"y": y}, strokeDash=[5, 3], color=vega.CONTEXT),
-                vega.layer(
-                    "text", {"y": y, "text": {"field": "text"}}, align="left", x=8, dy=-8, color=vega.CONTEXT
-                ),
-            ],
-        },
-        vega.layer("rule", {"y": y}, [{"ratio": 1}]),
-        *(
-            vega.layer(
-                "text",
-                {"y": y, "text": {"field": "text"}, "color": shade},
-                [value],
-                align="right",
-                x="width",
-                dx=-6,
-                dy=value["shift"],
-                fontSize=11,
-            )
-            for value in texts
-        ),
-    ]
-
-
-def mark_turn(points: list[dict[str, Any]], finding: NetworkSizeFinding, x: Vega) -> list[Vega]:
+def mark_turn(points: list[Row], finding: NetworkSizeFinding, x: Vega) -> list[Vega]:
     """A grey band between the largest network that is not faster for sure and the smallest from which all are."""
     if finding.first_faster is None or finding.gmacs is None:
         return []
@@ -134,15 +89,8 @@ def mark_turn(points: list[dict[str, Any]], finding: NetworkSizeFinding, x: Vega
     if not smaller:
         return []
     data = [{"gmacs": max(smaller), "end": finding.gmacs}]
+    turn = [{"gmacs": finding.gmacs, "text": "← it turns here"}]
     return [
         vega.layer("rect", {"x": x, "x2": {"field": "end"}}, data, color=vega.CONTEXT, opacity=0.25),
-        vega.layer(
-            "text",
-            {"x": x, "text": {"value": "← it turns here"}},
-            [{"gmacs": finding.gmacs}],
-            align="left",
-            dx=6,
-            y=312,
-            fontSize=11,
-        ),
+        vega.write({"x": x}, turn, align="left", dx=6, y=HEIGHT - 8),
     ]

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
-
 from gpubench.core.findings import TargetFinding
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.pictures import vega
-from gpubench.render.pictures.labels import LETTER_PIXELS, Box
-from gpubench.render.pictures.vega import Vega
+from gpubench.render.pictures.vega import Row, Vega
 
 HEIGHT = 300
 SHIFTS = (-30, -58, -86, -114)
-"""Pixels from a point up to the first line of its text, the best first."""
+"""Pixels from a point up to the first line of its text; those of neighbours are unlike."""
 
 
 def draw(report: Report, finding: TargetFinding) -> Vega | None:
@@ -23,128 +19,49 @@ def draw(report: Report, finding: TargetFinding) -> Vega | None:
     traces = {row: trace for row, trace in report.training.items() if len(trace) > 1 and row in finding.rows}
     if not traces:
         return None
-    rows, left_out = vega.limit_rows(list_runs(finding, traces), vega.MOST_SERIES)
-    runs = name_runs(report, rows)
-    reached = {row: name for row, name in runs.items() if row in finding.order}
-    unreached = {row: name for row, name in runs.items() if row not in finding.order}
+    ordered = [row for row in finding.order if row in traces]
+    ordered += [row for row in traces if row not in finding.order]
+    rows, left_out = vega.limit_rows(ordered, vega.MOST_SERIES)
+    texts = [words.describe_target(report, row) for row in rows]
+    names = dict(zip(rows, words.number_equal([name for name, _ in texts]), strict=True))
+    points: list[Row] = []
+    ends: list[Row] = []
+    for row, (_, cost) in zip(rows, texts, strict=True):
+        run: Row = {"series": names[row], "is_reached": row in finding.order}
+        points += [{"seconds": seconds, "top1": top1, **run} for seconds, top1 in traces[row]]
+        ends.append(
+            {**points[-1], "text": [names[row], cost], "name": names[row], "is_sure": finding.word == "sure"}
+        )
+    reached, missed = (
+        [[point for point in part if point["is_reached"] == is_reached] for part in (points, ends)]
+        for is_reached in (True, False)
+    )
     x: Vega = vega.make_number(
         "seconds",
         {**vega.make_x_title("training time, s"), "tickCount": 8, "format": ",d"},
-        [0, max(seconds for row in rows for seconds, _ in traces[row])],
+        [0, max(point["seconds"] for point in points)],
     )
-    highest = max(top1 for trace in traces.values() for _, top1 in trace)
+    highest = max(finding.target_pct, *(point["top1"] for point in points))
     y: Vega = vega.make_number(
         "top1",
         {**vega.make_y_title("top-1 on the validation images, %"), "tickCount": 5, "format": "d"},
-        [0, max(finding.target_pct, highest) * 1.3],
+        [0, 1.3 * highest],
     )
-    color = vega.make_color_scale([*reached.values()])
-    layers: list[Vega] = [
+    color = vega.make_color_scale([end["series"] for end in reached[1]])
+    place = {"x": x, "y": y}
+    layers = [
         vega.layer(
-            "line",
-            {"x": x, "y": y, "detail": {"field": "run"}},
-            [
-                {"seconds": seconds, "top1": top1, "run": name}
-                for row, name in unreached.items()
-                for seconds, top1 in traces[row]
-            ],
-            color=vega.CONTEXT,
-            strokeWidth=1.5,
+            "line", {**place, "detail": {"field": "series"}}, missed[0], color=vega.CONTEXT, strokeWidth=1.5
         ),
         vega.layer("rule", {"y": y}, [{"top1": finding.target_pct}], strokeDash=[2, 3]),
-        vega.layer(
-            "line",
-            {"x": x, "y": y, "color": color},
-            [
-                {"seconds": seconds, "top1": top1, "series": name}
-                for row, name in reached.items()
-                for seconds, top1 in traces[row]
-            ],
-            strokeWidth=2.5,
+        vega.layer("line", {**place, "color": color}, reached[0], strokeWidth=2.5),
+        vega.mark_dots(x, y, color, 110, reached[1]),
+        *(
+            vega.write({**place, "color": color}, some, align="right", dx=4, dy=dy, lineHeight=14)
+            for some, dy in ((reached[1][n :: len(SHIFTS)], dy) for n, dy in enumerate(SHIFTS))
         ),
-        *mark_ends(report, finding, reached, x, y, color),
-        *name_unreached(report, unreached, x, y),
+        vega.write(place, missed[1], "name", align="left", dx=6, color=vega.CONTEXT),
     ]
     panel = {"width": vega.WIDTH, "height": HEIGHT, "layer": layers}
     key = left_out or "first epoch included, evaluation not"
     return vega.compose(report, words.title_finding(report, finding), [panel], margin=vega.NUMBERS, key=key)
-
-
-def list_runs(finding: TargetFinding, rows: Collection[int]) -> list[int]:
-    """Rows in the order in which they reached the target, then those that did not."""
-    return [
-        *(row for row in finding.order if row in rows),
-        *(row for row in rows if row not in finding.order),
-    ]
-
-
-def name_runs(report: Report, rows: Sequence[int]) -> dict[int, str]:
-    """Each row's name, which no other one has."""
-    names = words.number_equal([words.describe_target(report, row)[0] for row in rows])
-    return dict(zip(rows, names, strict=True))
-
-
-def mark_ends(
-    report: Report, finding: TargetFinding, reached: Mapping[int, str], x: Vega, y: Vega, color: Vega
-) -> list[Vega]:
-    """A point where each run ended, filled where the order is sure, and what it took."""
-    ends = []
-    for row, name in reached.items():
-        seconds, top1 = report.training[row][-1]
-        _, cost = words.describe_target(report, row)
-        end = {"seconds": seconds, "top1": top1, "series": name, "text": [name, cost]}
-        ends.append({**end, "is_sure": finding.word == "sure"})
-    return [
-        vega.mark_dots(x, y, color, 110, ends),
-        *(
-            vega.layer(
-                "text",
-                {"x": x, "y": y, "text": {"field": "text"}, "color": color},
-                [end],
-                align="right",
-                dx=4,
-                dy=dy,
-                lineHeight=14,
-                fontSize=11,
-            )
-            for end, dy in zip(
-                ends, place_texts(ends, x["scale"]["domain"][1], y["scale"]["domain"][1]), strict=True
-            )
-        ),
-    ]
-
-
-def place_texts(ends: Sequence[Mapping[str, Any]], last: float, highest: float) -> list[int]:
-    """How far above its point, in pixels, the first of each two lines stands, so that no text covers another. `last`,
-    `highest`: where the axes end."""
-    taken: list[Box] = []
-    shifts = []
-    for end in ends:
-        right = vega.WIDTH * end["seconds"] / last
-        top = HEIGHT * (1 - end["top1"] / highest)
-        width = LETTER_PIXELS * max(map(len, end["text"]))
-        boxes = {dy: Box(right - width, top + dy - 7, right, top + dy + 21) for dy in SHIFTS}
-        dy = next((dy for dy, box in boxes.items() if not any(map(box.covers, taken))), SHIFTS[0])
-        taken.append(boxes[dy])
-        shifts.append(dy)
-    return shifts
-
-
-def name_unreached(report: Report, runs: Mapping[int, str], x: Vega, y: Vega) -> list[Vega]:
-    """The names of runs that did not reach the target, in grey behind their last point."""
-    ends = [
-        {"seconds": seconds, "top1": top1, "text": name}
-        for row, name in runs.items()
-        for seconds, top1 in report.training[row][-1:]
-    ]
-    return [
-        vega.layer(
-            "text",
-            {"x": x, "y": y, "text": {"field": "text"}},
-            ends,
-            align="left",
-            dx=6,
-            color=vega.CONTEXT,
-            fontSize=11,
-        )
-    ]

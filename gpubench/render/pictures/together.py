@@ -53,13 +53,8 @@ def draw(report: Report, finding: SharingFinding) -> Vega | None:
             color="#3A3F45",
             filled=False,
         ),
-        vega.layer(
-            "text",
-            {"y": y, "text": {"field": "text"}, "color": color},
-            align="left",
-            x="width",
-            dx=10,
-            fontWeight="bold",
+        vega.write(
+            {"y": y, "color": color}, None, align="left", x="width", dx=10, fontWeight="bold", fontSize=12
         ),
     ]
     panel = {

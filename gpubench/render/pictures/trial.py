@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from gpubench.core.report import Report
@@ -65,26 +66,9 @@ def draw_panel(trace: Trace, column: str, end: float, *, is_first: bool, is_last
     ]
     if is_first:
         layers.append(
-            vega.layer(
-                "text",
-                {"x": x, "text": {"field": "name"}},
-                name_phases(trace, end),
-                align="left",
-                dx=3,
-                y=-5,
-                fontSize=10,
-            )
+            vega.write({"x": x}, name_phases(trace, end), "name", align="left", dx=3, y=-5, fontSize=10)
         )
-    data = [
-        {
-            "seconds": point.seconds,
-            "mean": point.mean,
-            "low": point.low,
-            "high": point.high,
-            "piece": point.piece,
-        }
-        for point in points
-    ]
+    data = [asdict(point) for point in points]
     return {"data": vega.embed(data), "width": vega.WIDTH + 80, "height": 70, "layer": layers}
 
 

@@ -10,6 +10,7 @@ import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from gpubench.core.claims import Claim
 from gpubench.core.findings import SharingFinding
 from gpubench.core.report import Report
 from gpubench.render import words
@@ -18,6 +19,8 @@ T = TypeVar("T")
 
 Vega = dict[str, Any]
 """A description, or a part of one."""
+Row = dict[str, Any]
+"""A row of its data."""
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 VEGA_LITE = "5.21"
@@ -253,6 +256,30 @@ def layer(mark: str, encoding: Vega, rows: Sequence[Mapping[str, Any]] | None = 
     """Marks of this type. `rows`: their own data, where these are not those of the panel. `look`: of the mark."""
     data = {} if rows is None else {"data": embed(rows)}
     return {**data, "mark": {"type": mark, **look}, "encoding": encoding}
+
+
+def write(encoding: Vega, rows: Sequence[Mapping[str, Any]] | None, field: str = "text", **look: Any) -> Vega:
+    """A field of rows as text. `encoding`: where."""
+    return layer("text", {**encoding, "text": {"field": field}}, rows, **{"fontSize": 11, **look})
+
+
+def mark_points(x: Vega, y: Vega, names: Sequence[str]) -> Vega:
+    """The points of series; filled ones are sure, hollow ones likely or unknown."""
+    color = make_color_scale(names)
+    encoding = {"x": x, "y": y, "color": color, "shape": make_shape_scale(names), "fill": fill_if_sure(color)}
+    return layer("point", encoding, size=60, strokeWidth=2, opacity=1)
+
+
+def list_ratio(claim: Claim) -> Row:
+    """How many times as fast a claim says something is, with its interval and how sure it is."""
+    verdict = claim.decided
+    return {
+        "ratio": words.measure_claim(claim),
+        "low": verdict.low,
+        "high": verdict.high,
+        "is_sure": verdict.word == "sure",
+        "side": "unknown" if verdict.word == "unknown" else verdict.direction,
+    }
 
 
 def mark_dots(

@@ -32,11 +32,12 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
         for row in rows
         for way, side in zip(ways, ("candidate", "baseline"), strict=True)
     ]
-    heads = [{"series": way, "seconds": rows[0][side], "name": names[0]} for way, side in zip(
-        ways, ("candidate", "baseline"), strict=True
-    )]  # fmt: skip
+    heads = ends[:2]
+    color = vega.make_color_scale(ways)
+    shape = vega.make_shape_scale(ways)
+    marks = {"x": x, "y": y, "color": color, "fill": vega.fill_if_sure(color), "shape": shape}
     is_left = rows[0]["candidate"] <= rows[0]["baseline"]
-    layers: list[Vega] = [
+    layers = [
         vega.layer(
             "rule",
             {"x": {**x, "field": "candidate"}, "x2": {"field": "baseline"}, "y": y},
@@ -44,41 +45,21 @@ def draw(report: Report, finding: VersusFinding) -> Vega | None:
             strokeWidth=5,
             color="#cccfd4",
         ),
-        vega.layer(
-            "point",
-            {
-                "x": x,
-                "y": y,
-                "color": vega.make_color_scale(ways),
-                "fill": vega.fill_if_sure(vega.make_color_scale(ways)),
-                "shape": vega.make_shape_scale(ways),
-            },
-            ends,
-            size=110,
-            strokeWidth=2,
-            opacity=1,
-        ),
+        vega.layer("point", marks, ends, size=110, strokeWidth=2, opacity=1),
         *(
-            vega.layer(
-                "text",
-                {"x": x, "y": y, "text": {"field": "series"}, "color": vega.make_color_scale(ways)},
+            vega.write(
+                {"x": x, "y": y, "color": color},
                 [head],
+                "series",
                 align="right" if (place == 0) == is_left else "left",
                 dx=-2 if (place == 0) == is_left else 2,
                 dy=-16,
                 fontWeight="bold",
+                fontSize=12,
             )
             for place, head in enumerate(heads)
         ),
-        vega.layer(
-            "text",
-            {"y": y, "text": {"field": "ratio"}},
-            rows,
-            align="left",
-            x="width",
-            dx=16,
-            fontWeight="bold",
-        ),
+        vega.write({"y": y}, rows, "ratio", align="left", x="width", dx=16, fontWeight="bold", fontSize=12),
     ]
     panel = {"width": vega.NARROW, "height": ROW_HEIGHT * len(rows), "layer": layers}
     return vega.compose(
