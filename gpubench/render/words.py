@@ -1299,8 +1299,7 @@ TILES: Mapping[str, str] = {
     "devices": "as fast on {devices} as on {fewer}",
     "efficiency": "efficiency: {devices} in place of {fewer}",
     "memory": "memory of the fullest GPU",
-    "cpu": "less CPU time",
-    "more_cpu": "more CPU time",
+    "cpu": "{change} CPU time",
     "work": "work done: {name}",
     "network": "an image: from {name} on",
     "faster": "as fast from there on",
@@ -1308,7 +1307,6 @@ TILES: Mapping[str, str] = {
     "target": "to {target} top-1: {name}",
     "epochs": "epochs to {target}",
     "energy": "energy to {target}",
-    "points": "points of top-1: {name}",
 }
 """Kind of tile -> what stands below its figure."""
 NO_ANSWER = "No sentence sums these rows up; the table holds their figures."
@@ -1318,7 +1316,6 @@ REPEAT = (
     "Save each plan as a file, and give it to gpubench sweep on a machine like this one. "
     "What a folder holds already is not measured again: with another folder behind --out it is."
 )
-NO_PICTURES = "No pictures are drawn of more than {rows} rows."
 CUT_FILE = "# … the rest lies in the plans/ of the results folder"
 
 

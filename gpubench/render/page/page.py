@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -22,21 +21,15 @@ from gpubench.analyze.view import TableView
 from gpubench.basics.quoted import clean
 from gpubench.core.report import Report
 from gpubench.render import words
-from gpubench.render.page.pictures import PagePicture, split_picture, write_colors
+from gpubench.render.page.pictures import split_picture, write_colors
 from gpubench.render.page.plans import PlanFile, list_plans
-from gpubench.render.page.table import PageTable, make_table
-from gpubench.render.page.tiles import Tile, list_tiles
+from gpubench.render.page.table import make_table
+from gpubench.render.page.tiles import list_tiles
 from gpubench.render.pictures.pictures import list_pictures
 from gpubench.schema.kinds import moment
 
-TABLE_ROOM, PICTURE_ROOM, PLAN_ROOM = 1_000_000, 600_000, 200_000
-"""Bytes that all tables, pictures and plans may take: with Vega, which takes 0.8 MB, a page stays below 3 MB."""
-ROW_BYTES = 4_000
-"""More than a row takes in both of its tables, where nobody wrote long names."""
-SHARE_OF_FEW = 4
-"""The table of few columns gets a quarter of its room, that of all columns the rest."""
-MOST_ROWS = 5_000
-"""A table of more has no pictures: they could not be read."""
+MOST_ROWS = 200
+"""Of a table: `gpubench export --format csv` has all. With Vega, which takes 0.8 MB, a page stays below 3 MB."""
 MOST_LINES = 200
 """Claims of a finding, warnings and the like: `gpubench table` has all."""
 LIBRARIES = ("vega-5.33.1.min.js", "vega-lite-5.21.0.min.js")
@@ -47,70 +40,16 @@ NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 OPTION = re.compile(r"(--[a-z][a-z0-9-]*)")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ClaimTable:
-    """What was claimed for a question."""
-
-    question: str
-    rows: list[tuple[str, ...]]
-    notes: list[str]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Section:
-    """One experiment on the page."""
-
-    report: Report
-    question: str
-    heading: str
-    below: str
-    """What goes with the answer."""
-    word: str
-    """`sure`, `likely`, `unknown`; empty without an answer."""
-    certainty: str
-    advice: str
-    command: str
-    """What would make the answer surer."""
-    tiles: list[Tile]
-    table: PageTable
-    legend: str
-    all_columns: PageTable
-    meanings: list[tuple[str, str]]
-    """Headings of columns with what they mean."""
-    empty: list[str]
-    """Why cells are empty."""
-    findings: list[str]
-    claims: list[ClaimTable]
-    warnings: list[str]
-    pictures: list[PagePicture]
-    """The main one first."""
-    left_out: list[str]
-    facts: list[tuple[str, str]]
-    plans: list[PlanFile]
-
-
-class ByteBudget:
-    """Bytes that are left for something."""
-
-    def __init__(self, free: int):
-        self.free = free
-
-    def reserve(self, size: int) -> bool:
-        """Whether so many more fit; then they are taken."""
-        if size > self.free:
-            return False
-        self.free -= size
-        return True
+Section = dict[str, Any]
+"""One experiment on the page, for the template."""
 
 
 def write(folders: Sequence[Folder], _: object = None) -> bytes:
     """One page of all tables of these folders, as UTF-8."""
     sources = [(folder, table) for folder in folders for table in folder.tables]
     reports = report_folders(folders)
-    pictures, plans = ByteBudget(PICTURE_ROOM), ByteBudget(PLAN_ROOM)
     sections = [
-        make_section(folder, table, report, SectionBudgets(rows, pictures, plans))
-        for (folder, table), report, rows in zip(sources, reports, share_budget(reports), strict=True)
+        make_section(folder, table, report) for (folder, table), report in zip(sources, reports, strict=True)
     ]
     text = _environment().get_template("page.html.jinja").render(
         title=write_title(folders, sections),
@@ -130,82 +69,48 @@ def write(folders: Sequence[Folder], _: object = None) -> bytes:
     return text.encode()
 
 
-@dataclass(frozen=True, slots=True)
-class SectionBudgets:
-    """What a section may take."""
-
-    rows: ByteBudget
-    """Of its own."""
-    pictures: ByteBudget
-    """Of the whole page, as that for plans is."""
-    plans: ByteBudget
-
-
-def make_section(folder: Folder, table: Table, report: Report, budgets: SectionBudgets) -> Section:
+def make_section(folder: Folder, table: Table, report: Report) -> Section:
     """All that the page tells of one table."""
     finding = report.findings[0] if report.findings else None
     problems: list[str] = []
     trace = trace_report(folder, report, problems.append)
-    drawn = list(map(split_picture, list_pictures(report, trace) if len(report.labels) <= MOST_ROWS else ()))
-    pictures = [picture for picture in drawn if budgets.pictures.reserve(len(picture.description))]
-    plans = [
-        plan if budgets.plans.reserve(len(plan.text.encode())) else replace(plan, text=words.CUT_FILE)
-        for plan in list_plans(folder, table)
-    ]
+    plans = list_plans(folder, table)
     advice, option = words.advise_option(report, finding) if finding else ("", "")
     wide = build_report(table, collect_rows(folder, table), report.findings, ALL_COLUMNS)
-    shown = make_table(report, ByteBudget(budgets.rows.free // SHARE_OF_FEW).reserve)
-    all_columns = make_table(wide, ByteBudget(budgets.rows.free - budgets.rows.free // SHARE_OF_FEW).reserve)
-    return Section(
-        report=report,
-        question=words.write_question(report),
-        heading=words.write_heading(report, finding)
+    lines = words.write_lines(report)
+    warnings = [line.text for line in lines if line.kind == "warning"]
+    return {
+        "report": report,
+        "question": words.write_question(report),
+        "heading": words.write_heading(report, finding)
         if finding
         else clean(report.name, words.HEADING_LETTERS),
-        below=words.write_below_heading(report, finding) if finding else words.NO_ANSWER,
-        word=finding.word if finding else "",
-        certainty=words.name_certainty(report, finding) if finding else "",
-        advice=advice,
-        command=f"{_choose_plan(plans, folder, report).command} {option}" if plans and option else option,
-        tiles=list_tiles(report, _find_capacity(folder, report)),
-        table=shown,
-        legend=words.write_legend(report, details="below"),
-        all_columns=all_columns,
-        meanings=_list_meanings(wide),
-        empty=_list_empty(wide),
-        findings=[line.text for line in words.write_lines(report) if line.kind != "warning"],
-        claims=_list_claims(report),
-        warnings=_cut(
-            [
-                *(line.text for line in words.write_lines(report) if line.kind == "warning"),
-                *report.problems,
-                *problems,
-            ]
-        ),
-        pictures=pictures,
-        left_out=_name_left_out(report, shown, all_columns, len(drawn) - len(pictures)),
-        facts=_list_facts(folder, table, report),
-        plans=plans,
-    )
-
-
-def share_budget(reports: Sequence[Report]) -> list[ByteBudget]:
-    """What the rows of each table may take: what small ones leave, larger ones get."""
-    free = TABLE_ROOM
-    budgets: dict[int, ByteBudget] = {}
-    by_size = sorted(range(len(reports)), key=lambda place: len(reports[place].labels))
-    for done, place in enumerate(by_size):
-        share = free // (len(reports) - done)
-        budgets[place] = ByteBudget(share)
-        free -= min(share, ROW_BYTES * len(reports[place].labels))
-    return [budgets[place] for place in range(len(reports))]
+        "below": words.write_below_heading(report, finding) if finding else words.NO_ANSWER,
+        "word": finding.word if finding else "",
+        "certainty": words.name_certainty(report, finding) if finding else "",
+        "advice": advice,
+        "command": f"{_choose_plan(plans, folder, report).command} {option}" if plans and option else option,
+        "tiles": list_tiles(report, _find_capacity(folder, report)),
+        "table": make_table(report, MOST_ROWS),
+        "legend": words.write_legend(report, details="below"),
+        "all_columns": make_table(wide, MOST_ROWS),
+        "meanings": _list_meanings(wide),
+        "empty": _list_empty(wide),
+        "findings": [line.text for line in lines if line.kind != "warning"],
+        "claims": _list_claims(report),
+        "warnings": _cut([*warnings, *report.problems, *problems]),
+        "pictures": list(map(split_picture, list_pictures(report, trace))),
+        "left_out": _count_cut(len(report.rows) - MOST_ROWS, "row", "gpubench export --format csv"),
+        "facts": _list_facts(folder, table, report),
+        "plans": plans,
+    }
 
 
 def write_title(folders: Sequence[Folder], sections: Sequence[Section]) -> str:
     """The page's name in a browser."""
     names = ", ".join(folder.name for folder in folders)
     if len(sections) == 1:
-        return f"{sections[0].heading} · {names}"
+        return f"{sections[0]['heading']} · {names}"
     return f"{words.count_things(len(sections), 'experiment')} of {names}"
 
 
@@ -281,37 +186,28 @@ def _list_empty(report: Report) -> list[str]:
     )
 
 
-def _list_claims(report: Report) -> list[ClaimTable]:
+def _list_claims(report: Report) -> list[dict[str, Any]]:
     """The claims of each finding with their intervals and p-values, as --why prints them."""
     return [
-        ClaimTable(
-            question=words.QUESTIONS.get(finding.question, finding.question),
-            rows=[words.write_claim(report, claim) for claim in finding.claims[:MOST_LINES]],
-            notes=[
+        {
+            "question": words.QUESTIONS.get(finding.question, finding.question),
+            "rows": [words.write_claim(report, claim) for claim in finding.claims[:MOST_LINES]],
+            "notes": [
                 *filter(None, (words.write_bounds(report, finding), words.write_remedy(finding))),
-                *_count_cut(len(finding.claims), "claim", "gpubench table --why"),
+                *_count_cut(len(finding.claims) - MOST_LINES, "claim", "gpubench table --why"),
             ],
-        )
+        }
         for finding in report.findings
         if finding.claims
     ]
 
 
 def _cut(lines: Sequence[str]) -> list[str]:
-    return [*lines[:MOST_LINES], *_count_cut(len(lines), "line", "gpubench table")]
+    return [*lines[:MOST_LINES], *_count_cut(len(lines) - MOST_LINES, "line", "gpubench table")]
 
 
 def _count_cut(count: int, thing: str, where: str) -> list[str]:
-    return [words.count_left_out(count - MOST_LINES, thing, where)] if count > MOST_LINES else []
-
-
-def _name_left_out(report: Report, table: PageTable, all_columns: PageTable, pictures: int) -> list[str]:
-    rows = max(table.left_out, all_columns.left_out)
-    lines = [words.count_left_out(rows, "row", "gpubench export --format csv")] if rows else []
-    lines += [words.count_left_out(pictures, "picture", "gpubench plot")] if pictures else []
-    if len(report.labels) > MOST_ROWS:
-        lines.append(words.NO_PICTURES.format(rows=f"{MOST_ROWS:,}"))
-    return lines
+    return [words.count_left_out(count, thing, where)] if count > 0 else []
 
 
 def keep_options(text: str) -> Markup:

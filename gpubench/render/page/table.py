@@ -1,18 +1,13 @@
-"""A grid as an HTML table's cells: as many rows as there is room for."""
+"""A grid as an HTML table's cells."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-
-from markupsafe import escape
 
 from gpubench.core.report import Report
 from gpubench.render.grid import GridGroup, GridRow, make_grid
 
-CELL_BYTES, LINE_BYTES = 40, 60
-"""Of mark-up around a cell's text, and around a row."""
 LETTER_PIXELS, PADDING_PIXELS = 7, 16
 NAME_LETTERS = 24
 """Of the first column: longer names take several lines."""
@@ -34,14 +29,13 @@ class PageCell:
 
 @dataclass(frozen=True, slots=True)
 class PageTable:
-    """A table, with how many of its rows have no room."""
+    """A table."""
 
     series: tuple[tuple[str, int], ...]
     """The upper line of headings with how many columns each spans; empty where there is none."""
     headings: tuple[tuple[str, bool], ...]
     """With whether the column is one of numbers."""
     groups: tuple[GridGroup, ...]
-    left_out: int
 
     @property
     def rows(self) -> list[GridRow]:
@@ -75,32 +69,20 @@ class PageTable:
         return cells
 
 
-def make_table(report: Report, reserve: Callable[[int], bool]) -> PageTable:
-    """The table of a report, the recommended row marked. `reserve`: whether there is room for so many bytes more; the
-    first row has it always."""
+def make_table(report: Report, most: int) -> PageTable:
+    """The first rows of a report's table, the recommended one marked."""
     grid = make_grid(report)
     groups: list[GridGroup] = []
-    count = 0
-    is_full = False
     for group, sources in zip(grid.groups, report.groups, strict=True):
-        rows: list[GridRow] = []
-        for row, source in zip(group.rows, sources.rows, strict=True):
-            is_full = is_full or not (reserve(measure(row)) or count == 0)
-            if not is_full:
-                rows.append(replace(row, is_answer=report.recommended in source.labels))
-                count += 1
-        if rows:
-            groups.append(replace(group, rows=tuple(rows)))
+        rows = tuple(
+            replace(row, is_answer=report.recommended in source.labels)
+            for row, source in zip(group.rows[:most], sources.rows[:most], strict=True)
+        )
+        groups += [replace(group, rows=rows)] if rows else []
+        most -= len(rows)
     series = [(name, len(list(members))) for name, members in itertools.groupby(grid.series)]
     return PageTable(
         tuple(series) if any(grid.series) else (),
         tuple(zip(grid.headings, grid.is_number, strict=True)),
         tuple(groups),
-        len(grid.rows) - count,
     )
-
-
-def measure(row: GridRow) -> int:
-    """The bytes that a row takes, about."""
-    texts = [row.ending, *(cell.text for cell in row.cells)]
-    return LINE_BYTES + sum(len(escape(text).encode(errors="replace")) + CELL_BYTES for text in texts)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from gpubench.core.claims import Claim
 from gpubench.core.findings import (
     BatchSizeFinding,
     DevicesFinding,
@@ -13,7 +13,6 @@ from gpubench.core.findings import (
     NetworkSizeFinding,
     SharingFinding,
     TargetFinding,
-    Top1Finding,
     VersusFinding,
 )
 from gpubench.core.report import Report
@@ -21,13 +20,8 @@ from gpubench.render import words
 
 MOST = 4
 
-
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """A figure, and what it is."""
-
-    value: str
-    label: str
+Tile = tuple[str, str]
+"""A figure, and what it is."""
 
 
 def list_tiles(report: Report, capacity_mib: float | None) -> list[Tile]:
@@ -35,40 +29,34 @@ def list_tiles(report: Report, capacity_mib: float | None) -> list[Tile]:
     if not report.findings:
         return []
     finding = report.findings[0]
-    tiles = [*SUMMARIES[type(finding)](report, finding)]
-    if finding.choice is not None:
-        tiles += _make_memory_tile(report, finding.choice.row, capacity_mib)
+    summarize = SUMMARIES.get(type(finding))
+    tiles = [*summarize(report, finding)] if summarize else []
+    memory = report.figures[finding.choice.row]["gpu_mem_mib"] if finding.choice is not None else None
+    if memory is not None:
+        total = "" if capacity_mib is None else f" of {words.format_gib(capacity_mib)}"
+        tiles.append(make_tile("memory", f"{words.format_gib(memory)}{total} GiB"))
     return tiles[:MOST]
 
 
 def make_tile(kind: str, value: str, **names: object) -> Tile:
-    return Tile(value, words.TILES[kind].format(**names))
+    return value, words.TILES[kind].format(**names)
+
+
+def _format_ratios(claims: Sequence[Claim]) -> str:
+    return f"{words.format_span(map(words.measure_claim, claims), words.format_ratio)}×"
 
 
 def _summarize_batch_size(report: Report, finding: BatchSizeFinding) -> Iterator[Tile]:
-    """The chosen size's rate, how many times that of the smallest size it is, and what other findings say of it."""
+    """The chosen size's rate, and how many times that of the smallest size it is."""
     if finding.choice is None:
         return
     row, smallest = finding.choice.row, finding.choice.series[0]
     yield from _make_rate_tile(report, row)
-    ratio = _divide_rates(report, row, smallest)
-    if smallest != row and ratio is not None:
-        yield _make_ratio_tile(
-            ratio, words.name_row({"batch_size": report.labels[smallest].get("batch_size")})
-        )
-    for other in report.findings:
-        if isinstance(other, VersusFinding):
-            for claim in other.claims:
-                ratio = words.measure_claim(claim)
-                if claim.candidate == row:
-                    yield _make_ratio_tile(ratio, words.name_value(other.field, other.baseline))
-                elif claim.baseline == row:
-                    yield _make_ratio_tile(1 / ratio, words.name_value(other.field, other.value))
-        elif isinstance(other, DevicesFinding):
-            for speed_up in other.speed_ups:
-                if speed_up.claim.candidate == row and not speed_up.same_batch_a_device:
-                    fewer = words.count_things(speed_up.baseline_devices, words.name_device(report))
-                    yield _make_ratio_tile(words.measure_claim(speed_up.claim), fewer)
+    # By epochs, which a published log has, too; all rows of one series train the same images.
+    seconds, slower = (report.figures[label]["epoch_time_s"] for label in (row, smallest))
+    if smallest != row and seconds and slower:
+        name = words.name_row({"batch_size": report.labels[smallest].get("batch_size")})
+        yield _make_ratio_tile(slower / seconds, name)
 
 
 def _summarize_devices(report: Report, finding: DevicesFinding) -> Iterator[Tile]:
@@ -83,7 +71,7 @@ def _summarize_devices(report: Report, finding: DevicesFinding) -> Iterator[Tile
             "devices": words.count_things(devices, thing),
             "fewer": words.count_things(speed_up.baseline_devices, thing),
         }
-        yield make_tile("devices", f"{words.format_ratio(words.measure_claim(speed_up.claim))}×", **names)
+        yield make_tile("devices", _format_ratios([speed_up.claim]), **names)
         if not place:
             yield make_tile("efficiency", words.format_percent(speed_up.efficiency), **names)
             yield from _make_rate_tile(report, speed_up.claim.candidate)
@@ -93,12 +81,11 @@ def _summarize_versus(report: Report, finding: VersusFinding) -> Iterator[Tile]:
     """How many times as fast, the least to the most; CPU time; the rate of the fastest row."""
     if not finding.claims:
         return
-    ratios = [words.measure_claim(claim) for claim in finding.claims]
     baseline = words.name_value(finding.field, finding.baseline)
-    yield make_tile("times", f"{words.format_span(ratios, words.format_ratio)}×", name=baseline)
+    yield make_tile("times", _format_ratios(finding.claims), name=baseline)
     if finding.cpu_claims:
         amount, change = words.measure_cpu_time(finding)
-        yield make_tile("cpu" if change == "less" else "more_cpu", amount)
+        yield make_tile("cpu", amount, change=change)
     seconds = {claim.candidate: report.figures[claim.candidate]["epoch_time_s"] for claim in finding.claims}
     known = {row: value for row, value in seconds.items() if value is not None}
     if known:
@@ -107,15 +94,14 @@ def _summarize_versus(report: Report, finding: VersusFinding) -> Iterator[Tile]:
 
 def _summarize_network_size(report: Report, finding: NetworkSizeFinding) -> Iterator[Tile]:
     """The size from which on more devices are faster, and how many times."""
-    if finding.first_faster is not None and finding.gmacs is not None:
+    if finding.first_faster is None:
+        return
+    if finding.gmacs is not None:
         gmacs = f"{words.format_significant(finding.gmacs, 2)} GMACs"
         yield make_tile("network", gmacs, name=words.name_network(report, finding.first_faster))
     for kind, direction in (("faster", "more"), ("smaller", "less")):
-        ratios = [
-            words.measure_claim(claim) for claim in finding.claims if words.is_decided(claim, direction)
-        ]
-        if ratios and finding.first_faster is not None:
-            yield make_tile(kind, f"{words.format_span(ratios, words.format_ratio)}×")
+        if claims := [claim for claim in finding.claims if words.is_decided(claim, direction)]:
+            yield make_tile(kind, _format_ratios(claims))
 
 
 def _summarize_sharing(report: Report, finding: SharingFinding) -> Iterator[Tile]:
@@ -130,28 +116,20 @@ def _summarize_target(report: Report, finding: TargetFinding) -> Iterator[Tile]:
     if not finding.order:
         return
     first, *later = finding.order
-    target = f"{finding.target_pct:g} %"
-    figures = report.figures[first]
+    figures, names = report.figures[first], {"target": f"{finding.target_pct:g} %"}
     seconds, epochs, joules = (
         figures[name] for name in ("time_to_top1_s", "epochs_to_top1", "energy_to_top1_j")
     )
     if seconds is not None:
         value = f"{words.format_significant(seconds)} s"
-        yield make_tile("target", value, target=target, name=name_short(report, first))
+        yield make_tile("target", value, name=name_short(report, first), **names)
     if epochs is not None:
-        yield make_tile("epochs", words.format_number(epochs), target=target)
+        yield make_tile("epochs", words.format_number(epochs), **names)
     if joules is not None:
-        yield make_tile("energy", f"{words.format_significant(joules / 1000)} kJ", target=target)
+        yield make_tile("energy", f"{words.format_significant(joules / 1000)} kJ", **names)
     slower = report.figures[later[0]]["time_to_top1_s"] if later else None
     if seconds and slower:
         yield _make_ratio_tile(slower / seconds, name_short(report, later[0]))
-
-
-def _summarize_top1(report: Report, finding: Top1Finding) -> Iterator[Tile]:  # noqa: ARG001 - as all rules
-    """By how many points top-1 differs."""
-    if finding.claims and finding.value is not None:
-        points = words.format_span(map(words.measure_claim, finding.claims), words.format_points)
-        yield make_tile("points", points, name=words.name_value(finding.field, finding.value))
 
 
 SUMMARIES: Mapping[type[Finding], Callable[[Report, Any], Iterator[Tile]]] = {
@@ -161,7 +139,6 @@ SUMMARIES: Mapping[type[Finding], Callable[[Report, Any], Iterator[Tile]]] = {
     NetworkSizeFinding: _summarize_network_size,
     SharingFinding: _summarize_sharing,
     TargetFinding: _summarize_target,
-    Top1Finding: _summarize_top1,
 }
 """Kind of finding -> its tiles, the most important first."""
 
@@ -173,19 +150,6 @@ def _make_rate_tile(report: Report, row: int) -> Iterator[Tile]:
         yield make_tile("rate", words.format_significant(figures["images_per_s"]), name=name)
     elif figures["epoch_time_s"] is not None:
         yield make_tile("epoch", f"{words.format_significant(figures['epoch_time_s'])} s", name=name)
-
-
-def _make_memory_tile(report: Report, row: int, capacity_mib: float | None) -> Iterator[Tile]:
-    memory = report.figures[row]["gpu_mem_mib"]
-    if memory is not None:
-        total = "" if capacity_mib is None else f" of {words.format_gib(capacity_mib)}"
-        yield make_tile("memory", f"{words.format_gib(memory)}{total} GiB")
-
-
-def _divide_rates(report: Report, row: int, baseline: int) -> float | None:
-    """By epochs, which a published log has, too; all rows of one series train the same images."""
-    seconds, slower = (report.figures[label]["epoch_time_s"] for label in (row, baseline))
-    return slower / seconds if seconds and slower else None
 
 
 def _make_ratio_tile(ratio: float, name: str) -> Tile:
