@@ -18,7 +18,6 @@ from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.core.findings import Finding
 from gpubench.core.report import Report
 from gpubench.export import sheets
-from gpubench.export.sheets import Orders, Sheet
 from gpubench.render import html, terminal, words
 from gpubench.render.draw import FORMS, draw_file
 from gpubench.render.pictures.pictures import KINDS, explain_none, list_pictures
@@ -60,26 +59,26 @@ class LoadedFolders:
     @cached_property
     def trials(self) -> pd.DataFrame:
         """A row a trial, and a row for each further round of it: every column of trials.csv."""
-        return self._to_frame(sheets.list_trials(self.folders))
+        return sheets.list_trials(self.folders).to_frame()
 
     @cached_property
     def epochs(self) -> pd.DataFrame:
         """A row an epoch or window, those that warm up marked: every column of epochs.csv."""
-        return self._to_frame(sheets.list_epochs(self.folders))
+        return sheets.list_epochs(self.folders).to_frame()
 
     @cached_property
     def environment(self) -> pd.DataFrame:
         """A row for each machine with its software."""
-        return self._to_frame(sheets.list_environments(self.folders))
+        return sheets.list_environments(self.folders).to_frame()
 
     @cached_property
     def doubts(self) -> pd.DataFrame:
         """A row for each warning of each trial: its code and sentence."""
-        return self._to_frame(sheets.list_warnings(self.folders))
+        return sheets.list_warnings(self.folders).to_frame()
 
     def table(self) -> pd.DataFrame:
         """The lines of the tables, repeats and rounds merged, with growth and intervals: the columns of table.csv."""
-        return self._to_frame(sheets.list_table_rows(self.folders))
+        return sheets.list_table_rows(self.folders).to_frame()
 
     @cached_property
     def reports(self) -> list[Report]:
@@ -106,25 +105,17 @@ class LoadedFolders:
         `round`: of the sweep's rounds. `results`: the name of the folder, where several hold the trial. Where a folder
         has measured it under several allowances of CPUs, the last one. Raises UsageError where there is no such trial.
         """
-        names = [folder.name for folder in self.folders]
-        if results is not None and results not in names:
-            raise unknown("results folder", results, names)
-        records = [
+        held = [
             (folder, record)
             for folder in self.folders
             for record in folder.records
-            if record.round == round and results in (None, folder.name)
+            if (record.trial_id, record.round) == (trial_id, round) and results in (None, folder.name)
         ]
-        if not records:
-            raise UsageError(f"nothing that counts was measured in a round {round}")
-        held = [(folder, record) for folder, record in records if record.trial_id == trial_id]
         if not held:
-            raise unknown("trial", trial_id, {record.trial_id for _, record in records})
-        holders = dict.fromkeys(folder.name for folder, _ in held)
-        if len(holders) > 1:
-            raise UsageError(
-                f"{trial_id} is in {', '.join(holders)}; say which one: results={held[0][0].name!r}"
-            )
+            known = {record.trial_id for folder in self.folders for record in folder.records}
+            raise unknown("trial", trial_id, known, hint=f"not in round {round}" if trial_id in known else "")
+        if len(names := list(dict.fromkeys(folder.name for folder, _ in held))) > 1:
+            raise UsageError(f"{trial_id} is in {', '.join(names)}; say which one: results={names[0]!r}")
         folder, record = max(held, key=lambda pair: (pair[1].started_at, pair[1].attempt))
         return read_samples(Results(folder.path), record)
 
@@ -159,13 +150,6 @@ class LoadedFolders:
     def _repr_html_(self) -> str:
         return html.write(self.reports)
 
-    @cached_property
-    def _orders(self) -> Orders:
-        return sheets.find_orders(self.folders)
-
-    def _to_frame(self, sheet: Sheet) -> pd.DataFrame:
-        return sheet.to_frame(self._orders)
-
 
 def load(*folders: str | Path) -> LoadedFolders:
     """Results folders (none: the newest one) for a notebook. What of them can't be read is a warning, and left out.
@@ -177,10 +161,8 @@ def load(*folders: str | Path) -> LoadedFolders:
     try:
         return LoadedFolders(read_folders(paths, problems.append))
     finally:
-        for (
-            line
-        ) in problems:  # as of the line that called `gpubench.load`, so that each run of it says so again
-            warnings.warn(line, stacklevel=3)
+        for line in problems:
+            warnings.warn(line, stacklevel=3)  # as of the line that called `gpubench.load`
 
 
 # ---- samples ----

@@ -134,9 +134,9 @@ def with_form_options(command: Callable[..., None]) -> Callable[..., None]:
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=False,
-            annotation=Annotated[bool, typer.Option(f"--{name}", help=form.help)],
+            annotation=Annotated[bool, typer.Option(f"--{name}", help=text)],
         )
-        for name, form in FORMS.items()
+        for name, text in FORMS.items()
     ]
 
     @functools.wraps(command)

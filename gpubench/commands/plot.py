@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mimetypes
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,16 +12,13 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.basics.safe_name import safe_name
 from gpubench.basics.words import clean
 from gpubench.commands.folders import exit_code_of, read_named, split_names, warn
-from gpubench.render.draw import CREATOR, FORMS, draw_file, need_converter
+from gpubench.render.draw import FORMS, draw_file, need_converter
 from gpubench.render.pictures.pictures import KINDS, Picture, explain_none, list_pictures
 from gpubench.render.pictures.vega import COLUMN_SCALE, fit_column
 from gpubench.results.whole_file import write_whole
 
 FOLDER = "plots"
 """In a results folder."""
-SEARCHED = 4096
-"""Bytes at either end of a file in which CREATOR stands."""
-
 
 FolderPicture = tuple[Folder, Picture]
 """A picture with the results folder that it is of."""
@@ -40,11 +36,8 @@ def plot(
     """`gpubench plot`. `formats`, `only`: names with commas between them. `is_paper`: for a column of a paper."""
     kinds = split_names("picture", only, KINDS)
     forms = split_names("format", formats, FORMS) or ["svg"]
-    if out is not None and not out.is_dir() and mimetypes.guess_type(out.name)[0]:
-        raise UsageError(
-            f"--out names a folder, and {clean(str(out))} is the name of a file; the format is given by --format "
-            f"{' or '.join(FORMS)}"
-        )
+    if out is not None and out.suffix.removeprefix(".") in FORMS and not out.is_dir():
+        raise UsageError(f"--out names a folder, and {clean(str(out))} is the name of a file: give --format")
     if trial_id is not None and kinds not in ([], ["trial"]):
         raise UsageError("--trial draws that trial's samples alone: give no other picture with --only")
     if out is not None and out.exists() and not out.is_dir():
@@ -73,14 +66,8 @@ def draw_folders(folders: Sequence[Folder], kinds: Sequence[str]) -> list[Folder
 
 def draw_trial(folders: Sequence[Folder], start: str) -> list[FolderPicture]:
     """The picture of the one trial whose id begins so. Raises UsageError where there is none, or several."""
-    ids = sorted(
-        {
-            record.trial_id
-            for folder in folders
-            for record in folder.records
-            if record.trial_id.startswith(start)
-        }
-    )
+    known = {record.trial_id for folder in folders for record in folder.records}
+    ids = sorted(name for name in known if name.startswith(start))
     if not start or not ids:
         raise UsageError(
             f"--trial: no trial's id begins with {start!r}; the column trial_id of trials.csv has them"
@@ -109,24 +96,16 @@ def draw_trial(folders: Sequence[Folder], start: str) -> list[FolderPicture]:
 def write_pictures(
     pictures: Sequence[FolderPicture], out: Path | None, forms: Sequence[str], *, is_paper: bool
 ) -> None:
-    """Writes them all, and prints their paths. One that can't be written keeps no other from it; then UnusableError."""
-    failed: list[str] = []
+    """Writes them all, and prints their paths. Raises UnusableError for the first that can't be written."""
     for path, picture in name_files(pictures, out):
         for form in forms:
+            description = fit_column(picture.description) if is_paper else picture.description
             file = path.with_name(f"{path.name}.{form}")
-            if is_paper:
-                content = draw_file(fit_column(picture.description), form, COLUMN_SCALE)
-            else:
-                content = draw_file(picture.description, form)
             try:
-                write_file(file, content)
+                write_whole(file, draw_file(description, form, COLUMN_SCALE if is_paper else 1.0))
             except UnusableError as error:
-                failed.append(str(error))
-                continue
+                raise UnusableError(f"{error}; name another folder with --out") from None
             print(file)
-    if failed:
-        more = f" (and {len(failed) - 1} more)" if len(failed) > 1 else ""
-        raise UnusableError(f"{failed[0]}{more}")
 
 
 def name_files(pictures: Sequence[FolderPicture], out: Path | None) -> list[tuple[Path, Picture]]:
@@ -139,7 +118,7 @@ def name_files(pictures: Sequence[FolderPicture], out: Path | None) -> list[tupl
         if out is None and home.is_symlink():
             raise UnusableError(f"{home} is a link, which is not followed; name a folder with --out")
         prefix = folder.path.resolve().name if out is not None and several else ""
-        first = name_file("-".join(part for part in (prefix, picture.name) if part))
+        first = safe_name("-".join(part for part in (prefix, picture.name) if part), "picture")
         name, number = first, 2
         while str(home / name).casefold() in taken:  # some file systems take A for a
             name = f"{first}-{number}"
@@ -147,32 +126,3 @@ def name_files(pictures: Sequence[FolderPicture], out: Path | None) -> list[tupl
         taken.add(str(home / name).casefold())
         places.append((home / name, picture))
     return places
-
-
-def name_file(name: str) -> str:
-    """The name with nothing in it that a file system or a shell minds."""
-    return safe_name(name, "picture")
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Writes a picture. Raises UnusableError where that can't be done, or would destroy what is not ours."""
-    advice = "; name another folder with --out"
-    try:
-        is_free = not path.is_symlink() and (not path.exists() or is_ours(path))
-    except OSError as error:
-        raise UnusableError(f"{path} can't be read: {error.strerror}{advice}") from error
-    if not is_free:
-        raise UnusableError(f"{path} is there, and no picture of gpubench{advice}")
-    try:
-        write_whole(path, content)
-    except UnusableError as error:
-        raise UnusableError(f"{error}{advice}") from None
-
-
-def is_ours(path: Path) -> bool:
-    """Whether it is a picture that gpubench wrote, or a file with nothing in it."""
-    if not path.is_file():
-        return False
-    content = path.read_bytes()
-    mark = CREATOR.encode()
-    return not content or mark in content[:SEARCHED] or mark in content[-SEARCHED:]

@@ -19,7 +19,7 @@ from gpubench.commands.folders import exit_code_of, print_text, read_named, warn
 from gpubench.core.report import Report
 from gpubench.export.sheets import list_table_rows
 from gpubench.render import terminal, words
-from gpubench.render.forms import FORMS
+from gpubench.render.forms import write_form
 from gpubench.render.json import VERSION, convert
 
 
@@ -49,14 +49,14 @@ def table(
         print_text(_write_best(folders, reports, is_json=form == "json"))
     elif form is None:
         terminal.show(reports, console, is_why=why)
-    elif FORMS[form].is_data:
-        text = list_table_rows(folders, view).write_csv() if form == "csv" else FORMS[form].write(reports)
+    elif form == "markdown":
+        print_text(write_form(form, reports))
+    else:  # programs read it: it is UTF-8 everywhere, whatever signs the terminal knows
+        text = list_table_rows(folders, view).write_csv() if form == "csv" else write_form(form, reports)
         for report in reports:
             if form == "csv" and report.selection is not None:  # CSV has no place for a sentence
                 warn(f"{report.name}: {words.describe_selection(report.selection)}")
         sys.stdout.buffer.write(text.encode(errors="replace"))
-    else:
-        print_text(FORMS[form].write(reports))
     return exit_code_of(paths, folders)
 
 

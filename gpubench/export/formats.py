@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from gpubench.basics.errors import UnusableError, UsageError, unknown
 from gpubench.basics.quoted import shown
-from gpubench.render.forms import FORMS
+from gpubench.render.forms import write_form
 
 if TYPE_CHECKING:
     from gpubench.analyze.folder import Folder
@@ -65,7 +65,7 @@ class Format:
         if self.form:
             from gpubench.analyze.questions import report_folders  # imports pandas
 
-            return FORMS[self.form].write(report_folders(folders)).encode(errors="replace")
+            return write_form(self.form, report_folders(folders)).encode(errors="replace")
         need_package("this format", self.package)
         module, name = self.function.split(":")
         content: bytes = getattr(importlib.import_module(module), name)(folders, options)

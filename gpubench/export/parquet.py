@@ -9,13 +9,13 @@ from pyarrow import parquet
 
 from gpubench.analyze.folder import Folder
 from gpubench.export.formats import FormatOptions
-from gpubench.export.sheets import SHEETS, find_orders
+from gpubench.export.sheets import SHEETS
 
 
 def write(folders: Sequence[Folder], options: FormatOptions) -> bytes:
     """One sheet. `unit` and `meaning` stand in the metadata of each field."""
     sheet = SHEETS[options.sheet](folders)
-    table = pa.Table.from_pandas(sheet.to_frame(find_orders(folders)), preserve_index=False)
+    table = pa.Table.from_pandas(sheet.to_frame(), preserve_index=False)
     metadata = {column.name: {"unit": column.unit, "meaning": column.meaning} for column in sheet.columns}
     schema = pa.schema(
         [field.with_metadata(metadata[field.name]) for field in table.schema], metadata=table.schema.metadata

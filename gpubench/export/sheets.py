@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -26,13 +26,12 @@ from gpubench.schema.columns import (
     COLUMNS,
     ENVIRONMENT,
     EPOCH_COLUMNS,
-    FIELD_COLUMNS,
     Column,
     Count,
     Moment,
 )
 from gpubench.schema.kinds import as_text, kind, moment
-from gpubench.schema.record import Record, Status
+from gpubench.schema.record import Record
 
 RESULTS = Column("results", "", "name of the results folder")
 """The first column of each sheet of several folders."""
@@ -48,12 +47,8 @@ WARNING_COLUMNS = (
     Column("code", "", "the warning's short code"),
     Column("sentence", "", "what it warns of, and what to do"),
 )
-CATEGORIES = tuple(name for name in FIELD_COLUMNS if kind(BY_NAME[name]) in ("text", "list"))
-"""The fields of a trial that are no numbers."""
 
 Line: TypeAlias = Sequence[Any]
-Orders: TypeAlias = Mapping[str, Sequence[str]]
-"""Column -> its categories, in their order."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,15 +68,15 @@ class Sheet:
         """The text of a CSV."""
         return csv_text([column.name for column in self.columns], self.lines(), dialect=dialect)
 
-    def to_frame(self, orders: Orders) -> pd.DataFrame:
+    def to_frame(self) -> pd.DataFrame:
         """A frame of pandas; units and meanings of its columns stand in `attrs`.
 
-        Whole numbers are Int64, other numbers float64, yes or no boolean, times datetime64, text string; a column of
-        `orders` is an ordered category. What is missing is missing: NA, NaN or NaT.
+        Whole numbers are Int64, other numbers float64, yes or no boolean, times datetime64, all else string. What is
+        missing is missing: NA, NaN or NaT.
         """
         frame = pd.DataFrame(
             {
-                column.name: make_pandas_series(column, values, orders)
+                column.name: make_pandas_series(column, values)
                 for column, values in zip(self.columns, self.values, strict=True)
             }
         )
@@ -227,43 +222,17 @@ def describe_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> pd.DataF
     return frame
 
 
-def make_pandas_series(column: Column, values: Sequence[Any], orders: Orders) -> pd.Series[Any]:
-    """The values of a column. `orders`: only those of columns that hold text or lists count."""
+def make_pandas_series(column: Column, values: Sequence[Any]) -> pd.Series[Any]:
+    """The values of a column."""
     form = kind(column)
+    known = [value for value in values if value is not None]
     if form == "moment":
         return pd.Series(np.array([moment(value) for value in values], dtype="datetime64[us]"))
-    if form in ("whole", "number") and all(_is_number(value) for value in values if value is not None):
-        if form == "whole" and all(float(value).is_integer() for value in values if value is not None):
+    if form in ("whole", "number") and all(type(value) in (int, float) for value in known):
+        if form == "whole" and all(float(value).is_integer() for value in known):
             return pd.Series(pd.array([None if v is None else int(v) for v in values], dtype="Int64"))
         return pd.Series(np.array([math.nan if v is None else v for v in values], dtype="float64"))
     if form == "yes or no":
         return pd.Series(pd.array([None if v is None else bool(v) for v in values], dtype="boolean"))
     texts = [None if value is None else as_text(value) for value in values]
-    if column.name not in orders:
-        return pd.Series(pd.array(texts, dtype="string"))
-    known = dict.fromkeys([*orders[column.name], *(text for text in texts if text is not None)])
-    return pd.Series(pd.Categorical(texts, categories=list(known), ordered=True))
-
-
-def find_orders(folders: Sequence[Folder]) -> Orders:
-    """The categories of the columns that have an order: folders, how trials end, and the values of trial fields that
-    are no numbers, as the experiments name them, which is the order of the tables' rows."""
-    runs = [
-        folder.runs.loc[
-            list(dict.fromkeys([*(run for table in folder.tables for run in table.runs), *folder.runs.index]))
-        ]
-        for folder in folders
-    ]
-    orders = {
-        name: dict.fromkeys(as_text(value) for frame in runs for value in list_plain(frame[name].dropna()))
-        for name in CATEGORIES
-    }
-    return {
-        **{name: list(values) for name, values in orders.items()},
-        "status": list(get_args(Status)),
-        RESULTS.name: [folder.name for folder in folders],
-    }
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return pd.Series(pd.array(texts, dtype="string"))

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import struct
-import zlib
 from collections.abc import Callable, Mapping
 from html import escape
 from importlib.resources import as_file, files
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 MODULE, PACKAGE = "vl_convert", "vl-convert-python"
-CREATOR = "gpubench plot"
-"""Stands in each file, so that it may be written over."""
 PDF_SCALE = 0.75
 """Points of a pixel: 96 pixels are an inch, and so are 72 points."""
 PNG_SCALE = 2.0
@@ -70,7 +66,7 @@ def write_svg(converter: ModuleType, description: Vega, scale: float) -> str:
         r'(width|height)="([\d.]+)"', lambda size: f'{size[1]}="{float(size[2]) * scale:g}"', head, count=2
     )
     title = escape(" ".join(description["title"]["text"])) if "title" in description else ""
-    about = f"<title>{title}</title>" * bool(title) + f"<desc>{CREATOR}</desc>"
+    about = f"<title>{title}</title>" * bool(title)
     return f"{head}{end}{about}{body}\n"
 
 
@@ -78,19 +74,12 @@ def draw_png(converter: ModuleType, description: Vega, scale: float) -> bytes:
     png: bytes = converter.vegalite_to_png(
         description, vl_version=VEGA_LITE, scale=PNG_SCALE * scale, allowed_base_urls=[]
     )
-    # After the signature and the header, whose chunk has 13 bytes, further chunks may stand in any order.
-    place = 8 + 12 + 13
-    return png[:place] + make_chunk(b"tEXt", b"Software\0" + CREATOR.encode()) + png[place:]
-
-
-def make_chunk(kind: bytes, content: bytes) -> bytes:
-    """A chunk of a PNG (https://www.w3.org/TR/png-3/#5Chunk-layout)."""
-    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+    return png
 
 
 def draw_pdf(converter: ModuleType, description: Vega, scale: float) -> bytes:
     pdf: bytes = converter.svg_to_pdf(write_svg(converter, description, PDF_SCALE * scale))
-    return pdf + f"\n% {CREATOR}\n%%EOF\n".encode()
+    return pdf
 
 
 FORMS: Mapping[str, Callable[[ModuleType, Vega, float], bytes]] = {

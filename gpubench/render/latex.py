@@ -1,7 +1,6 @@
 r"""Reports as LaTeX with the rules of booktabs, for a paper: caption, table, findings and warnings as notes below.
 
-A table that is wider than the text shrinks to its width. A float can't break over pages: one of many rows goes on in
-further ones.
+A table that is wider than the text shrinks to its width.
 """
 
 from __future__ import annotations
@@ -15,8 +14,6 @@ from gpubench.render import words
 from gpubench.render.grid import Grid, GridRow, make_grid
 
 HEAD = "% In the preamble: \\usepackage{booktabs,graphicx}. In UTF-8.\n"
-MOST_ROWS = 36
-"""Rows of one float."""
 BOX = (
     r"\sbox0{", r"}\ifdim\wd0>\linewidth\resizebox{\linewidth}{!}{\usebox0}\else\usebox0\fi",
 )  # fmt: skip
@@ -43,17 +40,17 @@ def write(reports: Sequence[Report]) -> str:
 def _write_report(report: Report) -> str:
     grid = make_grid(report)
     caption = words.write_question(report) or words.describe_facts(report)[0]
-    rows = _list_rows(grid)
-    parts = [rows[first : first + MOST_ROWS] for first in range(0, len(rows), MOST_ROWS)] or [[]]
     facts = " · ".join(words.describe_facts(report))
-    lines = [*_open_float(caption), rf"\par{{\small {escape(facts)}\par}}", *_write_table(grid, parts[0])]
-    for part in parts[1:]:
-        lines += [r"\end{table}", "", *_open_float(f"{caption} (continued)"), *_write_table(grid, part)]
-    return "\n".join([*lines, *_write_notes(report), r"\end{table}"]) + "\n"
-
-
-def _open_float(caption: str) -> list[str]:
-    return [r"\begin{table}", r"\centering", rf"\caption{{{escape(caption)}}}"]
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{escape(caption)}}}",
+        rf"\par{{\small {escape(facts)}\par}}",
+        *_write_table(grid, _list_rows(grid)),
+        *_write_notes(report),
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
 
 
 def _list_rows(grid: Grid) -> list[str]:

@@ -159,8 +159,7 @@ class LiveView(PlainView):
             done=number - 1, total=total, trial_label=label, trial_id=trial_id, note="starting"
         )
         if (last := self._last) is not None:  # what is left is known anew at the first look
-            times = ("elapsed_s", "left_s", "until", "at_least", "at_most")
-            begins = replace(begins, **{name: getattr(last, name) for name in times})
+            begins = replace(begins, elapsed_s=last.elapsed_s, left=last.left)
         self.update(begins)
 
     def update(self, progress: LiveProgress) -> None:

@@ -51,14 +51,8 @@ class LiveProgress:
     cpu_util_pct: float | None = None
     elapsed_s: float = 0.0
     """Since the sweep began."""
-    left_s: float | None = None
+    left: Left | None = None
     """Until it ends, estimated."""
-    until: str = ""
-    """What ends it, where that is not its last round: "to ± 2 %"."""
-    at_least: bool = False
-    """Whether nobody knows yet how much more than `left_s` it may be."""
-    at_most: bool = False
-    """Whether it may end earlier, when no question of the table is open any more."""
     is_late: bool = False
     """Whether the running trial takes longer than planned."""
     note: str = ""
@@ -120,13 +114,10 @@ def _format_usage(progress: LiveProgress) -> str:
 
 
 def _format_time_left(progress: LiveProgress) -> str:
-    if progress.left_s is None:
+    if progress.left is None:
         return ""
-    if progress.is_late and not progress.left_s:
-        return "longer than planned"
-    about = "at least " if progress.at_least else "at most " if progress.at_most else "~"
-    time_left = f"{about}{format_clock(progress.left_s)} left{f' {progress.until}' if progress.until else ''}"
-    return f"longer than planned, {time_left}" if progress.is_late else time_left
+    late = ["longer than planned"] if progress.is_late else []
+    return ", ".join([*late, *([str(progress.left)] if progress.left.seconds or not late else [])])
 
 
 def draw_rounds(number: int, rounds: Rounds, done: int, total: int, width: int) -> Text:

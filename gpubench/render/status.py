@@ -64,12 +64,6 @@ def _list_details(status: FolderStatus) -> list[str]:
             for part in status.rounds
         ]
         details.append("; ".join(parts))
-    if status.without_first_round:
-        verb = "doesn't" if status.without_first_round == 1 else "don't"
-        details.append(
-            f"{count_things(status.without_first_round, 'measurement')} of further rounds {verb} count: "
-            "no record of their first round can be read"
-        )
     if status.stale:
         were, again = ("was", "it") if status.stale == 1 else ("were", "them")
         details.append(
@@ -88,12 +82,6 @@ def _list_details(status: FolderStatus) -> list[str]:
         details.append("the same gpubench sweep goes on with what is left")
     elif status.failures and status.state in ("failed", "unknown"):
         details.append("gpubench sweep … --retry failed,timeout runs those again")
-    if status.state == "unknown":
-        details.append(
-            "the sweep of the plan that can't be read stores it anew and does what is left"
-            if status.unread_plans
-            else "the sweep that wrote it, given again, stores its plan anew and does what is left"
-        )
     return details
 
 

@@ -52,10 +52,6 @@ ANSWER, WARNED, NO_FIGURES = "◀", "!", "×"
 """Stand beside the row of the answer, beside rows with warnings and before them, and before how a row ended."""
 UNKNOWN = "–"
 """Stands where a figure could not be had."""
-LEAST_RATIO, MOST_RATIO = 0.01, 10_000.0
-"""What is told of a ratio below and above these is that it is."""
-MOST_GAIN = 10.0
-"""A bound above this tells nothing more."""
 WORDS: tuple[Certainty, ...] = ("sure", "likely", "unknown")
 
 STATUSES: Mapping[str, str] = {
@@ -202,11 +198,9 @@ def format_significant(value: float, count: int = 3) -> str:
 
 
 def format_ratio(value: float) -> str:
-    """`1.60`, `12.3`: how many times; `<0.01` and `>10,000` where it is out of all reason."""
-    if 0 < value < LEAST_RATIO:
-        return f"<{format_number(LEAST_RATIO, 2)}"
-    if value > MOST_RATIO:
-        return f">{format_number(MOST_RATIO)}"
+    """`1.60`, `12.3`: how many times; of less than 0.01 with digits that tell."""
+    if 0 < value < 0.01:
+        return format_significant(value, 1)
     return format_number(value, 2 if abs(value) < 10 else 1)
 
 
@@ -216,11 +210,6 @@ def format_percent(share: float) -> str:
     if 0 < abs(percent) < 0.005:
         return "<0.01 %"
     return f"{format_significant(percent, 1) if abs(percent) < 0.95 else format_number(percent)} %"
-
-
-def format_gain(share: float) -> str:
-    """How much faster something may be: `up to 45 %`, `over 1,000 %`."""
-    return f"up to {format_percent(share)}" if share <= MOST_GAIN else f"over {format_percent(MOST_GAIN)}"
 
 
 def format_change(percent: float) -> str:
@@ -646,7 +635,11 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
         )
         if part
     )
-    slower = f"{_name_sizes(report, finding.slower)} {_are(finding.slower)} slower" if finding.slower else ""
+    slower = (
+        f"{_name_sizes(report, finding.slower)} {'is' if len(finding.slower) == 1 else 'are'} slower"
+        if finding.slower
+        else ""
+    )
     head, clause = f"Take {name}: {cost}", ""
     sentences: list[str] = []
     if finding.word == "unknown" or _is_uncertain(finding):
@@ -654,7 +647,7 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
         gains = sorted(((gain, row) for row, gain in choice.gains.items() if gain > 0), reverse=True)
         # Who may be much faster is what matters; the first says that it is a bound.
         bounds = [
-            f"{_name_size(report, row)} {'may be ' if not place else ''}{format_gain(gain)}"
+            f"{_name_size(report, row)} {'may be ' if not place else ''}up to {format_percent(gain)}"
             + (" faster" if not place else "")
             for place, (gain, row) in enumerate(gains[:3])
         ]
@@ -664,9 +657,7 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
         clauses += [slower] if slower else []
         sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [_write_advice(finding.remedy).strip()]
     elif choice.bound is not None:
-        bound = format_percent(choice.bound)
-        faster = "faster" if bound == format_percent(0) else f"more than {bound} faster"
-        clause = f"no other size is {faster} (95 %)"
+        clause = f"no other size is more than {format_percent(choice.bound)} faster (95 %)"
     if finding.fastest is not None and finding.speed_gain is not None and not _is_uncertain(finding):
         sentence = f"{_name_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
         if finding.memory_ratio is not None:
@@ -874,9 +865,6 @@ def _answer_target(report: Report, finding: TargetFinding) -> list[Answer]:
         sentences.append(f"{_name_all_short(report, finding.unreached)} did not reach it.")
     if finding.interrupted:
         sentences.append(f"{_name_all_short(report, finding.interrupted)}: interrupted.")
-    if not later and not finding.unreached:  # as after the first trial of a sweep: nothing to be first of
-        answer = Answer(f"{name[:1].upper() + name[1:]} reaches {target}: {parts}", "", sentences)
-        return [answer, *_answer_energy(report, finding)]
     clause = join_words(times) if times else ""
     answer = Answer(f"{head[finding.word]} reaches {target} first: {parts}", clause, sentences)
     return [answer, *_answer_energy(report, finding)]
@@ -911,28 +899,16 @@ def _answer_energy(report: Report, finding: TargetFinding) -> list[Answer]:
 def _answer_top1(_: Report, finding: Top1Finding) -> list[Answer]:
     if not finding.claims:
         return [Answer("No answer: top-1 was not measured")]
-    name = (
-        name_value(finding.field, finding.value) if finding.value is not None else _name_other(finding.field)
-    )
-    low, high = (choose(claim.evidence.center for claim in finding.claims) for choose in (min, max))
-    points = (
-        format_points(low)
-        if format_points(low) == format_points(high)
-        else (f"{format_points(low)} to {format_points(high)}")
-    )
+    heading = ABOUT[finding.field].heading if finding.field in ABOUT else ""
+    has_value = finding.value is not None
+    name = name_value(finding.field, finding.value) if has_value else f"any {heading or finding.field}"
+    points = format_span(map(measure_claim, finding.claims), format_points)
     seeds = "one seed" if finding.seeds == 1 else count_things(finding.seeds, "seed")
     if finding.word == "unknown":
         return [Answer(f"Unknown whether top-1 stays the same with {name}: {points} points ({seeds})")]
     is_same = all(claim.decided.direction == "same" for claim in finding.claims)
     verb = "stays the same" if is_same else "changes"
     return [Answer(f"Top-1 {verb} with {name}: {points} points ({seeds}, {finding.word})")]
-
-
-def _name_other(field: str) -> str:
-    """Other values of a field along which rows are compared: `another batch size`, `other GPUs`."""
-    about = ABOUT.get(field)
-    heading = (about.heading if about else "") or field
-    return f"{'other' if heading.endswith('s') else 'another'} {heading}"
 
 
 _ANSWERS: Mapping[type[Finding], Callable[[Report, Any], list[Answer]]] = {
@@ -1035,10 +1011,6 @@ def _name_short(report: Report, row: int) -> str:
 
 def _name_all_short(report: Report, rows: Sequence[int]) -> str:
     return join_words(_name_short(report, row) for row in rows)
-
-
-def _are(rows: Sequence[int]) -> str:
-    return "is" if len(rows) == 1 else "are"
 
 
 # Warnings, and all lines below a table.
@@ -1251,7 +1223,9 @@ def write_bounds(report: Report, finding: Finding) -> str:
     if choice is None or choice.bound is None:
         return ""
     gains = [
-        f"{_name_size(report, row)} {format_gain(gain)}" for row, gain in choice.gains.items() if gain > 0
+        f"{_name_size(report, row)} up to {format_percent(gain)}"
+        for row, gain in choice.gains.items()
+        if gain > 0
     ]
     slower = len(choice.series) - 1 - len(gains)
     parts = [", ".join(gains)] if gains else []

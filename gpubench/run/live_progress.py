@@ -40,7 +40,6 @@ def make_progress(
     has_begun, epochs = job_progress.steps > 0, job.trial.epochs
     # Epochs are all alike, so the unit itself says best how long they take; a window lasts as long as was planned.
     unit_s = spent_s * (1 - part) / part if epochs and part > TELLING else max(0.0, estimated_s - spent_s)
-    time_left = ahead.left(unit_s + after_s, elapsed_s, pace)
     return LiveProgress(
         done=done,
         total=total,
@@ -54,10 +53,7 @@ def make_progress(
         gpu_util_pct=_over(max, (other.live.gpu_util_pct for other in progress)),
         cpu_util_pct=_over(max, (other.live.cpu_util_pct for other in progress)),
         elapsed_s=elapsed_s,
-        left_s=time_left.seconds,
-        until=time_left.until,
-        at_least=time_left.at_least,
-        at_most=time_left.at_most,
+        left=ahead.left(unit_s + after_s, elapsed_s, pace),
         top1_pct=job_progress.top1_pct,
         top1_target=job.trial.until_top1,
         is_late=epochs is None and spent_s > estimated_s,

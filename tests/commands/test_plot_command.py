@@ -16,7 +16,7 @@ import pytest
 from warm_command import WarmCommand
 
 from gpubench.basics.errors import UnusableError
-from gpubench.commands.plot import name_file
+from gpubench.basics.safe_name import safe_name
 from gpubench.commands.plot import plot as plot_folders
 from gpubench.render import draw
 from gpubench.render.pictures.pictures import KINDS
@@ -83,20 +83,6 @@ def test_of_several_folders_nothing_overwrites_anything(plot: Plot, results: Pat
     assert ended.returncode == 0
     written = [Path(line).name for line in ended.stdout.splitlines()]
     assert written == ["h200-pairs-2026-batch-size-together.svg", "h200-pairs-2026-batch-size-together-2.svg"]
-
-
-def test_a_file_of_somebody_else_stays_and_the_others_are_written(
-    plot: Plot, results: Path, tmp_path: Path
-) -> None:
-    theirs = tmp_path / "out" / "batch-size-trial-t62ed0fad9045.svg"
-    theirs.parent.mkdir()
-    theirs.write_text("<svg>mine</svg>")
-    ended = plot(results, "--out", tmp_path / "out", "--only", "trial,together")
-    assert ended.returncode == 4
-    assert theirs.read_text() == "<svg>mine</svg>"
-    assert ended.stderr.startswith(f"gpubench: {theirs} is there, and no picture ")
-    assert ended.stderr.count("\n") == 1
-    assert [Path(line).name for line in ended.stdout.splitlines()] == ["batch-size-together.svg"]
 
 
 @pytest.mark.slow
@@ -276,7 +262,7 @@ def test_descriptions_need_no_converter() -> None:
     ],
 )  # fmt: skip
 def test_names_of_files_are_safe(name: str, safe: str) -> None:
-    assert name_file(name) == safe
+    assert safe_name(name, "picture") == safe
 
 
 @pytest.mark.slow

@@ -12,9 +12,10 @@ from pathlib import Path
 from gpubench.analyze.folder import read_folder
 from gpubench.analyze.questions import report_folders
 from gpubench.basics.errors import GpubenchError, UnusableError
-from gpubench.commands.plot import name_file, write_file
+from gpubench.basics.safe_name import safe_name
 from gpubench.render.draw import draw_file
 from gpubench.render.pictures.pictures import Picture, list_pictures
+from gpubench.results.whole_file import write_whole
 
 PICTURES: Mapping[str, tuple[str, ...]] = {
     "h200-batch-size-2026": ("batch-size-growth",),
@@ -43,7 +44,7 @@ def draw_pictures(home: Path) -> Iterator[tuple[Path, bytes]]:
     """Each path with what is to stand there. `home`: the folder that holds the results folders."""
     for name in PICTURES:
         for picture in list_main(home, name):
-            path = home / name / "plots" / f"{name_file(picture.name)}.svg"
+            path = home / name / "plots" / f"{safe_name(picture.name, 'picture')}.svg"
             yield path, draw_file(picture.description, "svg")
 
 
@@ -61,7 +62,7 @@ def begin_page(home: Path, name: str) -> str:
     """What stands below the heading of a folder's page: what was found, and its pictures."""
     pictures = list_main(home, name)
     found = " ".join(f"**{picture.title}.**" for picture in pictures)
-    shown = [f"![{picture.title}](plots/{name_file(picture.name)}.svg)" for picture in pictures]
+    shown = [f"![{picture.title}](plots/{safe_name(picture.name, 'picture')}.svg)" for picture in pictures]
     return "\n\n".join([found, *shown])
 
 
@@ -72,7 +73,7 @@ def _refuse(line: str) -> None:
 if __name__ == "__main__":
     try:
         for path, content in draw_pictures(Path(sys.argv[1] if len(sys.argv) > 1 else "results")):
-            write_file(path, content)
+            write_whole(path, content)
             print(path)
     except GpubenchError as error:
         sys.exit(f"gpubench: {error}")

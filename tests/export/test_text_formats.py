@@ -18,7 +18,6 @@ from swept import swept
 from warm_command import WarmCommand
 
 from gpubench.export.formats import FORMATS
-from gpubench.render.forms import FORMS
 from gpubench.results.csv_text import DIALECTS, csv_text
 
 Export = Callable[..., subprocess.CompletedProcess[str]]
@@ -54,8 +53,8 @@ def test_a_form_and_the_format_of_its_name_are_one_text(
     export = run("export", str(folder), "--format", name)
     assert (table.returncode, table.stderr) == (export.returncode, export.stderr) == (0, "")
     assert table.stdout == export.stdout
-    written = run("export", str(folder), "--out", f"x{FORMS[form].suffix}")
-    assert written.stdout == f"x{FORMS[form].suffix}\n"
+    written = run("export", str(folder), "--out", f"x{FORMATS[name].suffix}")
+    assert written.stdout == f"x{FORMATS[name].suffix}\n"
 
 
 @pytest.mark.slow

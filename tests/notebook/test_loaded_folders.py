@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import committed
 import pandas as pd
@@ -34,7 +34,7 @@ from gpubench.results.packed import unpack
 from gpubench.results.store import Results
 from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, SAMPLE_COLUMNS
 from gpubench.schema.kinds import as_text, kind
-from gpubench.schema.record import Record, Status
+from gpubench.schema.record import Record
 from gpubench.schema.row import Row
 from gpubench.schema.samples import SAMPLE_HEADER
 
@@ -88,8 +88,7 @@ def test_dtypes_are_those_of_the_columns(copies: LoadedFolders) -> None:
     assert of["reason"] == of["trial_id"] == of["host"] == "string"
     assert pd.api.types.is_datetime64_dtype(of["started_at"])
     for name in ("status", "strategy", "variant", "gpu_ids", "model"):
-        assert of[name] == "category"
-        assert of[name].ordered
+        assert of[name] == "string"
     assert copies.epochs.dtypes["warmup"] == "boolean"
     assert copies.epochs.dtypes["steps"] == "Int64"
     assert set(copies.trials["gpu_ids"].dropna()) == {"0"}
@@ -103,12 +102,6 @@ def test_units_and_meanings_stand_with_each_frame(copies: LoadedFolders) -> None
     table = copies.table()
     assert set(table.attrs["units"]) == set(table.columns)
     assert table.attrs["units"]["epoch_time_low_s"] == known["epoch_time_low_s"].unit == "s"
-
-
-def test_categories_stand_in_the_order_of_the_axis_and_of_endings(interrupted: Path) -> None:
-    trials = gpubench.load(interrupted).trials
-    assert list(trials["optimizer"].cat.categories) == ["sgd", "adam"]
-    assert list(trials["status"].cat.categories) == list(get_args(Status))
 
 
 def test_an_interrupted_sweep_has_its_missing_rows_in_the_table_alone(interrupted: Path) -> None:
@@ -185,10 +178,8 @@ def test_what_has_no_samples_says_so(copies: LoadedFolders) -> None:
         logs.samples(logs.trials["trial_id"][0])
     with pytest.raises(UsageError, match="unknown trial 't0': "):
         copies.samples("t0")
-    with pytest.raises(UsageError, match=r"^nothing that counts was measured in a round 2$"):
+    with pytest.raises(UsageError, match=r"not in round 2$"):
         copies.samples(copies.trials["trial_id"][0], round=2)
-    with pytest.raises(UsageError, match="unknown results folder 'copies': valid: h200-copies-2026"):
-        copies.samples(copies.trials["trial_id"][0], results="copies")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +232,7 @@ def test_a_file_that_was_cut_off_between_two_lines_is_told_by_its_record(tmp_pat
 def test_several_folders_stand_in_one_frame_under_their_names(interrupted: Path, tmp_path: Path) -> None:
     other = committed.folder("h200-copies-2026")
     found = gpubench.load(other, interrupted)
-    assert list(found.trials["results"].cat.categories) == [other.name, interrupted.name]
+    assert list(found.trials["results"].unique()) == [other.name, interrupted.name]
     assert set(found.trials["results"]) == {other.name, interrupted.name}
     assert found.trials.columns[0] == found.table().columns[0] == found.doubts.columns[0] == "results"
     assert len(found.environment) == 2
@@ -251,7 +242,7 @@ def test_several_folders_stand_in_one_frame_under_their_names(interrupted: Path,
     twin = tmp_path / interrupted.name
     shutil.copytree(interrupted, twin)
     again = gpubench.load(interrupted, twin)  # of one name, so each is called by where it lies
-    assert list(again.trials["results"].cat.categories) == [str(interrupted), str(twin)]
+    assert list(again.trials["results"].unique()) == [str(interrupted), str(twin)]
     trial_id = again.trials["trial_id"][0]
     with pytest.raises(UsageError, match=r"say which one: results="):
         again.samples(trial_id)
@@ -331,7 +322,7 @@ def test_a_frame_holds_what_rows_hold_whatever_is_missing(told: list[dict[str, A
         {**values, "trial_id": f"t{n}", "status": values["status"] or "ok"} for n, values in enumerate(told)
     ]
     folders = [read_of([row_with(allowance="all", **values) for values in told])]
-    made = sheets.list_trials(folders).to_frame(sheets.find_orders(folders))
+    made = sheets.list_trials(folders).to_frame()
     assert len(made) == len([values for values in told if values["status"] != "missing"])
     for column in COLUMNS:
         form = kind(column)
@@ -348,7 +339,7 @@ def test_epochs_hold_what_records_hold_whatever_is_missing(told: list[dict[str, 
     one = record(
         epochs=[{name: value for name, value in values.items() if value is not None} for values in told]
     )
-    made = sheets.list_epochs([read_of([], [one])]).to_frame({})
+    made = sheets.list_epochs([read_of([], [one])]).to_frame()
     assert list(made["trial_id"]) == [one.trial_id] * len(told)
     for column in EPOCH_COLUMNS[2:-1]:
         for cell, values in zip(made[column.name], told, strict=True):
@@ -360,7 +351,7 @@ def test_figures_that_stand_for_several_repeats_need_not_be_whole() -> None:
         row_with(trial_id=f"t{n}", status="ok", batch_size=16, epochs_measured=count)
         for n, count in ((0, 2), (1, 3.5))
     ]
-    made = sheets.list_trials([read_of(rows)]).to_frame({})
+    made = sheets.list_trials([read_of(rows)]).to_frame()
     assert list(made["epochs_measured"]) == [2, 3.5]
     assert math.isnan(made["epoch_time_s"][0])
 

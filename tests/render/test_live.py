@@ -9,6 +9,7 @@ from rich.console import Console
 from whole_rows import changed, row_with
 
 from gpubench.basics.words import ANSI
+from gpubench.plan.outlook import Left
 from gpubench.render.live import LiveView, PlainView, QuietView, view
 from gpubench.render.running import (
     LiveProgress,
@@ -23,7 +24,7 @@ FAILED = row_with(status="failed", reason="\x1b[31mkilled\x1b[0m by signal 9\nmo
 
 FULL = LiveProgress(
     done=2, total=12, trial_label="batch_size=64 strategy=ddp", epoch=2, epochs=3, step=80, steps=160,
-    gpu_mem_mib=2435, gpu_util_pct=97, cpu_util_pct=61, elapsed_s=72, left_s=270,
+    gpu_mem_mib=2435, gpu_util_pct=97, cpu_util_pct=61, elapsed_s=72, left=Left(seconds=270),
 )  # fmt: skip
 
 
@@ -36,7 +37,7 @@ def test_the_frame_says_all_there_is_to_know():
     assert title == f"[3/12] {FULL.trial_label}"
     assert bar == "  epoch 2/3  " + "━" * 20 + "─" * 20 + "  step 80/160"
     assert usage.strip().split("  ") == [
-        "GPU 2,435 MiB", "GPU 97 %", "CPU 61 %", "~4:30 left", "1:12 elapsed",
+        "GPU 2,435 MiB", "GPU 97 %", "CPU 61 %", "about 4 min left", "1:12 elapsed",
     ]  # fmt: skip
 
 

@@ -183,7 +183,7 @@ def test_a_bar_for_each_round(
 
 PROGRESS = LiveProgress(
     done=2, total=5, trial_label="batch_size=64", trial_id="t64", epoch=1, epochs=1, step=80, steps=160, elapsed_s=72,
-    left_s=270,
+    left=Left(seconds=270),
 )  # fmt: skip
 
 
@@ -217,7 +217,7 @@ def test_the_table_stands_above_the_trial_and_goes_in_the_end() -> None:
     assert found[1:8] == lines(TWO, "t64", part=0.5)
     assert found[8:10] == ["", bar(2, FIVE, 2, 5)]
     assert found[10] == "[3/5] batch_size=64"
-    assert found[-1] == "  ~4:30 left  1:12 elapsed"
+    assert found[-1] == "  about 4 min left  1:12 elapsed"
     seen.view.update(dataclasses.replace(PROGRESS, step=160))
     assert seen.lines[5] == "   64            ████████████████"
     seen.view.close()
@@ -275,10 +275,14 @@ def test_a_certainty_or_a_budget_is_what_the_remaining_time_is_to() -> None:
     seen = Shown()
     seen.view.update(
         LiveProgress(
-            done=0, total=1, trial_label="b", left_s=90, until="to ± 2 %", at_least=True, elapsed_s=5
+            done=0,
+            total=1,
+            trial_label="b",
+            left=Left(seconds=90, until="to ± 2 %", at_least=True),
+            elapsed_s=5,
         )
     )
-    assert seen.lines[-1].strip().split("  ")[0] == "at least 1:30 left to ± 2 %"
+    assert seen.lines[-1].strip().split("  ")[0] == "at least 2 min left to ± 2 %"
 
 
 def test_nobody_makes_a_table_for_a_view_that_shows_none() -> None:

@@ -10,7 +10,7 @@ from fakes import Given
 
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import with_options
-from gpubench.plan.outlook import Outlook
+from gpubench.plan.outlook import Left, Outlook
 from gpubench.plan.plan import Unit, expand
 from gpubench.plan.rounds import ONE
 from gpubench.plan.sweep_options import Options
@@ -34,8 +34,8 @@ def a_unit(**fields: str) -> Unit:
 def left_s(progress: JobProgress, **seconds: float) -> float:
     given: dict[str, Any] = {"spent_s": 30.0, "estimated_s": 100.0, "after_s": 7.0, **LAST_ROUND} | seconds
     shown = make_progress(a_unit(), [progress], label="", done=0, total=1, elapsed_s=30.0, **given)
-    assert shown.left_s is not None
-    return shown.left_s
+    assert shown.left is not None
+    return shown.left.seconds
 
 
 def at_part(part: float) -> JobProgress:
@@ -104,7 +104,7 @@ def test_a_trial_is_shown_as_it_stands() -> None:
         gpu_util_pct=98.0,
         cpu_util_pct=55.0,
         elapsed_s=50.0,
-        left_s=pytest.approx(30 * 0.375 / 0.625 + 7),  # type: ignore[arg-type]
+        left=Left(seconds=30 * 0.375 / 0.625 + 7),
         note="",
     )
 
@@ -123,9 +123,9 @@ def test_a_window_has_no_epochs_and_lasts_as_long_as_was_planned() -> None:
     unit = a_unit(steps="40")
     warming = shown(unit, [JobProgress(step=20, steps=40)])
     assert (warming.epoch, warming.epochs, warming.step) == (None, None, 20)
-    assert (warming.left_s, warming.note) == (pytest.approx(100 - 30 + 7), "warm-up")
+    assert (warming.left.seconds, warming.note) == (pytest.approx(100 - 30 + 7), "warm-up")
     measuring = shown(unit, [JobProgress(epoch=1, step=30, steps=40, measured=True)])
-    assert (measuring.left_s, measuring.note) == (pytest.approx(100 - 30 + 7), "")
+    assert (measuring.left.seconds, measuring.note) == (pytest.approx(100 - 30 + 7), "")
 
 
 def test_past_its_time_it_is_said_to_take_longer_than_planned() -> None:
@@ -134,10 +134,10 @@ def test_past_its_time_it_is_said_to_take_longer_than_planned() -> None:
     def told(spent_s: float, **seconds: float) -> str:
         return live_view.write_progress(shown(unit, measuring, spent_s=spent_s, **seconds), 80).plain
 
-    assert "~0:01 left" in told(99.0, after_s=0.0)
+    assert "about 1 s left" in told(99.0, after_s=0.0)
     assert "longer than planned" not in told(100.0, after_s=0.0)
     assert "longer than planned" in told(100.1, after_s=0.0)
-    assert "longer than planned, ~0:07 left" in told(130.0), "for those after it"
+    assert "longer than planned, about 7 s left" in told(130.0), "for those after it"
 
 
 def test_between_two_epochs_it_evaluates_where_an_accuracy_is_asked_for() -> None:
@@ -157,7 +157,7 @@ def test_of_a_group_the_job_that_is_the_least_far_is_shown() -> None:
     live = [readings(100.0, None, 10.0), readings(300.0, 50.0, 30.0), readings(200.0, 60.0, 20.0)]
     jobs = [replace(job, live=one) for job, one in zip([far, near, over], live, strict=True)]
     found = shown(unit, jobs)
-    assert (found.step, found.epoch, found.left_s) == (500, 1, pytest.approx(30 * 0.75 / 0.25 + 7))
+    assert (found.step, found.epoch, found.left.seconds) == (500, 1, pytest.approx(30 * 0.75 / 0.25 + 7))
     assert (found.gpu_mem_mib, found.gpu_util_pct, found.cpu_util_pct) == (300.0, 60.0, 30.0)
     notes = {
         "job 2 of 3, warm-up, 1 waits for it": [far, near, over],
@@ -189,4 +189,4 @@ def test_of_two_jobs_one_is_named_and_of_one_epoch_all_is_one_part() -> None:
     *_, unit = expand(pair, device="cpu", sources=Given()).units
     assert shown(unit, [JobProgress(), JobProgress()]).note == "job 1 of 2, starting"
     half = [JobProgress(step=500, steps=1000, measured=True)]
-    assert shown(a_unit(epochs="1", warmup_epochs="0"), half).left_s == pytest.approx(30 + 7)
+    assert shown(a_unit(epochs="1", warmup_epochs="0"), half).left.seconds == pytest.approx(30 + 7)

@@ -475,6 +475,6 @@ def test_the_time_left_is_estimated_once(desk: Desk, monkeypatch: pytest.MonkeyP
     job.runner.results.create()
     run_with(Scripted(), job, view)
     assert calls == [4]
-    left = [next(p.left_s for p in view.shown if p.done == done) for done in range(4)]
+    left = [next(p.left.seconds for p in view.shown if p.done == done) for done in range(4)]
     # At the pace of the first trial, which took far less than was estimated.
     assert 0 < left[1] < left[0]

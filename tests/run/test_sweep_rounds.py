@@ -503,8 +503,8 @@ def test_what_is_left_of_a_budget_is_the_most_that_it_may_take(
     assert until in dry_run(desk, capsys, budget="10m")[-1]
 
     desk.sweep(budget="10m")
-    assert all(one.at_most == (one.until == "of the budget") for one in desk.view.shown)
-    assert any(one.at_most for one in desk.view.shown)
+    assert all(one.left.at_most == (one.left.until == "of the budget") for one in desk.view.shown)
+    assert any(one.left.at_most for one in desk.view.shown)
 
 
 # ---- groups ----

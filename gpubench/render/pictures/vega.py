@@ -40,8 +40,6 @@ MOST_ABOVE = 2.5
 NUMBERS = 48
 NAMES = 190
 """How wide the labels of a vertical axis are, in pixels."""
-NAMES_LETTERS = 26
-"""In a line of a name."""
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6500", "#5B5BD6", "#3A3F45")
 """Okabe and Ito (2008), without yellow and with darker ends, so that lines stand out from white by 3 to 1."""
@@ -118,39 +116,17 @@ COLUMN_SCALE = 0.75
 """Letters in a picture for a column of a paper have 6.75 points."""
 COLUMN_LESS = 240
 """How many pixels narrower panels behind numbers are: what was 7 inches wide is about 3.4."""
-COLUMN_NARROW, COLUMN_NAMES, COLUMN_LETTERS = 175, 145, 20
-"""Of panels behind names, and of the names."""
+COLUMN_NARROW = 130
+"""Of panels behind names."""
 
 
 def fit_column(picture: Vega) -> Vega:
     """The picture for a column of a paper, whose caption says what is found: no title, no footnote, narrower panels. It
     is to be drawn at COLUMN_SCALE."""
     *panels, _ = picture["vconcat"]
-    narrow = [
-        {
-            **narrow_names(panel),
-            "width": COLUMN_NARROW if panel["width"] <= NARROW else panel["width"] - COLUMN_LESS,
-        }
-        for panel in panels
-    ]
+    widths = [COLUMN_NARROW if panel["width"] <= NARROW else panel["width"] - COLUMN_LESS for panel in panels]
+    narrow = [{**panel, "width": width} for panel, width in zip(panels, widths, strict=True)]
     return {**{key: part for key, part in picture.items() if key != "title"}, "vconcat": narrow}
-
-
-def narrow_names(part: Any) -> Any:
-    """A part of a description in which axes of names are COLUMN_NAMES wide."""
-    if isinstance(part, list):
-        return [narrow_names(child) for child in part]
-    if not isinstance(part, dict):
-        return part
-    if part.get("minExtent") == NAMES:
-        return {
-            **part,
-            "labelExpr": wrap_names(COLUMN_LETTERS),
-            "minExtent": COLUMN_NAMES,
-            "maxExtent": COLUMN_NAMES,
-            "labelLimit": COLUMN_NAMES - 8,
-        }
-    return {key: child if key == "data" else narrow_names(child) for key, child in part.items()}
 
 
 def list_alone(report: Report) -> list[int]:
@@ -208,17 +184,13 @@ def make_name_axis(names: Sequence[str]) -> Vega:
             "grid": False,
             "domain": False,
             "ticks": False,
-            "labelExpr": wrap_names(NAMES_LETTERS),
+            # Vega breaks a label into lines, between words or behind a hyphen.
+            "labelExpr": r"split(trim(replace(datum.label, /(.{1,26}$|.{1,26}[ -])/g, '$1\n')), '\n')",
             "labelLimit": NAMES - 10,
             "minExtent": NAMES,
             "maxExtent": NAMES,
         },
     }
-
-
-def wrap_names(letters: int) -> str:
-    """The expression by which Vega breaks a label into lines of so many letters, between words or behind a hyphen."""
-    return rf"split(trim(replace(datum.label, /(.{{1,{letters}}}$|.{{1,{letters}}}[ -])/g, '$1\n')), '\n')"
 
 
 def make_x_title(text: str) -> Vega:
