@@ -57,7 +57,7 @@ def make_progress(
         top1_pct=job_progress.top1_pct,
         top1_target=job.trial.until_top1,
         is_late=epochs is None and spent_s > estimated_s,
-        note=_note(unit, job, progress, job_progress),
+        note=_note(job, job_progress),
     )
 
 
@@ -73,23 +73,13 @@ def _part(job: Job, progress: JobProgress) -> float:
     return (progress.epoch + part) / job.trial.epochs
 
 
-def _note(unit: Unit, job: Job, progress: Sequence[JobProgress], job_progress: JobProgress) -> str:
-    """What the unit is doing, where that is not its measured steps."""
-    if not job_progress.steps:
-        doing = "starting"
-    elif job_progress.between and job.trial.until_top1 is not None:
-        doing = "evaluating"
-    else:
-        doing = "" if job_progress.measured or job_progress.filling else "warm-up"
-    if job.membership is None:
-        return doing
-    waiting = sum(other.waiting or other.filling for other in progress)
-    words = [
-        f"job {job.membership.name}",
-        doing,
-        f"{waiting} wait{'s' * (waiting == 1)} for it" if waiting else "",
-    ]
-    return ", ".join(word for word in words if word) if len(unit.jobs) > 1 else doing
+def _note(job: Job, progress: JobProgress) -> str:
+    """What a job is doing, where that is not its measured steps."""
+    if not progress.steps:
+        return "starting"
+    if progress.between and job.trial.until_top1 is not None:
+        return "evaluating"
+    return "" if progress.measured or progress.filling else "warm-up"
 
 
 def _over(combine: Callable[[Iterable[float]], float], values: Iterable[float | None]) -> float | None:

@@ -250,13 +250,6 @@ def test_the_head_of_a_long_table_stays_in_sight(browser: Any, tmp_path: Path) -
         assert head["y"] + head["height"] < last["y"] <= outside["y"] + outside["height"]
 
 
-def test_an_option_in_a_sentence_stays_in_its_line(browser: Any, files: dict[str, Path]) -> None:
-    with Opened(browser, files["h200x4-2026"], width=360) as page:
-        page.get_by_text("Warnings: 2").first.click()
-        option = page.locator("section:visible .option", has_text="--rounds").first
-        assert option.evaluate("option => option.getClientRects().length") == 1
-
-
 def test_without_javascript_all_figures_are_there(browser: Any, files: dict[str, Path]) -> None:
     with Opened(browser, files["h200x4-2026"], java_script_enabled=False) as page:
         assert page.locator("section:visible").count() == 2

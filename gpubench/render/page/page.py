@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -10,7 +9,7 @@ from importlib.resources import files
 from typing import Any
 
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 import gpubench
 from gpubench.analyze.folder import Folder, Table, collect_rows
@@ -35,11 +34,6 @@ MOST_LINES = 200
 LIBRARIES = ("vega-5.33.1.min.js", "vega-lite-5.21.0.min.js")
 LICENCES = {"Vega 5.33.1": "vega-LICENSE.txt", "Vega-Lite 5.21.0": "vega-lite-LICENSE.txt"}
 ALL_COLUMNS = TableView(has_all_columns=True)
-NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-"""What may not stand in HTML, or can't be written in UTF-8."""
-OPTION = re.compile(r"(--[a-z][a-z0-9-]*)")
-
-
 Section = dict[str, Any]
 """One experiment on the page, for the template."""
 
@@ -66,7 +60,7 @@ def write(folders: Sequence[Folder], _: object = None) -> bytes:
         script=Markup(_read("page/page.js")),
         licences={name: _read(f"vega/{file}") for name, file in LICENCES.items()},
     )  # fmt: skip
-    return text.encode()
+    return text.encode(errors="replace")
 
 
 def make_section(folder: Folder, table: Table, report: Report) -> Section:
@@ -210,28 +204,15 @@ def _count_cut(count: int, thing: str, where: str) -> list[str]:
     return [words.count_left_out(count, thing, where)] if count > 0 else []
 
 
-def keep_options(text: str) -> Markup:
-    """Text in which no option of a command (`--rounds`) is broken between two lines."""
-    return Markup(OPTION.sub(r'<span class="option">\1</span>', str(escape(drop_invalid(text)))))
-
-
-def drop_invalid(value: Any) -> Any:
-    """What the template is given, without signs that no page can hold."""
-    return NO_TEXT.sub("\ufffd", value) if type(value) is str else value
-
-
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
+    return jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda name: _read(f"page/{name}")),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=drop_invalid,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["keep_options"] = keep_options
-    return environment
 
 
 @cache

@@ -9,7 +9,7 @@ from gpubench.render.pictures import vega
 from gpubench.render.pictures.vega import Row, Vega
 
 HEIGHT = 300
-SHIFTS = (-30, -58, -86, -114)
+SHIFTS = (-30, -63, -96, -129)
 """Pixels from a point up to the first line of its text; those of neighbours are unlike."""
 
 
