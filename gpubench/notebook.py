@@ -177,7 +177,7 @@ def read_samples(results: Results, record: Record) -> pd.DataFrame:
     if not is_stored(path):
         raise UnusableError(f"{path} does not exist: no time series is stored of this attempt")
     problems: list[str] = []
-    series = readings(path, record, problems.append)
+    series = readings(path, problems.append)
     if not series:
         raise UnusableError(problems[0])
     for line in problems:

@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from gpubench.basics.errors import ELSEWHERE, UsageError
+from gpubench.basics.errors import UsageError
 from gpubench.basics.quiet_pipe import quiet_pipes
 from gpubench.schema.trial_fields import ABOUT
 
@@ -202,7 +202,6 @@ def _advice(error: Any, context: Any, gone: Mapping[str, str]) -> str | None:
         return f"{command[0]}; {gone[command[1]]}" if command[1] in gone else None
     option = getattr(error, "option_name", "")
     field = option.lstrip("-").replace("-", "_")
-    field = ELSEWHERE.get(field.replace("_", ""), field)
     options = {
         name for param in getattr(getattr(context, "command", None), "params", ()) for name in param.opts
     }

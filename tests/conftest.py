@@ -170,7 +170,7 @@ class Asked:
             taken_along = ("skipped", f"job {done.cut_by} of the group has ended")
         ended = read_outcome(
             done.events,
-            Training.for_job(self.job, resolved),
+            Training.for_job(self.job, resolved).summarize,
             last_word=Result,
             ranks=resolved.processes,
             forced=taken_along or done.forced,

@@ -8,22 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gpubench.node.environment import Gpu
-from gpubench.node.watch.nvml import FailureKind, History, NvmlError
+from gpubench.node.watch.nvml import History, NvmlError
 from gpubench.node.watch.nvml_calls import CALLS, Call, Utilisation
 
 T = TypeVar("T")
 
-KINDS: dict[str, FailureKind] = {
-    "GPU is lost": "lost",
-    "GPU requires restart": "lost",
-    "Unknown Error": "unclear",
-}
-"""What the driver says -> what that means for the GPU; of anything else nothing."""
-
 
 def refused(call: str, said: str) -> NvmlError:
     """A call that fails, as the seam puts it. `test_nvml.py` shows that the real library is put so."""
-    return NvmlError(f"{call}: {said}", KINDS.get(said, "refused"))
+    return NvmlError(f"{call}: {said}")
 
 
 def gpu(index: int, *, name: str = "NVIDIA H200", memory_mib: int = 143771) -> Gpu:

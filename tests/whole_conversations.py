@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Sequence
 from typing import Any
 
 import scripted
 
-from gpubench.node.launch.event_checker import EventChecker
-from gpubench.record.outcome import Outcome, read_outcome
-from gpubench.record.recording import step_rows
-from gpubench.record.training import Training
-from gpubench.schema.events import Result, Told
+from gpubench.node.launch.event_checker import check_event
+from gpubench.schema.events import Told
 from gpubench.schema.order import SteadyWindow, TrialOrder
 from gpubench.schema.validation import plain
 
 Message = dict[str, Any]
-LAUNCHED = time.monotonic()
-NOW = 1e9
 STEP_TIMES = dict.fromkeys(("copy_ms", "forward_ms", "backward_ms", "optimizer_ms", "step_ms"), 1.0) | {
     "comm_ms": 0.5, "comm_hidden_ms": 0.1, "cost_pct": None,
 }  # fmt: skip
@@ -49,24 +42,9 @@ def told(asked: TrialOrder, **result: Any) -> list[Message]:
     return messages
 
 
-def heard(asked: TrialOrder, messages: list[Message]) -> list[Told]:
+def heard(messages: list[Message]) -> list[Told]:
     """What comes of them in the parent."""
-    clock = iter([LAUNCHED] * asked.ranks)
-    conversation = EventChecker(asked, lambda: next(clock, NOW))
-    return [
-        conversation.check(message["rank"] if asked.ranks > 1 else 0, json.dumps(message).encode())
-        for message in messages
-    ]
-
-
-def reckoned(came: Sequence[Told], *, is_stream: bool = False) -> Outcome:
-    """What the parent makes of the events of one rank."""
-    training = Training(
-        ranks=1, batch_size=16, is_stream=is_stream, block=1, shared=None, until_top1=None, no_quality="none"
-    )
-    ended = read_outcome(came, training, last_word=Result, ranks=1, forced=None, last_words="")
-    step_rows(came, 0.0)
-    return ended
+    return [check_event(message["rank"], json.dumps(message).encode()) for message in messages]
 
 
 WHOLE = told(order())

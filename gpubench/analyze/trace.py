@@ -61,7 +61,7 @@ def trace_run(folder: Folder, run: int, row: int, tell: Callable[[str], None]) -
     path = results.part("samples", record.trial_id, record.attempt_name, "csv")
     if not is_stored(path):
         return None
-    return build_time_trace(record, readings(path, record, tell), row)
+    return build_time_trace(record, readings(path, tell), row)
 
 
 def build_time_trace(record: Record, samples: Samples, row: int) -> Trace | None:

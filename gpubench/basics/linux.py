@@ -1,5 +1,5 @@
-"""What of Linux Python does not wrap: two process controls (prctl(2)), letting go of a traced child (ptrace(2)), holes
-in files (fallocate(2)), and in which boot and namespaces a process is."""
+"""What of Linux Python does not wrap: two process controls (prctl(2)), holes in files (fallocate(2)), and in which
+boot and namespaces a process is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
-_PTRACE_DETACH = 17
 _KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -44,14 +43,6 @@ def become_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def detach_traced(child: int, number: int) -> None:
-    """Traces a child no longer that has had itself traced by this process, and was stopped by a signal: it goes on with
-    that signal as if nobody had asked."""
-    # Of starting a program a traced process is told by a signal that nobody has sent.
-    passed_on = 0 if number == signal.SIGTRAP else number
-    _libc.ptrace(_PTRACE_DETACH, child, ctypes.c_void_p(0), ctypes.c_void_p(passed_on))
-
-
 def boot() -> str:
     """The kernel's id of this boot; empty where it tells none."""
     path = Path("/proc/sys/kernel/random/boot_id")
@@ -60,17 +51,8 @@ def boot() -> str:
 
 def pid_namespace() -> str:
     """The name of this process's pid namespace, inside which process ids mean something; empty: not known."""
-    return _namespace("pid")
-
-
-def network_namespace() -> str:
-    """The name of this process's network namespace, which has a loopback of its own; empty: not known."""
-    return _namespace("net")
-
-
-def _namespace(kind: str) -> str:
     try:
-        return str(Path(f"/proc/self/ns/{kind}").readlink())
+        return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         return ""
 

@@ -1,4 +1,4 @@
-"""Files that a killed process has left half-written, by their names: whose they are, and whether it lives.
+"""Files that a killed process has left half-written: their names tell whose they are.
 
 Process ids mean something only in one boot of a host and one pid namespace, so names tell these, too. Of what processes
 elsewhere have begun only what is old is removed.
@@ -13,27 +13,15 @@ import os
 import re
 import secrets
 import stat
-import time
-from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
 
 from gpubench.basics.linux import boot, pid_namespace
 
-_RESULT_PATTERNS = (".*.tmp", "*/.*.tmp", "*/*/.*.tmp")
-_OWNER = re.compile(r"\..+?(?:\.([0-9a-f]{8})-[0-9a-f]{6})?[.-](\d+)\.tmp")
-OLD_S = 300.0
-"""Files live for a moment that name no process, or one of whatever pid namespace: as old as this, they are nobody's."""
-
-
-def remove_from_results(folder: Path, now: float) -> None:
-    """Removes what killed processes have left in a results folder, where others may be at work.
-
-    `now`: by the clock of its file system, in seconds of the epoch.
-    """
-    abandoned = (path for pattern in _RESULT_PATTERNS for path in folder.glob(pattern) if _is_abandoned(path))
-    remove(path for path in abandoned if _is_of_this_namespace(path) or _age_s(path, now) > OLD_S)
+_OWNER = re.compile(r"\..+\.([0-9a-f]{8})-[0-9a-f]{6}-(\d+)\.tmp")
+OLD_S = 3600.0
+"""As old as this, a half-written file is nobody's."""
 
 
 def name_temporary(path: Path) -> Path:
@@ -47,38 +35,20 @@ def _namespace_id() -> str:
     return hashlib.sha256(f"{boot()} {pid_namespace()}".encode()).hexdigest()[:8]
 
 
-def _is_of_this_namespace(path: Path) -> bool:
-    match = _OWNER.fullmatch(path.name)
-    return match is not None and match[1] == _namespace_id()
+def remove_abandoned(folder: Path, now: float) -> None:
+    """Removes what killed processes of this user have left in a folder, and up to two folders down.
 
-
-def remove_from_home(folder: Path, prefix: str) -> None:
-    """Removes what killed processes of this host have left in a folder that several may write into at once."""
-    now = time.time()
-    mine = f"{prefix}*.{os.uname().nodename}-*.tmp"
-    remove(path for path in folder.glob(mine) if _is_abandoned(path) and _age_s(path, now) > OLD_S)
-
-
-def remove(paths: Iterable[Path]) -> None:
-    """Removes those that are this user's own plain files."""
-    for path in paths:
-        with contextlib.suppress(OSError):  # gone meanwhile, or it may not be removed: litter does no harm
-            status = path.lstat()
-            if stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid():
-                path.unlink()
-
-
-def _is_abandoned(path: Path) -> bool:
-    """Whether the process that the name tells is gone. One of this process's own number was: it begins only now."""
-    match = _OWNER.fullmatch(path.name)
-    if match is None:
-        return False
-    pid = int(match[2])
-    return pid == os.getpid() or not psutil.pid_exists(pid)
-
-
-def _age_s(path: Path, now: float) -> float:
-    try:
-        return now - path.lstat().st_mtime
-    except OSError:
-        return 0.0
+    `now`: by the clock of its file system, in seconds of the epoch.
+    """
+    for pattern in (".*.tmp", "*/.*.tmp", "*/*/.*.tmp"):
+        for path in folder.glob(pattern):
+            if (match := _OWNER.fullmatch(path.name)) is None:
+                continue
+            with contextlib.suppress(
+                OSError
+            ):  # gone meanwhile, or it may not be removed: litter does no harm
+                status = path.lstat()
+                is_dead = match[1] == _namespace_id() and not psutil.pid_exists(int(match[2]))
+                is_own_file = stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()
+                if is_own_file and (is_dead or now - status.st_mtime > OLD_S):
+                    path.unlink()

@@ -5,14 +5,12 @@ from __future__ import annotations
 import io
 import os
 import sys
-from pathlib import Path
 from typing import NoReturn
 
 import typer
 
 from gpubench import completion, usage
 from gpubench.basics.errors import GpubenchError, UnusableError
-from gpubench.basics.rights import why
 from gpubench.basics.stopping import AT_ONCE
 from gpubench.cli.app import app
 from gpubench.cli.errors import print_error
@@ -35,7 +33,7 @@ def main() -> NoReturn:
             raise
         # A path that somebody named: too long, a link in circles, on a disk that fails.
         path = os.fsdecode(error.filename)
-        print_error(f"can't use {path}: {why(error, Path(path))}")
+        print_error(f"can't use {path}: {error.strerror or error}")
         code = UnusableError.exit_code
     except (typer.Abort, KeyboardInterrupt):  # Ctrl-C; a sweep that has begun hears it itself
         print_error("stopped", after_echo=True)

@@ -34,8 +34,8 @@ from gpubench.run.announce import announce, dropped_lines, print_plan
 from gpubench.run.checks import check_given_gpus, check_hardware, other_load, vet
 from gpubench.run.closing import emit, finish, others_words
 from gpubench.run.images import left_out_lines, store_left_out
-from gpubench.run.limits import Limits, job_time, write_continuation
-from gpubench.run.stored_plan import has_others, store_plan
+from gpubench.run.limits import CONTINUATION, Limits, job_time
+from gpubench.run.stored_plan import store_plan
 from gpubench.run.summary import Summary
 from gpubench.run.sweep import run_sweep
 from gpubench.run.sweep_state import SweepState
@@ -244,11 +244,6 @@ def announce_others(request: Request, view: live.View) -> None:
     view.say(
         f"{others_words(workers)} at work in {state.runner.results.folder}: this sweep takes what is left"
     )
-    if has_others(state, request.whole):
-        view.say(
-            "its plan is another one than those in the folder, so it works through that; "
-            "where all were to share one, give each the same command"
-        )
 
 
 def count_without_running(state: SweepState, planned: Sequence[Planned], limits: Limits) -> Summary:
@@ -302,7 +297,7 @@ def list_last_steps(state: SweepState, view: live.View) -> list[Callable[[], Non
         ended = many(state.ended, "trial") if state.ended else "no trial"
         say_at_once(
             f"ended at once; all that was stored is kept ({ended} of this sweep), what was under way is lost; "
-            f"{write_continuation(fresh=state.fresh)}"
+            f"{CONTINUATION}"
         )
 
     return [view.close, say, state.abandon]

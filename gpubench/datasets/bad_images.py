@@ -73,7 +73,6 @@ def _try_files(root: Path, files: list[str], progress: Progress | None) -> dict[
         [f"{root}/{path}" for path in files],
         shared={},
         progress=progress,
-        crashed=describe_crash,
         stall_s=IMPORT_LIMIT_S,
         silent=True,  # the decoders' libraries have their say about each such file
     )
@@ -90,8 +89,6 @@ def _stat(path: str) -> os.stat_result | str:
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError as error:
-        if Path(path).is_symlink():
-            return f"a link to {os.readlink(path)}, which is not there"  # noqa: PTH115
         return error.strerror or str(error)
     if not stat.S_ISREG(status.st_mode):
         return "not a file"
@@ -123,8 +120,7 @@ def _read(kept: Path) -> Mapping[str, str] | None:
 
 
 def _store_list(kept: Path, broken: Mapping[str, str]) -> None:
-    litter.remove_from_home(kept.parent, ".bad-images-")
-    aside = kept.with_name(f".{kept.name}.{os.uname().nodename}-{os.getpid()}.tmp")
+    aside = litter.name_temporary(kept)
     try:
         aside.write_text(json.dumps({"bad": broken}, indent=1) + "\n", encoding="utf-8")
         aside.replace(kept)

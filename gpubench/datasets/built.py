@@ -5,14 +5,12 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.basics.rights import why
 from gpubench.datasets import marker
 from gpubench.datasets.home import ensure_writable
 from gpubench.datasets.marker import Marker
@@ -23,20 +21,17 @@ def build(
     place: Path,
     wanted: Marker,
     *,
-    estimate_bytes: int,
     complete: Callable[[Path], bool],
     fill: Callable[[Path], None],
     progress: Progress | None = None,
 ) -> None:
     """Sees to it that the folder `place` is there as `wanted`; `fill` is given an empty folder to write into.
 
-    Any number of processes may call it at once: one builds, the others wait and find it done. `complete` says
-    whether a marked folder still has all its files, `estimate_bytes` about how much they take. `progress` is called
-    while it waits, too. Nothing half-built is left behind, and what a killed process of this host has left beside
-    `place` goes. Raises UsageError where something else lies at `place`, UnusableError where it can't be
-    written or has changed since it was made.
+    Any number of processes may call it at once: one builds, the others wait and find it done. `complete` says whether a
+    marked folder still has all its files. `progress` is called while it waits, too. Nothing half-built is left behind,
+    and what a killed process of this host has left of `place` goes. Raises UsageError where something else lies at
+    `place`, UnusableError where it can't be written or has changed since it was made.
     """
-    _clear_leftovers(place.parent)
     if is_built(place, wanted, complete):
         return
     ensure_writable(place.parent)
@@ -49,7 +44,6 @@ def build(
         if is_built(place, wanted, complete):
             return
         _clear(place)
-        _check_room(place, estimate_bytes)
         partial = place.parent / f"{_partial_prefix(place)}{os.getpid()}"
         try:
             partial.mkdir()
@@ -86,41 +80,11 @@ def _partial_prefix(place: Path) -> str:
     return f".{place.name}.partial-{os.uname().nodename}-"
 
 
-_PARTIAL = re.compile(r"\.(?P<name>.+)\.partial-(?P<host>.+)-\d+")
-
-
-def _clear_leftovers(folder: Path) -> None:
-    """Removes what killed builds of this host have left in `folder`, of whatever place in it."""
-    with contextlib.suppress(OSError):  # there is no such folder yet, or it is not for us to look into
-        matches = [match for path in folder.iterdir() if (match := _PARTIAL.fullmatch(path.name))]
-        host = os.uname().nodename
-        for name in {match["name"] for match in matches if match["host"] == host}:
-            with contextlib.suppress(_HeldError, UnusableError), _locked(folder / name, _refuse_held):
-                _clear(folder / name)
-
-
-class _HeldError(Exception):
-    """Somebody is at it."""
-
-
-def _refuse_held() -> None:
-    raise _HeldError
-
-
 def _clear(place: Path) -> None:
     """Removes what a build of `place` that was killed has left. The lock says that nobody on this host is at it."""
     for path in place.parent.iterdir():
         if path.name.startswith(_partial_prefix(place)):
             shutil.rmtree(path, ignore_errors=True)
-
-
-def _check_room(place: Path, estimate_bytes: int) -> None:
-    free = shutil.disk_usage(place.parent).free
-    if free < estimate_bytes:
-        raise UnusableError(
-            f"{place} takes about {amount(estimate_bytes)}, {amount(free)} are free: "
-            "free some room, or set GPUBENCH_DATA to a larger disk"
-        )
 
 
 def amount(size: int) -> str:
@@ -140,41 +104,28 @@ def _into_place(partial: Path, place: Path, wanted: Marker) -> None:
 
 @contextlib.contextmanager
 def _locked(place: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Holds the lock of `place`, a file beside it that goes with the lock. `waiting` is called while another has it."""
+    """Holds the lock of `place`, a file beside it, which stays. `waiting` is called while another has it."""
     path = place.parent / f".{place.name}.lock"
-    with contextlib.ExitStack() as held:
-        while True:
-            descriptor = _opened_lock(path)
-            held.callback(os.close, descriptor)
-            while not _acquire(path, descriptor):
-                waiting()
-                time.sleep(LOOK_S)
-            if _is_at(path, descriptor):
-                break
-            held.close()  # its last holder has removed it meanwhile: another may lie there
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # a folder in which only the owner of a file may remove it
-                path.unlink()
+    descriptor = _open_lock(path)
+    try:
+        while not _acquire(path, descriptor):
+            waiting()
+            time.sleep(LOOK_S)
+        yield
+    finally:
+        os.close(descriptor)
 
 
-def _opened_lock(path: Path) -> int:
+def _open_lock(path: Path) -> int:
     """Over NFS whoever locks it must be able to write; elsewhere another user's, too, is locked by reading it."""
-    for flags in (os.O_CREAT | os.O_RDWR, os.O_RDONLY, os.O_CREAT | os.O_RDWR):  # it may go meanwhile
-        try:
-            return os.open(path, flags | os.O_CLOEXEC, 0o666)
-        except (PermissionError, FileNotFoundError) as error:
-            refused = error
-        except OSError as error:
-            raise _cannot_lock(path, error) from error
-    raise _cannot_lock(path, refused) from refused
-
-
-def _cannot_lock(path: Path, error: OSError) -> UnusableError:
-    return UnusableError(
-        f"can't lock {path}: {why(error, path.parent)}; or set GPUBENCH_DATA to a folder of your own"
-    )
+    try:
+        with contextlib.suppress(PermissionError):
+            return os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UnusableError(
+            f"can't lock {path}: {error.strerror}; or set GPUBENCH_DATA to a folder of your own"
+        ) from error
 
 
 def _acquire(path: Path, descriptor: int) -> bool:
@@ -187,11 +138,3 @@ def _acquire(path: Path, descriptor: int) -> bool:
             f"can't lock {path}: {error.strerror}; set GPUBENCH_DATA to another disk"
         ) from error
     return True
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    """Whether the file that is open lies at `path`."""
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False

@@ -67,7 +67,6 @@ def decode(
     built.build(
         dst,
         wanted,
-        estimate_bytes=estimate_bytes(facts, size),
         complete=is_complete,
         fill=fill,
         progress=progress,

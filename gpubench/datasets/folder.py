@@ -194,8 +194,7 @@ def _images(folder: Path, left_out: AbstractSet[str] | None) -> Images:
         lost = [path for path in left_out or () if path.startswith(f"{folder}/{name}/")]
         if lost:
             raise UsageError(
-                f"no image is left of the class {folder}/{name}: all {len(lost):,} can't be decoded "
-                f"(the first is {min(lost)}); repair them, or remove that folder"
+                f"no image of the class {folder}/{name} can be decoded: repair them, or remove it"
             )
     return paths_by_class
 
@@ -218,7 +217,9 @@ def _walk(
                 if left_out is not None and entry.path in left_out:
                     continue
                 if left_out is not None and not _leads_to(stat.S_ISREG, entry):
-                    raise UsageError(_no_file(entry))
+                    raise UsageError(
+                        f"the image {entry.path} is no file: remove it, or leave it out with --bad-images skip"
+                    )
                 yield prefix + entry.name
 
 
@@ -228,18 +229,6 @@ def _leads_to(is_kind: Callable[[int], bool], entry: os.DirEntry[str]) -> bool:
         return is_kind(entry.stat().st_mode)
     except OSError:
         return False
-
-
-_OR_SKIP = "or leave it out with --bad-images skip"
-
-
-def _no_file(entry: os.DirEntry[str]) -> str:
-    if entry.is_symlink() and not Path(entry.path).exists():
-        target = os.readlink(entry.path)  # noqa: PTH115
-        return (
-            f"the image {entry.path} is a link to {target}, which is not there: mend or remove it, {_OR_SKIP}"
-        )
-    return f"the image {entry.path} is no file: remove it, {_OR_SKIP} (reading it could wait for ever)"
 
 
 def _paths(splits: Layout) -> list[str]:

@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
-from gpubench.basics.errors import UsageError, suggest_name, unknown
+from gpubench.basics.errors import UsageError, unknown
 from gpubench.datasets import built, decoded, folder, make, marker, resize
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.home import data_home
@@ -39,14 +40,7 @@ def find_facts(data: str, without: frozenset[str] = NOTHING) -> DataFacts:
     if data in catalog.NAMED_DATA:
         return _named(data)
     if "/" not in data and not Path(data).exists():
-        valid = (catalog.PROCEDURAL, *catalog.NAMED_DATA)
-        near = suggest_name(data, valid)
-        raise unknown(
-            "data",
-            data,
-            valid,
-            hint="" if near else f"valid: {', '.join(valid)}, or the path of an image folder",
-        )
+        raise unknown("data", data, (catalog.PROCEDURAL, *catalog.NAMED_DATA, "or a path with a slash"))
     return folder.scan(Path(data).expanduser(), without)
 
 
@@ -96,8 +90,6 @@ class MakingStep:
     """`10,240 + 1,024 images to make`."""
     place: Path
     estimate_bytes: int
-    cpu_s: float | None = None
-    """About how long one CPU works at it, in seconds; None for images of unknown size."""
 
     def __str__(self) -> str:
         return f"{self.what} (about {built.amount(self.estimate_bytes)})"
@@ -113,23 +105,20 @@ def plan_steps(data: str, files: Files, size: int, without: frozenset[str] = NOT
     facts = find_facts(data, without)
     count = f"{facts.train_images:,} + {facts.val_images:,} images"
     steps = []
-    recipe = _procedural(data)
-    if recipe is not None:
+    if (recipe := _procedural(data)) is not None:
         place = make.default_root(recipe)
         if not built.is_built(place, recipe, folder.is_complete):
-            need, work = make.estimate_bytes(recipe), make.need_cpu_s(recipe)
-            steps.append(MakingStep(what=f"{count} to make", place=place, estimate_bytes=need, cpu_s=work))
-    again = None if recipe is None else make.READ_SHARE * make.need_cpu_s(recipe)
+            need = make.estimate_bytes(recipe)
+            steps.append(MakingStep(what=f"{count} to make", place=place, estimate_bytes=need))
+    copy: ModuleType | None = decoded if files == "decoded" else None
     if files == "resized" and not _is_resized(Path(str(facts.root)), size):
-        place, need = resize.COPY.root(facts, size), resize.estimate_bytes(facts, size)
-        if not built.is_built(place, resize.COPY.marker(facts, size), folder.is_complete):
-            what = f"{count} to resize to {size}×{size}"
-            steps.append(MakingStep(what=what, place=place, estimate_bytes=need, cpu_s=again))
-    if files == "decoded":
-        place, need = decoded.COPY.root(facts, size), decoded.estimate_bytes(facts, size)
-        if not built.is_built(place, decoded.COPY.marker(facts, size), decoded.is_complete):
-            what = f"{count} to decode to {size}×{size}"
-            steps.append(MakingStep(what=what, place=place, estimate_bytes=need, cpu_s=again))
+        copy = resize
+    if copy is not None:
+        place, is_complete = copy.COPY.root(facts, size), getattr(copy, "is_complete", folder.is_complete)
+        if not built.is_built(place, copy.COPY.marker(facts, size), is_complete):
+            verb = "decode" if copy is decoded else "resize"
+            what, need = f"{count} to {verb} to {size}×{size}", copy.estimate_bytes(facts, size)
+            steps.append(MakingStep(what=what, place=place, estimate_bytes=need))
     return steps
 
 

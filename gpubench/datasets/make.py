@@ -19,10 +19,6 @@ IMAGES, VAL_IMAGES, CLASSES, SEED, SIZE = 10_240, 1_024, 16, 0, (500, 375)
 MAX_CLASSES = 1000
 MIN_SIDE = 16
 _BYTES_PER_PIXEL = 0.53
-_CPU_S_PER_PIXEL = 75e-9
-"""As measured in 2026 on a server's CPU: 14 ms an image of 500×375."""
-READ_SHARE = 0.4
-"""The share of the time that making an image takes which goes into reading it again and resizing it."""
 
 
 def procedural_marker(
@@ -83,12 +79,6 @@ def estimate_bytes(marker: Marker) -> int:
     return round((marker.train_images + marker.val_images) * float(width * height) * _BYTES_PER_PIXEL)
 
 
-def need_cpu_s(marker: Marker) -> float:
-    """About how many seconds one CPU works at a procedural data set."""
-    width, height = marker.parameters["size"]
-    return (marker.train_images + marker.val_images) * float(width * height) * _CPU_S_PER_PIXEL
-
-
 def make(
     root: Path | None = None,
     *,
@@ -137,7 +127,6 @@ def make_recipe(
     built.build(
         root,
         recipe,
-        estimate_bytes=estimate_bytes(recipe),
         complete=folder.is_complete,
         fill=fill,
         progress=progress,

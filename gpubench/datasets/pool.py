@@ -22,6 +22,7 @@ from typing import Any
 
 from gpubench.basics import linux
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.stopping import SIGNALS
 
 Progress = Callable[[int, int], None]
 """Called with (done, total), in images."""
@@ -32,11 +33,10 @@ _START = (
 )
 LOOK_S = 0.25
 """How often the caller hears how far it is, also while no image gets done."""
-STALL_S = 120.0
-"""A worker that takes longer for its few images hangs: a dead mount, a device, a stopped process."""
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
 """What a process ends by whose own code went wrong; SIGKILL is somebody else's doing."""
-_PARENTS_AFFAIR = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+STALL_S = 120.0
+"""A worker that takes longer for its few images hangs: a dead mount, a device, a stopped process."""
 
 
 def map_on_cpus(
@@ -46,20 +46,16 @@ def map_on_cpus(
     shared: dict[str, Any],
     processes: int | None = None,
     progress: Progress | None = None,
-    crashed: Callable[[str], Any] | None = None,
-    stall_s: float | None = None,
+    stall_s: float = STALL_S,
     silent: bool = False,
 ) -> list[Any]:
     """Calls `target(task, **shared)` for each task on all CPUs that this process may use; results in order.
 
     `progress` is called several times a second, and may raise to stop it all. The first exception that a call raises
     is raised here, after the workers have ended, as it is after any exception of the caller's (KeyboardInterrupt).
-    Raises UnusableError where a worker dies, or gives no answer for `stall_s` (None: STALL_S).
-
-    `crashed`: the result of a task whose code ends its worker by a signal of CRASHES, from the signal's name; the other
-    tasks go on in a new worker. None: that is an error, too. `silent`: nobody reads what libraries write to stderr.
+    Raises UnusableError where a worker dies, or gives no answer for `stall_s`. `silent`: nobody reads what libraries
+    write to stderr.
     """
-    limit_s = STALL_S if stall_s is None else stall_s
     count = min(processes or len(os.sched_getaffinity(0)), len(tasks))
     # Chunks small enough that all workers end together, and that progress is seen.
     chunk = max(1, min(32, len(tasks) // (count * 4 or 1)))
@@ -86,29 +82,15 @@ def map_on_cpus(
                 if progress is not None:
                     progress(done, len(tasks))
                 slowest = min(busy, key=since.__getitem__)
-                if time.monotonic() - since[slowest] > limit_s:
+                if time.monotonic() - since[slowest] > stall_s:
                     raise UnusableError(
-                        f"a process that works on images gave no answer for {limit_s:g} s; it may hang at "
-                        f"{_named(tasks[busy[slowest][0]])} or one of the {chunk - 1} after it: "
-                        "look whether these files can be read"
+                        f"a process that works on images gave no answer for {stall_s:g} s; it may hang at one of "
+                        f"{tasks[busy[slowest][0] : busy[slowest][1]]!s:.200}"
                     )
             for ready in answers:
                 assert isinstance(ready, Connection)
-                start, end = busy.pop(ready)
+                start, _ = busy.pop(ready)
                 answer = _receive(ready)
-                if answer is None:
-                    signalled = workers.remove(ready)
-                    if crashed is None or signalled is None:
-                        raise UnusableError(
-                            "a process that works on images was killed (out of memory?): "
-                            "try again with fewer processes"
-                        )
-                    if end - start > 1:  # one of these tasks did it: each by itself
-                        waiting.extendleft((task, task + 1) for task in reversed(range(start, end)))
-                        answer = []
-                    else:
-                        answer = [crashed(signalled)]
-                    ready = workers.add()
                 results[start : start + len(answer)] = answer
                 done += len(answer)
                 give(ready)
@@ -117,18 +99,12 @@ def map_on_cpus(
     return results
 
 
-def _named(task: Any) -> str:
-    """The file that a task is about, in a few words."""
-    path = next((part for part in (task if isinstance(task, (tuple, list)) else (task,)) if part), task)
-    return str(path)[:200]
-
-
-def _receive(worker: Connection) -> list[Any] | None:
-    """The results of a worker's tasks, in their order; None where it died over them. Raises what a task raised."""
+def _receive(worker: Connection) -> list[Any]:
+    """The results of a worker's tasks, in their order. Raises what a task raised, UnusableError where it died."""
     try:
         answer = worker.recv()
     except (EOFError, ConnectionError):
-        return None
+        raise UnusableError("a process that works on images was killed (out of memory?)") from None
     if isinstance(answer, Exception):
         raise answer
     return list(answer)
@@ -176,14 +152,6 @@ class _Workers:
         end.send(self._order)
         return end
 
-    def remove(self, end: Connection) -> str | None:
-        """Reaps one that has closed its channel; the name of the signal that it crashed by, None where it did not."""
-        child = self._children.pop(end)
-        end.close()
-        child.kill()  # where it lives on without a channel; an ending that it has already keeps its word
-        code = child.wait()
-        return signal.Signals(-code).name if -code in CRASHES else None
-
 
 def serve(descriptor: int, parent_id: int) -> None:
     """A worker's life: one target, then chunks of tasks, until the parent closes its end or is gone.
@@ -191,7 +159,7 @@ def serve(descriptor: int, parent_id: int) -> None:
     Where it blocks in a file it hears nothing of that; then the kernel ends it with its parent.
     """
     linux.die_with_parent(parent_id)
-    for number in _PARENTS_AFFAIR:
+    for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     with Connection(descriptor) as parent:
         try:

@@ -50,7 +50,6 @@ def resize(
             for name, paths in images.items()
             for path in paths
         ]
-        _refuse_collisions(pairs)
         for parent in {Path(target).parent for _, target in pairs}:
             parent.mkdir(parents=True, exist_ok=True)
         target = "gpubench.datasets.square:save_square"
@@ -63,7 +62,6 @@ def resize(
     built.build(
         dst,
         wanted,
-        estimate_bytes=estimate_bytes(facts, size),
         complete=folder.is_complete,
         fill=fill,
         progress=progress,
@@ -74,11 +72,3 @@ def resize(
 def _as_jpeg(path: str) -> str:
     # Longer, not replaced: a.png and a.jpg stay two images.
     return path if path.lower().endswith((".jpg", ".jpeg")) else path + ".jpg"
-
-
-def _refuse_collisions(pairs: list[tuple[str, str]]) -> None:
-    seen: dict[str, str] = {}
-    for source, target in pairs:
-        if target in seen:
-            raise UsageError(f"{seen[target]} and {source} would become one file: rename one of them")
-        seen[target] = source

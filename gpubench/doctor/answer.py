@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpubench.basics.encodable import encodable
 from gpubench.basics.folding import folded
 from gpubench.basics.words import clean
-from gpubench.doctor.finding import CheckResult
+from gpubench.doctor.context import CheckResult
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,8 +19,6 @@ STYLES = {"ok": "green", "doubt": "yellow", "no": "bold red"}
 VERDICT, NAME = 7, 20
 """Widths of the first two columns, gap included."""
 INDENT = " " * (2 + VERDICT + NAME)
-NARROWEST = 30
-"""Cells for the text, however narrow the terminal."""
 
 
 def show(findings: Iterable[CheckResult], console: Console) -> list[CheckResult]:
@@ -31,46 +29,26 @@ def show(findings: Iterable[CheckResult], console: Console) -> list[CheckResult]
     results: list[CheckResult] = []
     for finding in findings:
         if not results or results[-1].group != finding.group:
-            _print_heading(console, finding.group, "bold", gap=bool(results))
+            _print_line(console, finding.group, "bold")
         results.append(finding)
-        _print_result(finding, console)
-    _print_heading(console, summary(results), "bold", gap=True)
+        width = console.width - len(INDENT) if console.is_terminal else None
+        first, *more = folded(clean(finding.found), width, hang="")
+        head = f"  {finding.verdict.ljust(VERDICT)}{finding.name.ljust(NAME)}"
+        _print_line(console, head + first, STYLES[finding.verdict])
+        for line in more:
+            _print_line(console, INDENT + line)
+        for line in folded(clean(f"remedy: {finding.remedy}"), width, hang="") if finding.remedy else ():
+            _print_line(console, INDENT + line, "cyan")
+    _print_line(console, summary(results), "bold")
     return results
 
 
-def _print_result(finding: CheckResult, console: Console) -> None:
-    from rich.text import Text
-
-    width = max(NARROWEST, console.width - len(INDENT)) if console.is_terminal else None
-    body = _lines(finding.found, width)
-    if finding.remedy:
-        body += _lines(f"remedy: {finding.remedy}", width)
-    style = STYLES[finding.verdict]
-    head = Text.assemble("  ", (finding.verdict.ljust(VERDICT), style), finding.name.ljust(NAME), body[0])
-    remedy_from = len(_lines(finding.found, width))
-    _print_line(console, head)
-    for number, line in enumerate(body[1:], start=1):
-        _print_line(console, Text.assemble(INDENT, (line, "cyan" if number >= remedy_from else "")))
-
-
-def _lines(words: str, width: int | None) -> list[str]:
-    return folded(clean(words), width, hang="")
-
-
-def _print_heading(console: Console, words: str, style: str, *, gap: bool) -> None:
-    from rich.text import Text
-
-    if gap:
-        console.file.write("\n")
-    _print_line(console, Text(words, style))
-
-
-def _print_line(console: Console, line: Any) -> None:
-    line.plain = encodable(line.plain, console.encoding)
+def _print_line(console: Console, words: str, style: str = "") -> None:
+    line = encodable(words, console.encoding)
     if console.is_terminal:
-        console.print(line, soft_wrap=True, highlight=False)
+        console.print(line, style=style, soft_wrap=True, highlight=False, markup=False)
     else:
-        console.file.write(line.plain.rstrip() + "\n")
+        console.file.write(line.rstrip() + "\n")
         console.file.flush()
 
 

@@ -5,28 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from gpubench.doctor import cpu, folders, gpus, limits, neighbours, readings, slurm, software, torch_works
-from gpubench.doctor.context import CheckContext
-from gpubench.doctor.finding import CheckResult, no
+from gpubench.doctor import gpus, host, torch_works
+from gpubench.doctor.context import CheckContext, CheckResult, no
 
 Check = Callable[[CheckContext], Iterable[CheckResult]]
 
 CHECKS: Mapping[str, Sequence[Check]] = {
-    "software": (software.versions,),
-    "CPU and memory": (cpu.processors, cpu.cpu_time, cpu.process_tree),
-    "SLURM": (slurm.job,),
-    "limits": (limits.shared_memory, limits.open_files),
-    "folders": (folders.images, folders.results),
-    "GPUs": (gpus.driver, gpus.listed, gpus.slices, gpus.compute_modes),
-    "others on the GPUs": (neighbours.others,),
-    "readings of the GPUs": (readings.readings,),
-    "torch at work": (
-        torch_works.imports,
-        torch_works.cuda,
-        torch_works.numbering,
-        torch_works.process_memory,
-        torch_works.ranks,
-    ),
+    "software": (host.versions,),
+    "CPU and memory": (host.cpus,),
+    "SLURM": (host.slurm,),
+    "limits": (host.limits,),
+    "folders": (host.folders,),
+    "GPUs": (gpus.driver, gpus.listed, gpus.compute_modes),
+    "others on the GPUs": (gpus.others,),
+    "readings of the GPUs": (gpus.readings,),
+    "torch at work": (torch_works.imports, torch_works.cuda, torch_works.process_memory, torch_works.ranks),
 }
 """Heading -> what is looked at under it."""
 

@@ -1,14 +1,49 @@
-"""What the checks look at."""
+"""What the checks look at, and what each finds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.watch.nvml import Nvml
 from gpubench.plan.experiment import Experiment
+
+FindingVerdict = Literal["ok", "doubt", "no"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CheckResult:
+    """One line of the answer."""
+
+    group: str = ""
+    """The heading that it stands under; checks leave it to their registry."""
+    name: str
+    """What was looked at."""
+    verdict: FindingVerdict
+    """`ok`; `doubt`: it works, with something to know; `no`: it does not, and a figure or a feature is lost."""
+    found: str
+    """What was found, and what it costs where it is not ok."""
+    remedy: str = ""
+    """What to do about it; empty where nothing is wrong, or nothing can be done."""
+    forbids: bool = False
+    """Whether no plain `gpubench sweep` could measure anything here and now, on whichever of the GPUs."""
+
+
+def ok(name: str, found: str) -> CheckResult:
+    """It is as it should be."""
+    return CheckResult(name=name, verdict="ok", found=found)
+
+
+def doubt(name: str, found: str, remedy: str) -> CheckResult:
+    """It works, with something to know."""
+    return CheckResult(name=name, verdict="doubt", found=found, remedy=remedy)
+
+
+def no(name: str, found: str, remedy: str = "", *, forbids: bool = False) -> CheckResult:
+    """It does not work, and a figure or a feature is lost."""
+    return CheckResult(name=name, verdict="no", found=found, remedy=remedy, forbids=forbids)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,15 +81,15 @@ class CheckContext:
         """The GPUs that torch is tried on."""
         return usable_together(self.machine.gpus)
 
+    def name_gpus(self, uuids: Sequence[str]) -> str:
+        """`all GPUs`, `GPUs 0, 1`: which of the visible ones, by the numbers that `--gpu-ids` takes."""
+        gpus = self.machine.gpus
+        if len(uuids) == len(gpus) > 1:
+            return "all GPUs"
+        numbers = [str(gpu.index) for gpu in gpus if gpu.uuid in uuids]
+        return f"GPU{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"
+
 
 def usable_together(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """Those of the visible GPUs that one process can use at once: CUDA shows it a single MIG slice at most."""
     return tuple(gpu for gpu in gpus if not gpu.parent) or tuple(gpus[:1])
-
-
-def name_gpus(gpus: Sequence[Gpu], uuids: Sequence[str]) -> str:
-    """`all GPUs`, `GPU 2`, `GPUs 0, 1`: which of the visible ones, by the numbers that `--gpu-ids` takes."""
-    if len(uuids) == len(gpus) > 1:
-        return "all GPUs"
-    numbers = [str(gpu.index) for gpu in gpus if gpu.uuid in uuids]
-    return f"GPU{'s' if len(numbers) > 1 else ''} {', '.join(numbers)}"

@@ -1,31 +1,30 @@
-"""GPUs: the driver, what it lists, what CUDA_VISIBLE_DEVICES leaves, whom they let in."""
+"""Checks of the GPUs: the driver, what it lists, whom they let in, who else is on them, what can be read of them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from gpubench.doctor import remedies
-from gpubench.doctor.context import CheckContext, name_gpus
-from gpubench.doctor.finding import CheckResult, doubt, no, ok
+from gpubench.doctor.context import CheckContext, CheckResult, FindingVerdict, doubt, no, ok
+from gpubench.node.watch.idle import look_at_gpus
+from gpubench.node.watch.metrics import BUFFERS
 from gpubench.node.watch.nvml import NoNvml
-from gpubench.node.watch.nvml_calls import COMPUTE_MODE
+from gpubench.node.watch.nvml_calls import CALLS, COMPUTE_MODE, POWER
+from gpubench.run import busy_gpus
 from gpubench.schema.missing import Unmeasured
 
 ON_CPU = "a sweep runs on the CPU"
+_BUFFERS = {"power_w": "power", "gpu_util_pct": "GPU time", "gpu_mem_util_pct": "GPU memory"}
 
 
-def driver(context: CheckContext, dev: Path = Path("/dev")) -> Iterable[CheckResult]:
-    """The driver's version, or why there is none; a GPU without a working driver is no machine without a GPU."""
+def driver(context: CheckContext) -> Iterable[CheckResult]:
+    """The driver's version, or why there is none."""
     if isinstance(context.nvml, NoNvml):
-        device_files = sorted(path.name for path in dev.glob("nvidia[0-9]*"))
-        yield CheckResult(
-            name="driver",
-            verdict="no" if device_files else "doubt",
-            found=f"{context.nvml.reason}{f', though {device_files[0]} is in {dev}' if device_files else ''}: {ON_CPU}",
-            remedy=remedies.remedy(context.nvml.reason, remedies.NVML, "nvidia-smi should say more"),
-        )
+        reason = context.nvml.reason
+        remedy = remedies.remedy(reason, remedies.NVML, "nvidia-smi should say more")
+        yield doubt("driver", f"{reason}: {ON_CPU}", remedy)
     else:
         yield ok("driver", f"{context.nvml.driver}")
 
@@ -33,75 +32,138 @@ def driver(context: CheckContext, dev: Path = Path("/dev")) -> Iterable[CheckRes
 def listed(context: CheckContext) -> Iterable[CheckResult]:
     """GPUs that may be used, those that are hidden, and those that don't answer."""
     for index, why in context.nvml.unreadable.items():
-        yield no(
-            f"NVML's GPU {index}",
-            f"left out: {why}",
-            remedies.remedy(why, remedies.NVML, "nvidia-smi and dmesg should say more"),
-        )
+        remedy = remedies.remedy(why, remedies.NVML, "nvidia-smi and dmesg should say more")
+        yield no(f"NVML's GPU {index}", f"left out: {why}", remedy)
     if isinstance(context.nvml, NoNvml):
         return
     whole = [device for device in context.nvml.devices if device.parent is None]
     gpus, spec = context.machine.gpus, context.environ.get("CUDA_VISIBLE_DEVICES")
     under = "" if spec is None else f" under CUDA_VISIBLE_DEVICES={spec!r}"
     if not gpus:
-        yield doubt(
-            "visible",
-            f"none of {len(whole)}{under}: {ON_CPU}",
-            "unset CUDA_VISIBLE_DEVICES, or let it name GPUs that nvidia-smi -L lists" if whole else "",
-        )
+        remedy = "unset CUDA_VISIBLE_DEVICES, or let it name GPUs that nvidia-smi -L lists" if whole else ""
+        yield doubt("visible", f"none of {len(whole)}{under}: {ON_CPU}", remedy)
         return
     models = Counter((gpu.name, gpu.memory_mib) for gpu in gpus)
     what = ", ".join(f"{count} × {name}, {mib:,} MiB" for (name, mib), count in models.items())
-    yield ok("visible", f"{len(gpus)} of {len(whole)}{under}: {what}")
-    if len(models) > 1:
-        yield doubt(
-            "kinds",
-            "GPUs of several kinds: rows of different --gpu-ids don't compare",
-            "keep a sweep to one kind with --gpu-ids or CUDA_VISIBLE_DEVICES",
-        )
-
-
-def slices(context: CheckContext) -> Iterable[CheckResult]:
-    """MIG."""
-    cut = [gpu.uuid for gpu in context.machine.gpus if gpu.parent]
-    if cut:
-        yield doubt(
-            "MIG",
-            f"{name_gpus(context.machine.gpus, cut)}: slices, for which the driver tells no utilisation and "
-            "no power; neighbours on the same GPU share its clocks",
-            "a whole GPU (sudo nvidia-smi -mig 0)",
-        )
+    if len(models) == 1:
+        yield ok("visible", f"{len(gpus)} of {len(whole)}{under}: {what}")
+    else:
+        found = f"{len(gpus)} of {len(whole)}{under}: {what}: rows of several kinds don't compare"
+        yield doubt("visible", found, "keep a sweep to one kind with --gpu-ids or CUDA_VISIBLE_DEVICES")
+    if cut := [gpu.uuid for gpu in gpus if gpu.parent]:
+        found = f"{context.name_gpus(cut)}: slices, for which the driver tells no utilisation and no power"
+        yield doubt("MIG", found, "a whole GPU (sudo nvidia-smi -mig 0)")
 
 
 def compute_modes(context: CheckContext) -> Iterable[CheckResult]:
     """Whether processes are let in."""
-    uuids_by_mode: dict[str, list[str]] = {}
-    for gpu in context.machine.gpus:
+    words: Mapping[str, tuple[FindingVerdict, str]] = {
+        "shared": ("ok", ""),
+        "prohibited": ("no", ", nothing can run there"),
+        "exclusive": ("doubt", ": one process at a time, so jobs can't share a GPU"),
+    }
+
+    def tell(mode: str, uuids: Sequence[str]) -> CheckResult:
+        verdict, what = words.get(mode, ("doubt", "; whether processes are let in shows below"))
+        return CheckResult(
+            name="compute mode",
+            verdict=verdict,
+            found=f"{context.name_gpus(uuids)}: {mode}{what}",
+            remedy="" if verdict == "ok" else remedies.remedy(mode, remedies.NVML, "sudo nvidia-smi -c DEFAULT"),
+            forbids=mode == "prohibited" and len(uuids) == len(context.machine.gpus),
+        )  # fmt: skip
+
+    def read(uuid: str) -> str:
         try:
-            mode: str = context.nvml.ask(COMPUTE_MODE, gpu.uuid)
+            return context.nvml.ask(COMPUTE_MODE, uuid)
         except Unmeasured as reason:
-            mode = str(reason)
-        uuids_by_mode.setdefault(mode, []).append(gpu.uuid)
-    for mode, uuids in uuids_by_mode.items():
-        where = name_gpus(context.machine.gpus, uuids)
-        if mode == "shared":
-            yield ok("compute mode", f"{where}: shared")
-        elif mode == "prohibited":
-            yield no(
-                "compute mode",
-                f"{where}: prohibited, nothing can run there",
-                "sudo nvidia-smi -c DEFAULT",
-                forbids=len(uuids) == len(context.machine.gpus),
-            )
-        elif mode == "exclusive":
-            yield doubt(
-                "compute mode",
-                f"{where}: one process at a time, so jobs can't share a GPU",
-                "sudo nvidia-smi -c DEFAULT",
-            )
-        else:
-            yield doubt(
-                "compute mode",
-                f"{where}: {mode}; whether processes are let in shows below",
-                remedies.remedy(mode, remedies.NVML, "nvidia-smi -q -d COMPUTE should say more"),
-            )
+            return str(reason)
+
+    for mode, uuids in _by_answer(context, read).items():
+        yield tell(mode, uuids)
+
+
+def others(context: CheckContext, seconds: float = 1.0) -> Iterable[CheckResult]:
+    """What a sweep would find when it looks around before it starts."""
+    if not context.machine.gpus:
+        return
+    looks = look_at_gpus(context.nvml, [gpu.uuid for gpu in context.machine.gpus], seconds)
+    ruling = busy_gpus.rule(looks, {gpu.uuid: gpu.index for gpu in context.machine.gpus})
+    for busy in ruling.busy:
+        remedy = "wait, take other GPUs with --gpu-ids, or measure all the same with --allow-busy"
+        is_all = len(ruling.busy) == len(looks)
+        yield no("busy", f"{busy}: a sweep on it is refused", remedy, forbids=is_all)
+    for note in ruling.notes:
+        remedy = "end it, or take other GPUs; rows that it may have touched carry a doubt"
+        yield doubt("processes", note, remedy)
+    for line in (*ruling.unknown, *ruling.no_idle_power.values()):
+        remedy = "nvidia-smi should say more; where something has just run, try again in a minute"
+        yield doubt("idle or not", line, remedies.remedy(line, remedies.NVML, remedy))
+    if not ruling.busy and all(look.compute == () and not look.desktop for look in looks.values()):
+        yield ok("processes", "nobody else")
+    if ruling.idle_power_w:
+        yield ok("idle power", f"{', '.join(f'{watts:.0f}' for watts in ruling.idle_power_w.values())} W")
+
+
+def readings(context: CheckContext) -> Iterable[CheckResult]:
+    """Every call that the watcher makes and every buffer of the driver, tried on every GPU that may be used."""
+    nvml = context.nvml
+
+    def ask(call: Any, uuid: str) -> str:
+        suffix = f" ({nvml.power_source})" if call is POWER else ""
+        return f"{call.reading.shows(nvml.ask(call, uuid))}{suffix}"
+
+    def fetch(buffer: Any, uuid: str) -> str:
+        if not (samples := nvml.history(uuid, buffer.what, 0.0)):
+            raise Unmeasured("the driver keeps no buffer of it")
+        return f"{len(samples)} samples over {samples[-1][0] - samples[0][0]:.1f} s"
+
+    for call in CALLS.values():
+        if (reading := call.reading) is not None:
+            verdict: FindingVerdict = "no" if reading.is_column_lost else "doubt"
+            yield from _try(context, reading.name, ask, call, (verdict, reading.without))
+    for buffer in BUFFERS:
+        name = f"{_BUFFERS[buffer.what]} buffer"
+        yield from _try(context, name, fetch, buffer, ("doubt", "it is polled at 10 Hz"))
+
+
+def _try(
+    context: CheckContext,
+    name: str,
+    read: Callable[[Any, str], str],
+    what: Any,
+    failing: tuple[FindingVerdict, str],
+) -> Iterator[CheckResult]:
+    """One line for the GPUs that answer, and one for each reason why others don't."""
+    reasons: set[str] = set()
+
+    def read_gpu(uuid: str) -> str:
+        try:
+            return read(what, uuid)
+        except Unmeasured as reason:
+            reasons.add(str(reason))
+            return str(reason)
+
+    answers = _by_answer(context, read_gpu)
+    values = {answer: uuids for answer, uuids in answers.items() if answer not in reasons}
+    if values:
+        where = f"{context.name_gpus([u for uuids in values.values() for u in uuids])}: " if reasons else ""
+        yield ok(name, where + " | ".join(values))
+    for reason in answers.keys() & reasons:
+        otherwise = (
+            "nothing on this product, unless a newer driver offers it; MIG slices are not told everything"
+        )
+        yield CheckResult(
+            name=name,
+            verdict=failing[0],
+            found=f"{context.name_gpus(answers[reason])}: {reason}: {failing[1]}",
+            remedy=remedies.remedy(reason, remedies.NVML, otherwise),
+        )
+
+
+def _by_answer(context: CheckContext, read: Callable[[str], str]) -> dict[str, list[str]]:
+    """Answer -> the GPUs that give it, by UUID."""
+    uuids_by_answer: dict[str, list[str]] = {}
+    for gpu in context.machine.gpus:
+        uuids_by_answer.setdefault(read(gpu.uuid), []).append(gpu.uuid)
+    return uuids_by_answer

@@ -199,7 +199,7 @@ def list_samples(
 ) -> Iterator[Metric]:
     """The readings behind the record."""
     path = results.part("samples", record.trial_id, record.attempt_name, "csv")
-    for (device, metric), values in readings(path, record, warn).items():
+    for (device, metric), values in readings(path, warn).items():
         name = clean_name(f"{metric}/{f'gpu{device}' if device.isdecimal() else device}")
         for step, (after, value) in enumerate(values):
             yield Metric(name, value, to_ms(began + after), step)

@@ -22,7 +22,7 @@ from gpubench.basics.words import many
 from gpubench.node.environment import Machine
 from gpubench.node.launch.attempt import INTERRUPTED, is_stopped_soon
 from gpubench.node.launch.launcher import StoppedError
-from gpubench.node.launch.running_job import GRACE_S
+from gpubench.node.launch.leader import GRACE_S
 from gpubench.node.node import Node
 from gpubench.node.parts import network
 from gpubench.node.parts.allocation import first_address, part_commands
@@ -228,13 +228,6 @@ def _node_orders(
             f"node {infos[0].host} takes {address} for the first node, which is none of its addresses; say by which "
             "IP address others reach it (--network)"
         ) from None
-    if network.is_loopback(address):
-        for info in infos:
-            if info.loopback != network.loopback():
-                raise UnusableError(
-                    f"node {info.host} takes {address} for the first node, which leads back to {info.host} itself; "
-                    "say by which IP address others reach it (--network)"
-                )
     gpus, ranks = len(order.gpu_uuids), order.ranks
     orders = [order]
     for info in infos:

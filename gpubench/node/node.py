@@ -28,8 +28,7 @@ from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, StoppedError
 from gpubench.node.locks import Locks
 from gpubench.node.watch import host_load, idle
-from gpubench.node.watch.cached_nvml import CachedNvml
-from gpubench.node.watch.nvml import Nvml, lost_at_start, open_nvml, why_lost
+from gpubench.node.watch.nvml import Nvml, open_nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.gpu_look import Look
@@ -81,15 +80,6 @@ class Node:
     def lock_gpus(self, uuids: Sequence[str]) -> list[str]:
         """Has these GPUs for itself among all sweeps of this host; returns those that another one has."""
         return [] if self.gpu_locks is None else self.gpu_locks.take(uuids)
-
-    def lost_at_start(self) -> dict[int, str]:
-        """The driver's own number -> its words, of GPUs that were lost before: they are not in `machine`."""
-        return lost_at_start(self.nvml)
-
-    def lost_gpus(self, uuids: Sequence[str]) -> dict[str, str]:
-        """UUID -> the driver's words, of those of these GPUs that it has lost. Microseconds a GPU that is well."""
-        reasons = ((uuid, why_lost(self.nvml, uuid)) for uuid in uuids)
-        return {uuid: words for uuid, words in reasons if words is not None}
 
     def probe_user_code(self, tries: Sequence[Mapping[str, Any]], limit_s: int) -> probe.ProbeResult:
         """What comes of users' own variants and models in a child, each tried for `limit_s` seconds at most."""
@@ -143,7 +133,6 @@ class Node:
 
     def _watchers(self, orders: Sequence[TrialOrder]) -> list[Watcher]:
         """One for each job, which know each other's processes."""
-        nvml = CachedNvml(self.nvml, time.monotonic) if len(orders) > 1 else self.nvml
         users = Counter(uuid for order in orders for uuid in order.gpu_uuids)
         shared = {uuid for uuid, count in users.items() if count > 1}
         watchers: list[Watcher] = []
@@ -154,7 +143,7 @@ class Node:
         for index, order in enumerate(orders):
             watchers.append(
                 Watcher(
-                    nvml,
+                    self.nvml,
                     self.machine,
                     order.gpu_uuids,
                     order.cpu_ids,

@@ -22,7 +22,6 @@ from gpubench.basics.stopping import SIGNALS
 from gpubench.node.node import Node, this_machine
 from gpubench.node.parts import network
 from gpubench.node.parts.files import (
-    NodeGpu,
     NodeInfo,
     PartsFolder,
     PreparePart,
@@ -94,14 +93,11 @@ def run(lines: Input) -> None:
         info = NodeInfo(
             version=__version__,
             host=node.machine.host,
-            gpus=[
-                NodeGpu(uuid=gpu.uuid, name=gpu.name, memory_mib=gpu.memory_mib) for gpu in node.machine.gpus
-            ],
+            gpus=node.machine.gpus,
             cpu_name=node.machine.cpu_name,
             cpu_ids=node.machine.cpu_ids,
             address=address,
             interface=interface,
-            loopback=network.loopback(),
         )
         write_answer(folder.node_info(opened.number), info)
         request = lines.take()

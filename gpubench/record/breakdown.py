@@ -34,12 +34,7 @@ def summarize_breakdown(results: Sequence[Result]) -> tuple[dict[str, Any], dict
         why = REASONS["no-breakdown"]
         return columns, dict.fromkeys((*STEP_TIMES, *EXCHANGE, "breakdown_cost_pct"), why) | missing
     medians = list(medians_by_rank.values())
-    columns |= {
-        "copy_ms": statistics.fmean(p.copy_ms for p in medians),
-        "forward_ms": statistics.fmean(p.forward_ms for p in medians),
-        "backward_ms": statistics.fmean(p.backward_ms for p in medians),
-        "optimizer_ms": statistics.fmean(p.optimizer_ms for p in medians),
-    }
+    columns |= {name: statistics.fmean(getattr(p, name) for p in medians) for name in STEP_TIMES}
     costs = [p.cost_pct for p in medians if p.cost_pct is not None]
     if costs:
         columns["breakdown_cost_pct"] = statistics.fmean(costs)

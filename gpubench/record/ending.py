@@ -18,16 +18,8 @@ RESERVED = "torch-reserved"
 """The source of memory where torch's own count stands in for the driver's."""
 
 
-def decide_ending(
-    ended: Outcome, seen: Figures, cap_mib: int | None, lost: Sequence[str] = ()
-) -> tuple[Any, str]:
-    """The ending, once what was seen from outside is known too.
-
-    `lost`: of the trial's GPUs those that the driver has lost by now, a phrase each. They are the cause of what broke
-    or hung, whatever CUDA made of it; what went on to its result is none the worse.
-    """
-    if ended.status in ("failed", "timeout") and lost:
-        return ended.status, "; ".join([*lost, ended.reason])
+def decide_ending(ended: Outcome, seen: Figures, cap_mib: int | None) -> tuple[Any, str]:
+    """The ending, once what was seen from outside is known too."""
     memory = seen.result.get("gpu_mem_mib")
     if ended.status == "ok" and cap_mib is not None and memory is not None and memory > cap_mib:
         return "oom", f"{memory:,.0f} MiB by the driver, over the cap of {cap_mib:,} MiB"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import Any
 
-from gpubench.node.launch.channel import EXIT_UNHEARD
 from gpubench.node.launch.faults import distance_from_cause, with_advice
 from gpubench.record.epochs import EpochRow
 from gpubench.schema.attempt import OnNode
@@ -45,13 +44,6 @@ class Work:
     def counted(self) -> list[EpochRow]:
         """Those that figures are of."""
         return [window for window in self.epochs if not window.warmup]
-
-
-class WorkKind(Protocol):
-    """One kind of work, with what it must know of its trial. `KINDS` in `record/recording.py` names them."""
-
-    def summarize(self, events: Sequence[Event], *, is_done: bool) -> Work:
-        """What came of it. `is_done`: every rank has told that it has done its work."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,22 +88,9 @@ def find_ending(
         if not isinstance(event, LeaderExit | ServerExit):
             continue
         kills, on, last_line = facts_of(event.node)
-        match event:
-            case LeaderExit(code=0 | 1):  # it saw all ranks end, and could not say so
-                return "failed", f"nothing was heard of how its ranks{on} ended{last_line}; {_SHUT}"
-            case ServerExit(code=0):  # somebody else has heard how
-                return "failed", f"the fork server{on} has gone, and the trial's processes with it{last_line}"
-            case LeaderExit():
-                return (
-                    "failed",
-                    f"the process that leads the trial{on} {_describe_exit(event.code, kills)}{last_line}",
-                )
-            case ServerExit():
-                return "failed", f"the fork server{on} {_describe_exit(event.code, kills)}{last_line}"
+        who = "the process that leads the trial" if isinstance(event, LeaderExit) else "the fork server"
+        return "failed", f"{who}{on} {_describe_exit(event.code, kills)}{last_line}"
     return "failed", f"its processes ended without a result{_describe_last_line(last_words)}"
-
-
-_SHUT = "does the model shut down sockets that it has not opened itself?"
 
 
 def _describe_last_line(words: str) -> str:
@@ -150,11 +129,6 @@ def _describe_exit(code: int, kills: KilledForMemory | None) -> str:
     """How a process ended, in words. `kills`: what the kernel counted meanwhile."""
     if code == 0:
         return "ended with exit code 0 before it had a result"
-    if code == EXIT_UNHEARD:
-        return (
-            f"ended with exit code {EXIT_UNHEARD}, as a rank does that can't reach gpubench any more "
-            "(does the model close open files that it has not opened itself?)"
-        )
     if code > 0:
         return f"ended with exit code {code}"
     known = {s.value: s.name for s in signal.Signals}
@@ -179,7 +153,7 @@ def _describe_kills(kills: KilledForMemory | None) -> str:
 
 def read_outcome(
     events: Sequence[Event],
-    kind: WorkKind,
+    summarize: Callable[..., Work],
     *,
     last_word: type[OfRank],
     ranks: int,
@@ -189,11 +163,11 @@ def read_outcome(
 ) -> Outcome:
     """All that the events say.
 
-    `last_word`: how a rank tells that it has done its work. `forced`: the ending that the parent gave (timeout,
-    interrupted), if it did.
+    `summarize`: makes of the events what came of the work. `last_word`: how a rank tells that it has done its work.
+    `forced`: the ending that the parent gave (timeout, interrupted), if it did.
     """
     status, reason = forced or find_ending(events, last_word, ranks, last_words, nodes)
-    work = kind.summarize(events, is_done=status == "ok")
+    work = summarize(events, is_done=status == "ok")
     hello = next((e for e in events if isinstance(e, Hello)), None)
     values: dict[str, Any] = {part.name: getattr(work, part.name) for part in fields(work)}
     cuda, decoder = (hello.cuda, hello.decoder) if hello else (None, None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -17,7 +17,7 @@ from gpubench.record.ending import collect_provenance, decide_ending, merge_colu
 from gpubench.record.epochs import find_shared_span
 from gpubench.record.figures import Figures, compute_figures
 from gpubench.record.host_figures import cpu_s
-from gpubench.record.outcome import Outcome, WorkKind, read_outcome
+from gpubench.record.outcome import Outcome, read_outcome
 from gpubench.record.together import (
     ENERGY,
     GroupJob,
@@ -38,7 +38,7 @@ from gpubench.schema.record import AskedFields, EpochWindow, Record, ResultColum
 from gpubench.schema.samples import STEP_TIME
 from gpubench.schema.watched import NOTHING, Watched, Window
 from gpubench.schema.window import FEWEST_STEPS
-from gpubench.schema.workload import WORKLOADS, Workload
+from gpubench.schema.workload import WORKLOADS
 
 OF_NODES = ("cpu_util_pct", "cpu_s_per_epoch", "host_mem_mib")
 """Columns that are stored for each of several nodes, too."""
@@ -61,8 +61,6 @@ class SweepFacts:
     """GPU uuid -> why it is not among them."""
     idle_readings: Mapping[str, tuple[int, int]]
     """GPU uuid -> readings behind its idle power, and those that failed."""
-    lost: Mapping[str, str]
-    """GPU uuid -> how it was lost, for those that were: after the trial, too."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,9 +91,6 @@ class _EndedJob(GroupJob):
 
 Shared = tuple[float, float] | None
 """Of a job of a group from when to when all of its jobs measured; None of a trial alone."""
-KINDS: dict[Workload, Callable[[Job, Resolved, Shared], WorkKind]] = {"training": Training.for_job}
-"""The kind of a trial's work -> what makes of its events what came of it: a literal registry, as that in
-`schema/workload.py`."""
 
 
 def make_records(
@@ -148,7 +143,7 @@ def _evaluate_job(
     t = job.trial
     ended = read_outcome(
         tried.done.events,
-        KINDS[t.workload](job, resolved, shared),
+        Training.for_job(job, resolved, shared).summarize,
         last_word=WORKLOADS[t.workload].last_word,
         ranks=resolved.processes,
         forced=forced,
@@ -157,8 +152,7 @@ def _evaluate_job(
     )
     watched = tried.done.watched
     seen = compute_figures(watched.cut(ended.windows, _missed_peak_mib(ended, watched.gpus)))
-    lost = [known.lost[uuid] for uuid in resolved.gpu_uuids if uuid in known.lost]
-    status, reason = decide_ending(ended, seen, t.gpu_mem_cap_mib, lost)
+    status, reason = decide_ending(ended, seen, t.gpu_mem_cap_mib)
     result, missing = merge_columns(
         ended,
         seen,

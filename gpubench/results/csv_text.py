@@ -51,23 +51,12 @@ def csv_cell(value: Any, digits: int = 6, decimal: str = ".") -> str:
     A spreadsheet that takes commas reads 18.457 as eighteen thousand. Whoever reads dots gets the same value.
     A number stays one, negative or not; text that a spreadsheet would run stays text.
     """
-    if isinstance(value, float):
-        return _figure(value, digits, decimal)
     text = (
         HIDDEN.sub(" ", format_cell(value, digits)) if isinstance(value, str) else format_cell(value, digits)
     )
     if isinstance(value, str):
         return text if text[:1] == "'" != value[:1] else _FORMULA.sub(r"\g<0>'", text)
     return text if isinstance(value, int) or not text else _with_four_decimals(text, decimal)
-
-
-def _figure(value: float, digits: int, decimal: str) -> str:
-    """A number that is no whole one as a cell: most of large tables are."""
-    text = format_cell(value, digits)
-    # Few need more decimals: without an exponent, those whose dot stands before the last three signs.
-    if decimal == "." and text[-4:-3] != "." and "e" not in text:
-        return text
-    return _with_four_decimals(text, decimal)
 
 
 def _with_four_decimals(text: str, decimal: str) -> str:
@@ -84,20 +73,10 @@ def csv_text(
         out.write("\ufeff")
     writer = csv.writer(out, delimiter=dialect.delimiter, lineterminator=dialect.line_end)
     writer.writerow(header)
-    known: dict[str | int, str] = {}
-    decimal = dialect.decimal
-
-    def text(value: Any) -> str:
-        kind = type(value)
-        if kind is float:
-            return _figure(value, digits, decimal)
-        if kind is not str and kind is not int:  # True is as good a key as 1
-            return _in_one_line(csv_cell(value, digits, decimal))
-        if value not in known:  # most words and counts of a folder stand in many of its lines
-            known[value] = _in_one_line(csv_cell(value, digits, decimal))
-        return known[value]
-
-    writer.writerows(["" if value is None else text(value) for value in values] for values in rows)
+    writer.writerows(
+        ["" if value is None else _in_one_line(csv_cell(value, digits, dialect.decimal)) for value in values]
+        for values in rows
+    )
     return out.getvalue()
 
 

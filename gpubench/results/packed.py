@@ -13,7 +13,7 @@ import io
 import os
 import stat
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -21,7 +21,6 @@ from typing import IO
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.litter import name_temporary
 from gpubench.basics.regular_file import LARGEST
-from gpubench.basics.rights import why
 from gpubench.results.file_names import is_plain, parse_name
 from gpubench.results.whole_file import write_new
 
@@ -138,15 +137,20 @@ def pack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     """Puts samples and logs of a results folder into its zip file, and removes the files once all of them can be read
     from there. Nobody may be at work in the folder.
 
-    A file that can't be read, or of which the zip file holds another version, stays as it is; `tell` is given a line.
-    Raises UnusableError where the zip file can't be read or written: then nothing has changed.
+    A file that can't be read stays as it is; `tell` is given a line. Raises UnusableError where the zip file can't be
+    read or written: then nothing has changed.
     """
     target = folder / PACKED
     old = _check_zip(target) if target.exists() or target.is_symlink() else []
     loose = [path for kind in ENDINGS for path in list_stored(folder, kind) if is_plain(path)]
     if not loose:
         return PackedFolder(files=0, bytes_before=0, bytes_after=_size(target))
-    contents = dict(_read_loose(folder, loose, old, tell))
+    contents = {}
+    for path in loose:
+        if _size(path) <= LARGEST and os.access(path, os.R_OK):
+            contents[_member(path)] = path
+        else:
+            tell(f"{path} stays as it is: it can't be read, or is larger than {LARGEST >> 20} MiB")
     temporary = name_temporary(target)
     try:
         with zipfile.ZipFile(temporary, "x", zipfile.ZIP_BZIP2) as archive:
@@ -161,7 +165,7 @@ def pack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
         temporary.replace(target)
         _sync(folder)
     except _DAMAGED as error:
-        reason = why(error, folder) if isinstance(error, OSError) else str(error)
+        reason = error.strerror if isinstance(error, OSError) else str(error)
         raise UnusableError(f"{target} can't be written: {reason}; nothing was packed") from None
     finally:
         with contextlib.suppress(OSError):
@@ -171,25 +175,6 @@ def pack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
         path.unlink(missing_ok=True)
     _remove_empty(folder)
     return PackedFolder(files=len(contents), bytes_before=before, bytes_after=_size(target))
-
-
-def _read_loose(
-    folder: Path, paths: Sequence[Path], old: Sequence[str], tell: Callable[[str], None]
-) -> Iterator[tuple[str, Path]]:
-    """The files that are to be packed, by the names of their members."""
-    known = set(old)
-    for path in paths:
-        name = _member(path)
-        try:
-            if _size(path) > LARGEST:
-                raise OSError(errno.EFBIG, f"larger than {LARGEST >> 20} MiB")
-            if name in known and path.read_bytes() != _read_old(folder / PACKED, name):
-                tell(f"{path} stays as it is: {PACKED} holds something else under its name")
-                continue
-        except OSError as error:
-            tell(f"{path} stays as it is: it can't be read ({error.strerror})")
-            continue
-        yield name, path
 
 
 def _read_old(archive_path: Path, name: str) -> bytes:
@@ -208,25 +193,21 @@ def _compare(archive_path: Path, contents: Mapping[str, Path]) -> None:
 def unpack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     """Makes files of all members of a folder's zip file, and removes it once they are there.
 
-    Where a file holds something else than the member of its name, or a member has no attempt's name, the zip file
-    stays, and `tell` is given a line. Raises UnusableError where it can't be read, or a file can't be written.
+    A file that is there already stays. Where a member has no attempt's name the zip file stays, and `tell` is given a
+    line. Raises UnusableError where it can't be read, or a file can't be written.
     """
     target = folder / PACKED
     if not target.exists():
         return PackedFolder(files=0, bytes_before=0, bytes_after=0)
-    before, after, files, stays = _size(target), 0, 0, False
+    before, after, files = _size(target), 0, 0
     for name in _check_zip(target, tell):
         content, path = _read_old(target, name), folder / name
-        if path.exists() or path.is_symlink():
-            if not is_plain(path) or path.read_bytes() != content:
-                tell(f"{path} holds something else than {PACKED}, which stays")
-                stays = True
-            continue
-        write_new(path, content)
-        files, after = files + 1, after + len(content)
+        if not path.exists() and not path.is_symlink():
+            write_new(path, content)
+            files, after = files + 1, after + len(content)
     with _open_zip(target) as archive:
-        stays |= not all(map(_is_ours, archive.namelist()))
-    if not stays:
+        is_whole = all(map(_is_ours, archive.namelist()))
+    if is_whole:
         target.unlink()
     return PackedFolder(files=files, bytes_before=before, bytes_after=after)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,8 +18,9 @@ from gpubench.basics.quoted import shown
 from gpubench.basics.regular_file import read_regular
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan import experiment_file, shards
+from gpubench.plan.experiment import Experiment
 from gpubench.plan.plan import Plan, expand
-from gpubench.plan.rounds import MOST, Rounds
+from gpubench.plan.rounds import MOST
 from gpubench.plan.shards import Parts
 from gpubench.plan.skips import Room
 from gpubench.plan.sources import StoredSources
@@ -31,6 +33,63 @@ MOST_PLANS = 1_000_000
 """No folder holds more: a larger number has been damaged, and counts as none."""
 
 
+class PlanFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a plan's file says in [plan], besides its experiment; what older plans don't tell is as it was then."""
+
+    stored_at: str = ""
+    """When it was stored: UTC, ISO 8601 with microseconds; empty in older plans."""
+    number: Annotated[int, Meta(ge=0, lt=MOST_PLANS)] = 0
+    """The plan's number in the folder, from 1; 0 in older plans. Clocks may be set back; numbers only go up."""
+    device: Literal["cuda", "cpu"] = "cuda"
+    cpus: Annotated[int, Meta(ge=1, le=1 << 16)] = 1
+    gpus: Devices | None = None
+    rounds: Annotated[int, Meta(ge=1, le=MOST)] | None = None
+    """How many rounds its sweep goes through at most; None for plans that don't tell."""
+    shards: str = ""
+    order: Literal["given", "random"] = "given"
+    """Of its trials, on which the parts depend."""
+    protocol: str = ""
+    """Empty in plans of versions before 0.2."""
+    data: dict[str, DataFacts] = {}
+    models: dict[str, str] = {}
+
+    @property
+    def parts(self) -> Parts:
+        """Those that the folder is asked for (`--shard`); none: the whole plan."""
+        return shards.parse_parts(self.shards)
+
+    def local_start(self) -> str:
+        """`stored_at` as local time, written as records write theirs; empty where it is not known."""
+        try:
+            moment = datetime.datetime.fromisoformat(self.stored_at).astimezone()
+        except (ValueError, OverflowError):  # no time, or one beyond the calendar in this time zone
+            return ""
+        return moment.strftime("%Y-%m-%d %H:%M:%S")
+
+
+class _PlanToml(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan's file, as far as it is looked at here."""
+
+    plan: PlanFacts = PlanFacts()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanFile:
+    """A plan's file, read."""
+
+    path: Path
+    text: str
+    facts: PlanFacts
+
+    @property
+    def experiment_name(self) -> str:
+        return self.path.stem.rpartition("-")[0]
+
+    def parse_experiment(self) -> Experiment:
+        """Raises UsageError."""
+        return experiment_file.parse(self.text, "its experiment")
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredPlan:
     """A plan as it was when it was stored."""
@@ -40,13 +99,9 @@ class StoredPlan:
     plan: Plan
     room: Room | None
     """What the machine had that it was stored on; None for plans that don't tell."""
-    stamp: Stamp
-    rounds: int | None = None
-    """How many its sweep goes through at most; None for plans that don't tell."""
-    parts: Parts = ()
-    """Those that this folder is asked for (`--shard`); none: the whole plan."""
+    facts: PlanFacts
     share: Plan
-    """The plan with the units of these alone."""
+    """The plan with the units alone of the parts that the folder is asked for."""
 
     def place(self, first_start: Mapping[str, str]) -> tuple[int, str, str]:
         """Sorts the plans of a folder as they were stored. `first_start`: trial id -> when it was first begun.
@@ -55,95 +110,47 @@ class StoredPlan:
         names.
         """
         known = [first_start[job.trial_id] for job in self.plan.jobs if job.trial_id in first_start]
-        return self.stamp.number, self.stamp.stored_at or min(known, default=""), self.name
+        return self.facts.number, self.facts.stored_at or min(known, default=""), self.name
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Stamp:
-    """When a plan was stored. Older plans have none: 0 and empty."""
-
-    stored_at: str = ""
-    """UTC, ISO 8601 with microseconds."""
-    number: int = 0
-    """The plan's number in the folder, from 1. Clocks may be set back; numbers only go up."""
-
-    def local(self) -> str:
-        """`stored_at` as local time, written as records write theirs; empty where it is not known."""
-        try:
-            moment = datetime.datetime.fromisoformat(self.stored_at).astimezone()
-        except (ValueError, OverflowError):  # no time, or one beyond the calendar in this time zone
-            return ""
-        return moment.strftime("%Y-%m-%d %H:%M:%S")
-
-
-class _Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plan rests on besides its experiment; what older plans don't tell is as it was then."""
-
-    device: Literal["cuda", "cpu"] = "cuda"
-    cpus: Annotated[int, Meta(ge=1, le=1 << 16)] = 1
-    gpus: Devices | None = None
-    rounds: Annotated[int, Meta(ge=1, le=MOST)] | None = None
-    shards: str = ""
-    order: Literal["given", "random"] = "given"
-    """Of its trials, on which the parts depend."""
-    data: dict[str, DataFacts] = {}
-    models: dict[str, str] = {}
-
-
-class _PlanFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan's file, as far as it is looked at here."""
-
-    plan: _Facts = _Facts()
-
-
-def stamp_of(resolved: Mapping[str, Any]) -> Stamp:
-    """The stamp in a plan's [plan]; what is no stamp counts as none."""
-    stored_at, number = resolved.get("stored_at"), resolved.get("number")
-    return Stamp(
-        stored_at=stored_at if isinstance(stored_at, str) else "",
-        number=number if type(number) is int and 0 < number < MOST_PLANS else 0,
-    )
-
-
-def next_stamp(results: Results) -> Stamp:
-    """For a plan that is stored now."""
-    taken = max((stamp.number for stamp in _read_stamps(results).values()), default=0)
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
-    return Stamp(stored_at=now, number=taken + 1)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlanRequest:
-    """What a folder was asked for besides a plan's trials, when that was stored."""
-
-    rounds: Rounds
-    most: int | None
-    """Rounds that its sweep goes through at most; None for plans that don't tell."""
-    parts: Parts
-
-
-def find_request(results: Results, name: str, plan_id: str) -> PlanRequest | None:
-    """What a folder was asked for of this plan; None where it is not stored, or can't be read."""
+def read_plan_file(path: Path) -> PlanFile:
+    """Raises OSError, and UsageError where it is damaged."""
+    content = read_regular(path)
     try:
-        text = _read_text(results.plan(name, plan_id))
-        facts = _parse_facts(_parse_plan(text))
-        experiment = experiment_file.parse(text, "its experiment")
-        return PlanRequest(
-            rounds=experiment.rounds, most=facts.rounds, parts=shards.parse_parts(facts.shards)
-        )
-    except (OSError, UsageError, ValueError, TypeError):
-        return None
+        text = content.decode("utf-8")
+        plan = tomllib.loads(text).get("plan", {})
+        facts = convert({"plan": plan}, _PlanToml).plan
+        shards.parse_parts(facts.shards)
+        return PlanFile(path=path, text=text, facts=facts)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"it is not TOML: {toml_error_message(error)}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"it is no text in UTF-8 from byte {error.start + 1} on") from None
+    except InvalidValueError as error:
+        raise UsageError(str(error)) from None
+    except (RecursionError, ValueError):  # of a number of more than 4,300 digits
+        raise UsageError("it is nested too deeply, or holds a number that is too long") from None
 
 
-def is_newest(results: Results, name: str, plan_id: str) -> bool:
-    """Whether a plan is stored, and no other of its experiment was stored later. What can't be read is not stored.
+def list_plan_files(results: Results) -> list[PlanFile]:
+    """The plans that can be read; `stored_plans` says which can't."""
+    files = []
+    for path in results.plans():
+        with contextlib.suppress(OSError, UsageError):
+            files.append(read_plan_file(path))
+    return files
 
-    Of plans without numbers it is not known which was the last: none is.
-    """
-    stamps = _read_stamps(results)
-    stamp = stamps.pop(results.plan(name, plan_id), None)
-    numbers = [other.number for path, other in stamps.items() if path.stem.rpartition("-")[0] == name]
-    return stamp is not None and all(number < stamp.number for number in numbers)
+
+def make_stamp(files: Sequence[PlanFile]) -> dict[str, Any]:
+    """Time and number of a plan that is stored now, beside these."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
+    return {"stored_at": now, "number": 1 + max((file.facts.number for file in files), default=0)}
+
+
+def is_newest(file: PlanFile, files: Sequence[PlanFile]) -> bool:
+    """Whether no other plan of its experiment was stored later; of plans without numbers that is not known."""
+    others = [other for other in files if other.experiment_name == file.experiment_name and other is not file]
+    return all(other.facts.number < file.facts.number for other in others)
 
 
 def whole_epochs_before(results: Results, name: str) -> dict[str, Any]:
@@ -151,79 +158,19 @@ def whole_epochs_before(results: Results, name: str) -> dict[str, Any]:
 
     Empty where there is none, or its epochs vary. Plans that can't be read are left out.
     """
-    stamps = {
-        path: stamp for path, stamp in _read_stamps(results).items() if path.stem.rpartition("-")[0] == name
-    }
-    for path in sorted(stamps, key=lambda path: stamps[path].number, reverse=True):
-        try:
-            text = _read_text(path)
-            fixed = experiment_file.parse(text, "its experiment").fixed
-        except (OSError, UsageError, ValueError):
-            continue
-        if experiment_file.PROTOCOL not in _parse_plan(text):
-            names = ("epochs", "warmup_epochs")
-            return {field: fixed[field] for field in names if field in fixed} if "epochs" in fixed else {}
+    files = [file for file in list_plan_files(results) if file.experiment_name == name]
+    for file in sorted(files, key=lambda file: file.facts.number, reverse=True):
+        if not file.facts.protocol:
+            with contextlib.suppress(UsageError):
+                fixed = file.parse_experiment().fixed
+                names = ("epochs", "warmup_epochs")
+                return {field: fixed[field] for field in names if field in fixed} if "epochs" in fixed else {}
     return {}
 
 
 def find_last_use(results: Results) -> str:
     """When a plan was last stored in a folder, or a trial last begun there: local time; empty where nothing tells."""
-    return max([results.last_start(), *(stamp.local() for stamp in _read_stamps(results).values())])
-
-
-def read_stamp(content: bytes) -> Stamp:
-    """The stamp in a plan's file; none where it is damaged."""
-    try:
-        return stamp_of(_parse_plan(_decode(content)))
-    except (ValueError, TypeError):
-        return Stamp()
-
-
-def read_parts(content: bytes) -> Parts:
-    """The parts that a plan's file asks for; none, the whole plan, where it is damaged."""
-    try:
-        return shards.parse_parts(_parse_facts(_parse_plan(_decode(content))).shards)
-    except (UsageError, ValueError, TypeError):
-        return ()
-
-
-def _read_stamps(results: Results) -> dict[Path, Stamp]:
-    """The stamps of the plans that can be read; `stored_plans` says which can't."""
-    stamps = {}
-    for path in results.plans():
-        try:
-            stamps[path] = stamp_of(_parse_plan(_read_text(path)))
-        except (OSError, ValueError, TypeError):
-            continue
-    return stamps
-
-
-def _read_text(path: Path) -> str:
-    """Raises OSError, and ValueError for what is no text."""
-    return _decode(read_regular(path))
-
-
-def _decode(content: bytes) -> str:
-    """Raises ValueError for what is no text."""
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"it is no text in UTF-8 from byte {error.start + 1} on") from None
-
-
-def _parse_plan(text: str) -> Mapping[str, Any]:
-    """What a plan's file says of itself. Raises TypeError where that is no table, ValueError for what is no TOML."""
-    try:
-        resolved = tomllib.loads(text).get("plan", {})
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"it is not TOML: {toml_error_message(error)}") from None
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    except ValueError:  # which Python raises for a number of more than 4,300 digits
-        raise ValueError("it holds a number that is too long") from None
-    if not isinstance(resolved, dict):
-        raise TypeError("plan must be a table")
-    return resolved
+    return max([results.last_start(), *(file.facts.local_start() for file in list_plan_files(results))])
 
 
 def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[StoredPlan], list[str]]:
@@ -236,12 +183,12 @@ def stored_plans(results: Results, records: Iterable[Record]) -> tuple[list[Stor
     plans, problems = [], []
     for path in results.plans():
         try:
-            plans.append(_read_plan(path))
+            plans.append(_expand(read_plan_file(path)))
         except KeyError as error:
             problems.append(_describe_problem(path, f"it lacks the facts of {shown(error.args[0])}"))
         except OSError as error:
             problems.append(_describe_problem(path, f"it can't be read ({error.strerror})"))
-        except (UsageError, ValueError, TypeError) as error:
+        except UsageError as error:
             problems.append(_describe_problem(path, str(error)))
     first_start = _find_first_starts(records)
     return sorted(plans, key=lambda plan: plan.place(first_start)), problems
@@ -251,33 +198,19 @@ def _describe_problem(path: Path, why: str) -> str:
     return f"plan {path} is left out: {why}; the sweep that it is of stores it anew"
 
 
-def _read_plan(path: Path) -> StoredPlan:
-    text = _read_text(path)
-    resolved = _parse_plan(text)
-    facts = _parse_facts(resolved)
-    experiment = experiment_file.parse(text, "its experiment")
+def _expand(file: PlanFile) -> StoredPlan:
+    facts, parts = file.facts, file.facts.parts
     sources = StoredSources(facts.data, facts.models)
-    parts = shards.parse_parts(facts.shards)
     # Only of parts the order matters: tables have an order of their own.
     order = facts.order if parts else "given"
-    plan = expand(experiment, device=facts.device, sources=sources, order=order, cpus=facts.cpus)
+    plan = expand(file.parse_experiment(), device=facts.device, sources=sources, order=order, cpus=facts.cpus)
     return StoredPlan(
-        name=path.name,
+        name=file.path.name,
         plan=plan,
         room=Room(facts.gpus, facts.cpus) if facts.gpus is not None else None,
-        stamp=stamp_of(resolved),
-        rounds=facts.rounds,
-        parts=parts,
+        facts=facts,
         share=shards.select_parts(plan, parts),
     )
-
-
-def _parse_facts(resolved: Mapping[str, Any]) -> _Facts:
-    """Raises ValueError for what is none."""
-    try:
-        return convert({"plan": resolved}, _PlanFile).plan
-    except InvalidValueError as error:
-        raise ValueError(str(error)) from None
 
 
 def _find_first_starts(records: Iterable[Record]) -> Mapping[str, str]:

@@ -7,10 +7,8 @@ import io
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gpubench.basics.words import many
 from gpubench.results.packed import open_stored
-from gpubench.schema.record import Record
-from gpubench.schema.samples import SAMPLE_HEADER, STEP_TIME, damaged
+from gpubench.schema.samples import SAMPLE_HEADER, damaged
 
 LARGEST = 1e15
 """No reading is as large; what is no number is not smaller, either."""
@@ -19,20 +17,7 @@ Samples = Mapping[tuple[str, str], Sequence[tuple[float, float]]]
 """Device and metric -> time and value, in order."""
 
 
-def readings(path: Path, record: Record, tell: Callable[[str], None]) -> Samples:
-    """All of an attempt's readings that can be read; `tell` is given a line where the file is damaged or cut off.
-    Without a file there are none."""
-    damages: list[str] = []
-    samples = read(path, damages.append)
-    steps = sum(len(values) for (_, metric), values in samples.items() if metric == STEP_TIME)
-    if samples and not damages and (cut := _describe_cut(path, steps, record)):
-        damages.append(cut)
-    for line in damages:
-        tell(line)
-    return samples
-
-
-def read(path: Path, tell: Callable[[str], None]) -> Samples:
+def readings(path: Path, tell: Callable[[str], None]) -> Samples:
     """A samples file. Readings that can't be read are left out, and `tell` is given a line; without a file there are
     none."""
     samples: dict[tuple[str, str], list[tuple[float, float]]] = {}
@@ -64,19 +49,3 @@ def read(path: Path, tell: Callable[[str], None]) -> Samples:
     if kept < readings or not readings:
         tell(damaged(path, readings - kept, readings))
     return {key: sorted(values) for key, values in samples.items()}
-
-
-def _describe_cut(path: Path, steps: int, record: Record) -> str | None:
-    """What is told of a file that holds fewer step times than its record has measured: it was cut off, also where that
-    was between two lines. None where it is whole, or its record does not tell.
-
-    `steps`: how many step times it holds.
-    """
-    counts = [epoch.get("steps") for epoch in record.epochs if not epoch["warmup"]]
-    known = [count for count in counts if count is not None]
-    if record.status != "ok" or len(known) < len(counts) or steps >= sum(known):
-        return None
-    return (
-        f"{path} is damaged: it holds {steps:,} of {many(sum(known), 'measured step')}, so it was cut off; "
-        "what it lacks at its end is not known"
-    )

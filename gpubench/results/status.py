@@ -151,7 +151,7 @@ def make_status(
     labels: dict[str, str] = {}
     for plan, units in _assign_units(plans):
         rules = plan.plan.experiment.rounds
-        status.parts += [text for part in plan.parts if (text := str(part)) not in status.parts]
+        status.parts += [text for part in plan.facts.parts if (text := str(part)) not in status.parts]
         status.is_open_ended = status.is_open_ended or rules.is_open_ended
         labels |= {unit.unit_id: _label(unit, plan.plan) for unit in units}
         ids = {unit.unit_id for unit in units}
@@ -181,8 +181,8 @@ def make_status(
 def _find_most(plan: StoredPlan, stored: Mapping[int, object]) -> int:
     """The rounds of a plan. One of a version that did not say so is of one that knew none, unless there are some."""
     rules = plan.plan.experiment.rounds
-    if plan.rounds is not None or rules.number is not None or max(stored, default=1) > 1:
-        return plan.rounds or rules.most
+    if plan.facts.rounds is not None or rules.number is not None or max(stored, default=1) > 1:
+        return plan.facts.rounds or rules.most
     return 1
 
 
@@ -191,8 +191,7 @@ def _assign_units(plans: Sequence[StoredPlan]) -> list[tuple[StoredPlan, list[Un
     edited model)."""
 
     def list_keys(plan: StoredPlan, unit: Unit) -> tuple[object, ...]:
-        trials = (job.trial for job in unit.jobs)
-        return unit.unit_id, (plan.plan.experiment.name, unit.group, *trials)
+        return unit.unit_id, (plan.plan.experiment.name, unit.group, *(job.trial for job in unit.jobs))
 
     last = {key: plan for plan in plans for unit in plan.share.units for key in list_keys(plan, unit)}
     return [

@@ -16,13 +16,11 @@ from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.finite import finite
 from gpubench.basics.regular_file import read_regular
-from gpubench.basics.rights import why
 from gpubench.results.counting import in_order, unit_of
 from gpubench.results.csv_text import csv_text
-from gpubench.results.damage import describe_damage
 from gpubench.results.file_names import AttemptFile, find_link, log_name, parse_name, part_name
 from gpubench.results.packed import ENDINGS, list_packed
-from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, read
+from gpubench.results.stored_record import MOST_ATTEMPTS, DamagedError, NewerError, read
 from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.attempt_ids import derive_folder_id, find_folder_id, make_folder_id
 from gpubench.schema.codes import encode_record
@@ -129,24 +127,16 @@ class Results:
                 self._descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                 weakref.finalize(self, os.close, self._descriptor)
         except OSError as error:
-            raise UnusableError(
-                f"results folder {self.folder} can't be written: {why(error, self.folder)}"
-            ) from None
-        litter.remove_from_results(self.folder, now)
+            raise UnusableError(f"results folder {self.folder} can't be written: {error.strerror}") from None
+        litter.remove_abandoned(self.folder, now)
 
     def check(self) -> None:
         """Raises UnusableError where the folder was removed or renamed since this sweep opened it."""
         if self._descriptor is None or self._is_same():
             return
-        place = self._find_place()
-        if place is None:
-            raise UnusableError(
-                f"{self.folder} was removed while this sweep wrote into it: what had been stored there may be gone; "
-                "this sweep ends"
-            )
         raise UnusableError(
-            f"{self.folder} was renamed to {place} while this sweep wrote into it: what it had measured is stored "
-            "there; the same command with --out and that name goes on"
+            f"{self.folder} was removed or renamed while this sweep wrote into it: what it has measured lies "
+            "wherever the folder is now; the same command with --out and its name goes on"
         )
 
     def _is_same(self) -> bool:
@@ -156,15 +146,6 @@ class Results:
         except OSError:
             return False
         return (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino)
-
-    def _find_place(self) -> Path | None:
-        """Where the folder that this sweep opened lies now; None where it was removed."""
-        try:
-            place = Path(f"/proc/self/fd/{self._descriptor}").readlink()
-            now, opened = place.stat(), os.fstat(self._descriptor or 0)
-        except OSError:
-            return None
-        return place if (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino) else None
 
     # ---- records ----
 
@@ -195,7 +176,6 @@ class Results:
 
     def _records(self, tell: Tell, beside: Collection[str] | None = None) -> list[Record]:
         records: list[Record] = []
-        damaged: list[tuple[str, DamagedError]] = []
         known: dict[tuple[str, str], Any] = {}
         with collector_paused():
             # What lies at a wrong place is told when all is read, and not each time that something new is looked for.
@@ -206,7 +186,13 @@ class Results:
                 try:
                     jobs = read(path)
                 except DamagedError as error:
-                    damaged.append((path, error))
+                    is_newer = isinstance(error, NewerError)
+                    again = (
+                        ""
+                        if is_newer
+                        else "; where no other attempt counts, the sweep that it is of measures anew"
+                    )
+                    tell(f"record {path} is left out: it {error}{again}")
                     continue
                 for job in jobs:
                     job.share(known)
@@ -215,8 +201,6 @@ class Results:
             for record in records:
                 if not record.attempt_id:
                     record.place(folder_id)
-        for path, damage in damaged:  # only now it is known what there is in their place
-            tell(describe_damage(Path(path), damage, records))
         return sorted(records, key=in_order)
 
     def damaged(self, records: Iterable[Record]) -> set[AttemptFile]:
@@ -267,12 +251,16 @@ class Results:
     ) -> None:
         """Stores one attempt at a unit: first the samples of each of its jobs, then the file that makes it count."""
         folder = self.folder
-        if self._descriptor is not None and not self._is_same():
-            self.folder = (
-                self._find_place() or folder
-            )  # what was measured is kept wherever the folder lies now
+        if (
+            self._descriptor is not None and not self._is_same()
+        ):  # what was measured is kept wherever it lies now
+            self.folder = Path(f"/proc/self/fd/{self._descriptor}")
         try:
             self._save(records, samples, header)
+        except UnusableError:
+            self.folder = folder
+            self.check()
+            raise
         finally:
             self.folder = folder
         self.check()  # after the record

@@ -24,17 +24,13 @@ from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.litter import name_temporary
 from gpubench.basics.regular_file import read_regular
-from gpubench.results.counting import counting, identify_attempt
 from gpubench.results.file_names import AttemptFile, is_plain, parse_name
 from gpubench.results.packed import ENDINGS, is_stored, list_stored, open_stored
 from gpubench.results.store import Results
 from gpubench.results.unite_plans import unite_plans
 from gpubench.results.whole_file import write_new, write_whole
 from gpubench.schema.attempt_ids import FOLDER_SIGNS, derive_folder_id, digest, make_attempt_id
-from gpubench.schema.record import RECORD_SCHEMA, Record
-
-FurtherRound = tuple[int, str, str, str, str]
-"""Round, unit, when it began, host and machine of an attempt."""
+from gpubench.schema.record import RECORD_SCHEMA
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,10 +62,6 @@ class United:
     known: Counter[int] = field(default_factory=Counter)
     """Source -> attempts that lay in the target, or in another source, too."""
     added: Counter[int] = field(default_factory=Counter)
-    completed: list[tuple[Path, Path]] = field(default_factory=list)
-    """Records of the target that can't be read, and those of the same attempts that stand in their place."""
-    further: set[FurtherRound] = field(default_factory=set)
-    """Attempts of further rounds that counted in their own folders."""
 
 
 def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], None]) -> United:
@@ -85,14 +77,12 @@ def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
     first = len(sources) - len(folders)
     with collector_paused():
         own_records = target.records(lambda _: None)
-        united.further |= list_further_rounds(own_records)
         folder_id = target.identify(own_records)
         known_attempts = {
             attempt.key: attempt for attempt in _list_attempts(target, folder_id, lambda _: None)
         }
         for place, source in enumerate(folders, first):
             records = source.records(lambda _: None)
-            united.further |= list_further_rounds(records)
             folder_id = source.folder_id or derive_folder_id(
                 [record for record in records if not record.attempt_id]
             )
@@ -109,16 +99,6 @@ def unite(sources: Sequence[Results], target: Results, tell: Callable[[str], Non
             _copy_left_out(source, target)
     unite_plans([target, *folders], target, tell)
     return united
-
-
-def list_further_rounds(records: Sequence[Record]) -> set[FurtherRound]:
-    """The attempts of further rounds that count, without their numbers."""
-    further = set()
-    for record in counting(records).values():
-        if record.round > 1:
-            unit_id, _, started_at, host, machine = identify_attempt(record)
-            further.add((record.round, unit_id, started_at, host, machine))
-    return further
 
 
 # ---- attempts of a folder ----
@@ -218,15 +198,10 @@ def _copy_attempt(
                 copy_whole(mine, copy)
     if known is not None:
         united.known[place] += 1
-        if known.record is None and attempt.record is not None:
+        if known.record is None and attempt.record is not None:  # that one is damaged
             write_whole(known.path, _with_ids(attempt, name, ids))
             known_attempts[attempt.key] = attempt
-            united.completed.append((known.path, attempt.path))
-        elif (
-            attempt.file.folder_id
-            and known.content != attempt.content
-            and None not in (known.record, attempt.record)
-        ):
+        elif attempt.file.folder_id and known.content != attempt.content and attempt.record is not None:
             tell(f"{attempt.path} is left out: {known.path} holds something else under the same id")
         return
     path = target.part("records", attempt.file.unit_id, name, "json")

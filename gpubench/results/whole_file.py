@@ -10,7 +10,6 @@ from pathlib import Path
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.litter import name_temporary
-from gpubench.basics.rights import why
 
 NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 """What file systems answer that know no hard links."""
@@ -54,7 +53,7 @@ def _write(path: Path, data: str | bytes, put: Callable[[Path, Path], object]) -
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         reason = (
-            why(error, path.parent)
+            error.strerror
             if isinstance(error, OSError)
             else "it would hold the name of a file or folder that is no UTF-8; rename that one"
         )

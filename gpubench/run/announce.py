@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from gpubench.basics.words import listed, many
 from gpubench.datasets.locate import MakingStep
 from gpubench.plan.estimate import format_asked_seconds, format_seconds
-from gpubench.plan.experiment import Experiment
 from gpubench.plan.plan import Plan, Unit
 from gpubench.plan.rounds import Rounds
-from gpubench.plan.shares import device_of
 from gpubench.plan.state import Planned
 from gpubench.plan.unit_label import unit_label
 from gpubench.record.together import GroupPrediction
@@ -23,13 +19,6 @@ from gpubench.render.words import format_number, join_words
 from gpubench.run.checks import other_load, remedy
 from gpubench.run.images import ask_to_make, can_ask, is_much, list_making_steps, making_line
 from gpubench.run.sweep_state import SweepState
-from gpubench.schema.doubts import doubt_of
-from gpubench.schema.row import Row
-from gpubench.schema.trial import Trial
-from gpubench.schema.window import asked_s
-
-BUILT_IN = "batch-size"
-"""Name of the experiments in `builtin/`."""
 
 
 def announcement_lines(
@@ -51,12 +40,11 @@ def announcement_lines(
     needs = f"; first {', '.join(map(str, steps))}" if steps else ""
     experiment = state.plan.experiment
     rounds = experiment.rounds
-    trials = f"{counted(planned)} to run{rest}{left_in_rounds(planned, rounds)}"
+    trials = f"{counted(planned)} to run{rest}{describe_rounds(rounds)}"
     total = format_seconds(sum(guess.seconds for guess in guesses))
     lasts = f"{about} {total}{' a round' if rounds.is_open_ended else ''}{beside(load)}"
-    name = name_experiment(experiment, jobs=any(item.unit.is_group for item in planned))
     return [
-        f"{name}: {trials}, {lasts}, results in {state.runner.results.folder}",
+        f"{experiment.name}: {trials}, {lasts}, results in {state.runner.results.folder}",
         f"images: {'; '.join(list_image_places(state, to_run))}{needs}",
     ]
 
@@ -72,22 +60,6 @@ def list_image_places(state: SweepState, units: Sequence[Unit]) -> list[str]:
         else:
             places["a resident batch of synthetic images"] = None
     return list(places)
-
-
-def name_experiment(experiment: Experiment, *, jobs: bool) -> str:
-    """The experiment's name, or what it varies where the built-in one's name would mislead.
-
-    That keeps its name whatever is asked with its help, for the results folder is called by it; its question goes where
-    its axes are others. `jobs`: whether jobs run together.
-    """
-    fields = [
-        field.replace("_", "-")
-        for field in dict.fromkeys(field for axis in experiment.varied for field in axis)
-    ]
-    if experiment.name != BUILT_IN or experiment.question or (fields == [experiment.name] and not jobs):
-        return experiment.name
-    beside = ["jobs side by side"] if jobs and "copies" not in fields else []
-    return ", ".join([*fields, *beside]) or experiment.name
 
 
 def describe_rounds(rounds: Rounds) -> str:
@@ -106,24 +78,6 @@ def describe_rounds(rounds: Rounds) -> str:
     if rounds.is_endless:
         return f" in {how_many} {' or '.join(until)}"
     return f" in at most {how_many}, {' or '.join(until)}" if until else f" in {how_many}"
-
-
-def left_in_rounds(planned: Sequence[Planned], rounds: Rounds) -> str:
-    """In how many rounds what is to run is to run; where some are done, `: 5 measurements, in rounds 2 to 4`."""
-    rounds_left = [item.rounds for item in planned if item.state == "run"]
-    if rounds.is_open_ended or rounds.budget_s is not None or not any(rounds_left):
-        return describe_rounds(rounds)
-    numbers = {number for numbers in rounds_left for number in numbers or range(1, rounds.most + 1)}
-    count = sum(len(numbers) or rounds.most for numbers in rounds_left)
-    return f": {many(count, 'measurement')}, in {name_rounds(numbers)}"
-
-
-def name_rounds(rounds: Iterable[int]) -> str:
-    """`round 3`, `rounds 2 to 4`, `rounds 2, 4 and 6 to 8`."""
-    numbers = sorted(rounds)
-    runs = [list(run) for _, run in itertools.groupby(numbers, lambda number: number - numbers.index(number))]
-    spans = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
-    return f"round{'s' * (len(numbers) > 1)} {listed(spans)}"
 
 
 def beside(load: str) -> str:
@@ -152,33 +106,6 @@ def dropped_lines(plan: Plan) -> list[str]:
     ]
 
 
-def training_line(plan: Plan) -> str:
-    """`training: resnet34, synthetic, bf16; a window of 4 s; sgd with lr 0.05`: what is asked of all trials, also by
-    default and by a built-in file."""
-    trials = [job.trial for job in plan.jobs]
-    works = [{str(getattr(t, field)) for t in trials} for field in ("model", "variant", "precision")]
-    work = ", ".join(value for values in works if len(values) == 1 for value in values)
-    lengths = _some(_length(t, device_of(t, plan.device)) for t in trials)
-    steps = _some(f"{t.optimizer} with lr {t.lr:g}" for t in trials)
-    return f"training: {'; '.join(filter(None, (work, lengths, steps)))}"
-
-
-def _length(t: Trial, device: str) -> str:
-    if t.epochs is None:
-        return f"a window of {many(t.steps, 'step') if t.steps else f'{asked_s(t.window, device):g} s'}"
-    warm_up = f", {t.warmup_epochs} of them to warm up" if t.warmup_epochs else ""
-    if t.until_top1 is not None:
-        return f"until top-1 {t.until_top1:g} %, at most {many(t.epochs, 'epoch')}{warm_up}"
-    return f"{many(t.epochs, 'epoch')}{warm_up}"
-
-
-def _some(words: Iterable[str]) -> str:
-    """`a`, `a or b`, `a or b or c or 4 others`."""
-    distinct = list(dict.fromkeys(words))
-    rest = [many(len(distinct) - 3, "other")] if len(distinct) > 3 else []
-    return " or ".join([*distinct[:3], *rest])
-
-
 def announce(state: SweepState, planned: Sequence[Planned], view: View, *, yes: bool) -> bool:
     """Says what the sweep will do, and asks before it makes many images. False where the answer is no.
 
@@ -191,7 +118,7 @@ def announce(state: SweepState, planned: Sequence[Planned], view: View, *, yes: 
     much, asks = is_much(steps), not yes and can_ask()
     if much:
         alone = "" if yes or asks else " There is no terminal to ask on: they are made now."
-        view.say(making_line(steps, len(os.sched_getaffinity(0))) + alone)
+        view.say(making_line(steps) + alone)
     if load:  # nobody is refused: it may be over before the first trial
         view.say(
             "times measured beside other work are doubtful; in a batch job --exclusive keeps others off the node"
@@ -235,14 +162,13 @@ def print_plan(state: SweepState, planned: Sequence[Planned], load: str = "") ->
     advice = remedy(planned, state.runner.node.machine)
     lines += [f"what needs more than this machine has is skipped: {advice}"] if advice else []
     lines += dropped_lines(state.plan)
-    lines.append(training_line(state.plan))
     folder = state.runner.results.folder
     to_run = sum(item.state == "run" for item in planned)
     of_all = f"of {len(planned)} planned"
     some = f" ({of_all})" if to_run < len(planned) else ""
     lasts = f"{format_seconds(total)}{' a round' if rounds.is_open_ended else ''}{beside(load)}"
     what = (
-        f"{counted(planned)} to run{some}{left_in_rounds(planned, rounds)}; {lasts}"
+        f"{counted(planned)} to run{some}{describe_rounds(rounds)}; {lasts}"
         if to_run
         else f"nothing to run {of_all}"
     )
@@ -257,30 +183,18 @@ def _in_which(item: Planned, rounds: Rounds) -> str:
     if rounds.is_open_ended:
         next_one = item.rounds[0] if item.rounds else 1
         return f" in round {next_one}" + ("; further rounds may follow" if next_one < rounds.most else "")
-    return f", in {name_rounds(item.rounds)}" if item.rounds else f", in {rounds.most} rounds"
+    return f", in rounds {listed([*map(str, item.rounds)])}" if item.rounds else f", in {rounds.most} rounds"
 
 
-def prediction_line(group_prediction: GroupPrediction, solos: Sequence[Row]) -> str:
-    """One line: how many times as long each job should take, and why; or why that is not known.
-
-    `solos`: the rows of the trials alone, with the doubts that follow from their repeats.
-    """
+def prediction_line(group_prediction: GroupPrediction) -> str:
+    """One line: how many times as long each job should take, and why; or why that is not known."""
     prediction = group_prediction.prediction
     if prediction is None:
         return f"not predicted: {group_prediction.why_not}"
     times = ", ".join(format_number(job.slowdown, 2) for job in prediction.jobs)
     most = "at most " if prediction.is_upper_bound else ""
     waits = [RESOURCES[name] for name in prediction.waits_for] or ["nothing that they share"]
-    doubts = write_solo_warnings(solos)
     return (
         f"predicted {most}{times} times as long as alone: {OVERLAPS[prediction.overlap].lower()} "
-        f"(gain {format_number(prediction.overlap_gain, 2)}); they would wait for {join_words(waits)}{doubts}"
+        f"(gain {format_number(prediction.overlap_gain, 2)}); they would wait for {join_words(waits)}"
     )
-
-
-def write_solo_warnings(solos: Sequence[Row]) -> str:
-    """What speaks against the trials alone that the prediction is made of."""
-    codes = {
-        code for solo in solos for code in (solo.doubts or "").split("+") if code and doubt_of(code).serious
-    }
-    return f"; alone with warnings ({', '.join(sorted(codes))})" if codes else ""

@@ -48,23 +48,15 @@ def check_given_gpus(planned: Sequence[Planned], machine: Machine, *, is_by_mach
 
 
 def remedy(planned: Sequence[Planned], machine: Machine) -> str:
-    """What to do about trials that want more GPUs or CPUs than there are; empty where none does."""
+    """What to do about trials that want more nodes, GPUs or CPUs than there are; empty where none does."""
     lacks = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
     if not lacks:
         return ""
+    where = "ask SLURM for more" if machine.allocation else "run it on a machine that has them"
     if any(" nodes, there " in why for why in lacks):
-        return (
-            "ask for fewer (--nodes), run it in a SLURM job that has them, or say how a process is started on each "
-            "further node (--agent 'ssh n2')"
-        )
-    if not any("GPU" in why for why in lacks):
-        return "ask for fewer (--cpus), or run it on a machine that has them"
-    if machine.allocation:
-        return "ask SLURM for more (--gpus-per-task, --gres=gpu:N), or for fewer here (--gpus, --gpu-ids)"
-    if machine.gpus:
-        return "ask for fewer (--gpus, --gpu-ids), or run it on a machine that has them"
-    cpu = "on the CPU it runs with --device cpu in place of --gpus or --gpu-ids"
-    return f"{cpu}; else run it on a machine that has GPUs"
+        where = "say how a process is started on each further node (--agent 'ssh n2')"
+    on_cpu = "" if machine.gpus else "; on the CPU it runs with --device cpu"
+    return f"ask for fewer (--nodes, --gpus, --gpu-ids, --cpus), or {where}{on_cpu}"
 
 
 def other_load(node: Node) -> str:
@@ -75,38 +67,17 @@ def other_load(node: Node) -> str:
     return f"{busy / 100 * cpus:.1f} of {many(cpus, 'CPU')}"
 
 
-def check_lost_gpus(state: SweepState, planned: Sequence[Planned], say: Callable[[str], None]) -> None:
-    """Names the GPUs that were lost since the last look. `planned`: what is still to be done.
-
-    Raises UnusableError where no GPU is left and all that is left to run needs one.
-    """
-    lost_gpus = state.runner.lost_gpus
-    lost_gpus.look()
-    on_cpu = (item.state == "run" and not state.runner.uses_gpus(item.unit) for item in planned)
-    if not lost_gpus.is_any_left and not any(on_cpu):
-        raise lost_gpus.refuse()
-    lost_gpus.announce(say)
-
-
 def look_around(state: SweepState, planned: Sequence[Planned], view: View, *, allow_busy: bool) -> None:
-    """Names who else is on the GPUs that the plan will use, which were lost, and notes the idle power of the others.
+    """Names who else is on the GPUs that the plan will use, and notes their idle power.
 
-    Raises UnusableError where somebody keeps one of them busy and that is not allowed, or none is left.
+    Raises UnusableError where somebody keeps one of them busy and that is not allowed.
     """
     runner = state.runner
     units = [item.unit for item in planned if item.state == "run"]
     if not any(map(runner.uses_gpus, units)):
         return
-    for index, reason in runner.node.lost_at_start().items():
-        view.say(
-            f"the driver's GPU {index} is left out ({reason}), so the numbers of the GPUs after it are one lower; "
-            "to have it back, reset it or reboot"
-        )
-    check_lost_gpus(state, planned, view.say)
-    lost = {gpu.uuid for gpu in runner.lost_gpus.lost.values()}
-    used = {uuid for unit in units for resolved in runner.resolve(unit) for uuid in resolved.gpu_uuids} - lost
+    used = {uuid for unit in units for resolved in runner.resolve(unit) for uuid in resolved.gpu_uuids}
     numbers = {gpu.uuid: gpu.index for gpu in runner.node.machine.gpus if gpu.uuid in used}
-    runner.lost_gpus.checked = set(numbers.values())
     if (shared := sorted(numbers[uuid] for uuid in runner.node.lock_gpus(list(numbers)))) and not allow_busy:
         which = (
             f"GPU {shared[0]} is"

@@ -63,12 +63,11 @@ def closing_lines(
         yield reached.pop(0)  # it explains all else
         reached = []
     elif summary.ran == 0 and not (
-        summary.lost or summary.elsewhere or limits.batch_job.late.never or limits.certainty.is_over_budget
+        summary.elsewhere or limits.batch_job.late.never or limits.certainty.is_over_budget
     ):
-        timed_out = f", {summary.timed_out} timed out before" if summary.timed_out else ""
         yield (
-            f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, "
-            f"{summary.failed} failed before{timed_out}"
+            f"nothing left to do: {summary.reused} done, {summary.skipped} skipped, {summary.failed} failed and "
+            f"{summary.timed_out} timed out before"
         )
     if summary.elsewhere:
         who = f"{others_words(workers)} at work on" if workers else "other sweeps have taken"
@@ -79,29 +78,15 @@ def closing_lines(
     yield from reached
     where = f"in {folder / 'trials.csv'}, the logs in {folder / 'logs'}"
     if summary.failed:
-        again = "it" if summary.failed == 1 else "them"
-        yield f"{summary.failed} failed: the reasons are {where}; --retry failed runs {again} again"
+        yield f"{summary.failed} failed: the reasons are {where}; --retry failed runs them again"
     if summary.timed_out:
-        they, again = ("it", "it") if summary.timed_out == 1 else ("they", "them")
-        yield (
-            f"{summary.timed_out} timed out: where {they} stood at the deadline is {where}; the limit is now "
-            f"{timeout_s:g} s a trial, and --retry timeout --timeout {twice(timeout_s)} runs {again} again with twice "
-            "that"
-        )
-    if summary.lost:
-        yield f"{summary.lost} skipped because a GPU was lost: once it is back, the same command runs them"
+        longer = f"--retry timeout --timeout {math.ceil(2 * timeout_s)}s"
+        yield f"{summary.timed_out} timed out: where each stood is {where}; {longer} gives twice the time"
     if summary.stale:
-        were, again = ("was", "it") if summary.stale == 1 else ("were", "them")
-        yield f"{summary.stale} {were} measured under other versions; --retry stale measures {again} again"
+        yield f"{summary.stale} measured under other versions; --retry stale measures them again"
 
 
 def others_words(workers: Sequence[str]) -> str:
     """`1 other (process 7 on host) is`, of who works through the same plan."""
     names = ", ".join(workers[:NAMED]) + (f" and {len(workers) - NAMED} more" if len(workers) > NAMED else "")
     return f"{many(len(workers), 'other')} ({names}) {'is' if len(workers) == 1 else 'are'}"
-
-
-def twice(limit_s: float) -> str:
-    """Twice a time limit, as --timeout takes it: in whole minutes where it is some."""
-    doubled = math.ceil(2 * limit_s)
-    return f"{doubled // 60}m" if doubled % 60 == 0 else f"{doubled}s"

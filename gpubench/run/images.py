@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import TextIO
 
 from gpubench.basics.errors import GpubenchError
-from gpubench.basics.words import many
 from gpubench.datasets import bad_images, built, locate
 from gpubench.datasets.facts import DataFacts
 from gpubench.datasets.locate import MakingStep
 from gpubench.datasets.pool import Progress
-from gpubench.plan.estimate import format_seconds
 from gpubench.plan.sources import Disk
 from gpubench.results.store import Results
 from gpubench.results.whole_file import write_whole
@@ -58,22 +56,12 @@ def list_making_steps(wanted: Iterable[Wanted]) -> list[MakingStep]:
     return list(steps)
 
 
-def making_line(steps: Sequence[MakingStep], cpus: int) -> str:
-    """How much the images take that are to be made, where, how long on so many CPUs, and what else one may do."""
-    times = [step.cpu_s for step in steps]
-    known = [seconds for seconds in times if seconds is not None]
-    lasts = (
-        f" and about {format_seconds(sum(known) / cpus)} on {many(cpus, 'CPU')}"
-        if len(known) == len(times)
-        else ""
-    )
+def making_line(steps: Sequence[MakingStep]) -> str:
+    """How much the images take that are to be made, where, and what else one may do."""
     size = built.amount(sum(step.estimate_bytes for step in steps))
-    instead = (
-        "To make fewer, give --data procedural:640; to use your own, give --data FOLDER. " if known else ""
-    )
     return (
-        f"Making these images takes about {size} in {steps[0].place.parent}{lasts}; it is done once. "
-        f"{instead}GPUBENCH_DATA names another place."
+        f"Making these images takes about {size} in {steps[0].place.parent}; it is done once. To make fewer, give "
+        "--data procedural:640; to use your own, give --data FOLDER. GPUBENCH_DATA names another place."
     )
 
 

@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import many
 from gpubench.node.allocation import allocation, ask_squeue, time_limit
-from gpubench.plan.estimate import Estimate, format_asked_seconds, format_seconds
+from gpubench.plan.estimate import Estimate, format_asked_seconds
 from gpubench.plan.plan import Unit
 from gpubench.plan.rounds import MOST, Rounds
 from gpubench.plan.wall_time import Late, Verdict, WallTime, at_least, find_spare
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.missing import Unmeasured
+
+CONTINUATION = "to continue, run the same command again"
+"""How a sweep that was stopped is continued."""
 
 
 @dataclass(kw_only=True, slots=True)
@@ -26,8 +29,6 @@ class StopRequest:
     """Somebody stops the sweep: a signal."""
 
     is_asked: Callable[[], bool] = lambda: False
-    fresh: bool = False
-    """Whether the same command would measure all anew."""
     is_resumable: bool = False
     """Whether the sweep was stopped by it."""
 
@@ -37,7 +38,7 @@ class StopRequest:
         return self.is_resumable
 
     def closing_line(self) -> str | None:
-        return f"stopped; {write_continuation(fresh=self.fresh)}" if self.is_resumable else None
+        return f"stopped; {CONTINUATION}" if self.is_resumable else None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -46,7 +47,6 @@ class BatchJob:
 
     wall_time: WallTime | None = None
     """How long the job may still run; None: nobody ends it."""
-    fresh: bool = False
     late: Late = field(default_factory=Late)
     """What was not begun because the job ends before."""
     _broken_off: dict[str, float] | None = None
@@ -86,7 +86,7 @@ class BatchJob:
         return self._broken_off
 
     def closing_line(self) -> str | None:
-        return f"{self.late.line()}; {write_continuation(fresh=self.fresh)}" if self.late.waiting else None
+        return f"{self.late.line()}; {CONTINUATION}" if self.late.waiting else None
 
     def refuse(self) -> None:
         """Raises UnusableError where a unit is too long for any job of this length: another would not measure it."""
@@ -99,13 +99,10 @@ class Certainty:
     """Further rounds end when each time is known well enough, every question is answered, or the budget is spent."""
 
     rounds: Rounds
-    fresh: bool = False
     began: float = field(default_factory=time.monotonic)
     """When the first trial could begin; the budget counts from then."""
     is_over_budget: bool = False
     """Whether further rounds were left out because the sweep had taken its --budget."""
-    longest_s: float = 0.0
-    """Seconds of the process that was left out then, where it takes longer than all of the budget."""
     unsure: int = 0
     """How many are not known as well as --within asks for, though still more rounds would measure them."""
     answered: int | None = None
@@ -124,7 +121,6 @@ class Certainty:
         if number == 1 or budget_s is None or self.elapsed_s + takes_s <= budget_s:
             return True
         self.is_over_budget = True
-        self.longest_s = takes_s if takes_s > budget_s else self.longest_s
         return False
 
     def refresh(self, state: SweepState) -> None:
@@ -145,28 +141,18 @@ class Certainty:
             what = "1 trial is" if self.unsure == 1 else f"{self.unsure} trials are"
             unsure = f"{what} not known within {within_pct:g} % yet"
         if self.is_over_budget and budget_s is not None:
-            return self._budget_line(budget_s, f", and {unsure}" if unsure else "")
+            also = f", and {unsure}" if unsure else ""
+            budget = f"the budget of {format_asked_seconds(budget_s)} has no room for another process"
+            return f"{budget}{also}; a longer --budget goes on with further rounds"
         if not unsure:
             return None
-        if self.rounds.most == MOST:
-            return f"{unsure}, after {MOST} rounds, which is as many as there may be"
         more = min(MOST, 2 * self.rounds.most)
         return f"{unsure}, after {many(self.rounds.most, 'round')}; --rounds {more} goes on"
-
-    def _budget_line(self, budget_s: float, unsure: str) -> str:
-        budget = f"the budget of {format_asked_seconds(budget_s)}"
-        if self.longest_s:
-            return (
-                f"{budget} is too short for one more process, which takes about "
-                f"{format_seconds(self.longest_s)}{unsure}; a longer --budget goes on with further rounds"
-            )
-        command = "the same command without --fresh" if self.fresh else "the same command"
-        return f"{budget} has no room for another process{unsure}; {command} goes on with further rounds"
 
 
 @dataclass(kw_only=True, slots=True)
 class Limits:
-    """All limits of one sweep. Lost GPUs are known to its runner (`lost_gpus.py`), for records name them, too."""
+    """All limits of one sweep."""
 
     stop: StopRequest
     batch_job: BatchJob
@@ -177,11 +163,10 @@ class Limits:
         cls, state: SweepState, is_stop_asked: Callable[[], bool], wall_time: WallTime | None = None
     ) -> Limits:
         """The limits of a sweep that begins now."""
-        fresh = state.fresh
         return cls(
-            stop=StopRequest(is_asked=is_stop_asked, fresh=fresh),
-            batch_job=BatchJob(wall_time=wall_time, fresh=fresh),
-            certainty=Certainty(rounds=state.plan.experiment.rounds, fresh=fresh),
+            stop=StopRequest(is_asked=is_stop_asked),
+            batch_job=BatchJob(wall_time=wall_time),
+            certainty=Certainty(rounds=state.plan.experiment.rounds),
         )
 
     def __iter__(self) -> Iterator[StopRequest | BatchJob | Certainty]:
@@ -192,13 +177,6 @@ class Limits:
     def is_resumable(self) -> bool:
         """Whether the sweep was stopped, or out of time, with something left: the same command goes on."""
         return any(limit.is_resumable for limit in self)
-
-
-def write_continuation(*, fresh: bool) -> str:
-    """How a sweep that was stopped is continued."""
-    if fresh:  # the same command would begin anew, and without --fresh the older rows count
-        return "rows that were not reached are older ones; the same command measures all of them anew"
-    return "to continue, run the same command again"
 
 
 def job_time(

@@ -202,8 +202,6 @@ def find(
                 runner=replace(
                     state.runner,
                     experiment=search.experiment.name,
-                    # The same losses; but each plan looks around on the GPUs that are its own.
-                    lost_gpus=replace(state.runner.lost_gpus),
                 ),
                 retry=state.retry & BADLY.keys(),
             )

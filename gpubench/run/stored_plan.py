@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from gpubench.basics.errors import UsageError
 from gpubench.plan import experiment_file
 from gpubench.plan.plan import Plan, plan_id
 from gpubench.plan.shards import Shard, join_parts
-from gpubench.results.plans import PlanRequest, find_request, is_newest, next_stamp
+from gpubench.results.plans import is_newest, list_plan_files, make_stamp
 from gpubench.run.sweep_state import SweepState
 
 
@@ -21,19 +24,19 @@ def store_plan(state: SweepState, whole: Plan | None = None, shard: Shard | None
     """
     plan, runner = whole or state.plan, state.runner
     name, id_, rounds = plan.experiment.name, plan_id(plan.units), plan.experiment.rounds
-    before = find_request(runner.results, name, id_)
+    files = list_plan_files(runner.results)
+    before = next((file for file in files if file.path == runner.results.plan(name, id_)), None)
     new_parts = () if shard is None else (shard,)
-    parts = join_parts([new_parts] if before is None else [before.parts, new_parts])
-    is_same = before == PlanRequest(rounds=rounds, most=rounds.most, parts=parts)
-    if is_same and is_newest(runner.results, name, id_):
-        return
+    parts = join_parts([new_parts] if before is None else [before.facts.parts, new_parts])
+    if before is not None and is_newest(before, files) and before.facts.parts == parts:
+        with contextlib.suppress(UsageError):
+            if before.parse_experiment().rounds == rounds and before.facts.rounds == rounds.most:
+                return
     for job in plan.jobs:  # for a plan that was expanded elsewhere
         runner.sources.data(job.trial.data)
         runner.sources.model(job.trial.model)
-    stamp = next_stamp(runner.results)
     facts = {
-        "stored_at": stamp.stored_at,
-        "number": stamp.number,
+        **make_stamp(files),
         "device": plan.device,
         "gpus": len(runner.node.machine.gpus),
         "cpus": runner.node.machine.cpu_count,
@@ -43,10 +46,3 @@ def store_plan(state: SweepState, whole: Plan | None = None, shard: Shard | None
         **runner.sources.stored(),
     }
     runner.results.save_plan(name, id_, experiment_file.to_toml(plan.experiment, facts))
-
-
-def has_others(state: SweepState, whole: Plan | None = None) -> bool:
-    """Whether the folder holds plans, and none of them is this sweep's. `whole`: as of `store_plan`."""
-    plan, results = whole or state.plan, state.runner.results
-    stored = results.plans()
-    return bool(stored) and results.plan(plan.experiment.name, plan_id(plan.units)) not in stored

@@ -17,8 +17,6 @@ class Summary:
     timed_out: int = 0
     """Now or before; not among `failed`."""
     stale: int = 0
-    lost: int = 0
-    """Skipped because a GPU that they need was lost while the sweep ran; among `skipped`."""
     elsewhere: int = 0
     """Left in the hands of other sweeps."""
 

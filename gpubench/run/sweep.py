@@ -13,11 +13,10 @@ from gpubench.plan.plan import Unit
 from gpubench.plan.skips import OutOfMemory, skip_reason
 from gpubench.plan.state import Planned, lacks_its_answer, unit_ending
 from gpubench.plan.unit_label import unit_label
-from gpubench.record.together import GroupPrediction
 from gpubench.render.live import View
 from gpubench.render.running import describe_round_end
 from gpubench.run.announce import prediction_line
-from gpubench.run.checks import check_lost_gpus, look_around
+from gpubench.run.checks import look_around
 from gpubench.run.limits import Limits
 from gpubench.run.live_progress import make_progress
 from gpubench.run.preparing import await_start, make_images
@@ -115,10 +114,6 @@ class RunningSweep:
                         schedule.hand_back(TurnOutcome.STOPPED)
         if schedule.has_met_others:
             self._count_with_others()
-        lost_gpus = self.state.runner.lost_gpus
-        if self.summary.lost and not lost_gpus.is_any_left:
-            raise lost_gpus.refuse()
-        lost_gpus.announce(self.view.say)
         self.limits.certainty.refresh(self.state)
 
     def _list_round(self, number: int) -> list[Planned]:
@@ -216,7 +211,7 @@ class RunningRound:
         return self._run(place)
 
     def _look_again(self, place: int) -> Planned:
-        """The unit as things stand now: what was measured since the round began may change it, and so may lost GPUs."""
+        """The unit as things stand now: what was measured since the round began may change it."""
         item, sweep, state = self.planned[place], self.sweep, self.sweep.state
         unit = item.unit
         if item.state == "done" and self.number == 1 and unit.is_group and sweep.summary.ran:
@@ -226,11 +221,6 @@ class RunningRound:
             # A smaller batch may have run out of memory since.
             reason = skip_reason(unit, self._oom, None, state.plan.device)
             item = Planned(unit, "skip", reason) if reason else item
-        if item.state == "run" and state.runner.uses_gpus(unit):
-            check_lost_gpus(state, self.planned[place:], sweep.view.say)
-            if lost := state.runner.find_lost_gpus(unit):
-                sweep.summary.lost += not self._is_skipped(unit)
-                item = Planned(unit, "skip", "; ".join(gpu.words for gpu in lost))
         return item
 
     def _is_skipped(self, unit: Unit) -> bool:
@@ -274,7 +264,7 @@ class RunningRound:
         unit, number, total = self.planned[place].unit, place + 1, len(self.planned)
         prediction = state.predict(unit)
         if unit.is_group:
-            view.say(f"{self._title(place)}  {prediction_line(prediction, self._rows_alone(prediction))}")
+            view.say(f"{self._title(place)}  {prediction_line(prediction)}")
         view.started(number, total, self._label(place), unit.jobs[0].trial_id)
         began = time.monotonic()
         is_stop_asked = sweep.limits.stop.is_asked
@@ -303,14 +293,6 @@ class RunningRound:
         # In tables the log's path is that in the folder; on a terminal it is for who stands outside.
         folder = self.sweep.state.runner.results.folder
         return [replace(row, log=str(folder / (row.log or ""))) for row in rows]
-
-    def _rows_alone(self, prediction: GroupPrediction) -> list[Row]:
-        """The rows of the trials alone that a group is compared with, with the warnings of their repeats."""
-        solos = [solo for solo in prediction.solos if solo]
-        distinct = list({solo.trial_id: solo for solo in solos}.values())
-        rows = self.sweep.state.complete_rows(distinct, self.sweep.state.records)
-        by_id = {row.trial_id: row for row in rows}
-        return [by_id[solo.trial_id] for solo in solos]
 
     def _progress(self, place: int) -> Callable[[Sequence[JobProgress]], None]:
         """What shows how far the unit is, a few times a second."""

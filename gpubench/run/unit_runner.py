@@ -25,7 +25,6 @@ from gpubench.record.recording import EndedAttempt, SweepFacts, make_records, sa
 from gpubench.record.together import GroupPrediction
 from gpubench.results.store import Results
 from gpubench.run.images import ImageFolders, Wanted
-from gpubench.run.lost_gpus import LostGpu, LostGpus
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.attempt_ids import make_attempt_id
 from gpubench.schema.order import TrialOrder
@@ -49,7 +48,6 @@ class UnitRunner:
     device: str
     """What `auto` means here: cuda or cpu."""
     timeout_s: float
-    lost_gpus: LostGpus
     folders: ImageFolders = field(default_factory=ImageFolders)
     environment: dict[str, Any] = field(init=False)
     idle_power_w: dict[str, float] = field(default_factory=dict)
@@ -81,7 +79,6 @@ class UnitRunner:
             experiment=plan.experiment.name,
             device=plan.device,
             timeout_s=plan.experiment.timeout_s,
-            lost_gpus=LostGpus(node=node),
         )
 
     # ---- what a unit gets here ----
@@ -91,9 +88,7 @@ class UnitRunner:
 
     def resolve(self, unit: Unit) -> list[Resolved]:
         """One for each job."""
-        return resolving.resolve_unit(
-            unit, self.node.machine, self.facts, self.device, self.lost_gpus.list_unusable()
-        )
+        return resolving.resolve_unit(unit, self.node.machine, self.facts, self.device)
 
     @property
     def nodes(self) -> int:
@@ -102,10 +97,6 @@ class UnitRunner:
 
     def uses_gpus(self, unit: Unit) -> bool:
         return any(device_of(job.trial, self.device) == "cuda" for job in unit.jobs)
-
-    def find_lost_gpus(self, unit: Unit) -> list[LostGpu]:
-        """The lost GPUs without which a unit can't run."""
-        return self.lost_gpus.among(number for resolved in self.resolve(unit) for number in resolved.gpu_ids)
 
     def wanted(self, unit: Unit) -> list[Wanted]:
         """The images that its jobs read."""
@@ -159,8 +150,6 @@ class UnitRunner:
                 done = self.node.run(
                     orders, left_out, timeout_s=self.timeout_s, should_stop=poll_with_heartbeat, look=look
                 )
-        if self.uses_gpus(unit):
-            self.lost_gpus.look()
         tried = [
             EndedAttempt(
                 job=job,
@@ -246,7 +235,6 @@ class UnitRunner:
             idle_power_w=self.idle_power_w,
             no_idle_power=self.no_idle_power,
             idle_readings=self.idle_readings,
-            lost={gpu.uuid: gpu.words for gpu in self.lost_gpus.lost.values()},
         )
 
 

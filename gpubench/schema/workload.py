@@ -5,8 +5,8 @@ A kind says of itself
 - what its ranks run: a module with `main(order, rank, channel) -> exit code`, which only the leader imports;
 - by which event a rank tells that it has done its work: a trial has ended well once each of its ranks has told it.
 
-Its windows come from the rank, too: `Begin` opens one, `End` closes it, on the clock of the machine where it runs. In
-which order its ranks tell of it is said in `node/launch/event_checker.py`, what comes of it in `record/recording.py`.
+Its windows come from the rank, too: `Begin` opens one, `End` closes it, on the clock of the machine where it runs. What
+comes of it is said in `record/training.py`.
 """
 
 from __future__ import annotations

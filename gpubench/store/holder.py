@@ -15,8 +15,8 @@ from gpubench.basics import slurm_job
 from gpubench.basics.linux import boot, pid_namespace
 from gpubench.basics.quoted import clean
 
-MOST_PROCESSES, MOST_USERS = 1 << 31, 1 << 32
-"""Ids beyond these no kernel gives."""
+MOST_PROCESSES = 1 << 31
+"""Ids beyond this no kernel gives."""
 LONGEST_NAME = 80
 """Characters of a host's name that are shown."""
 Fate = Literal["alive", "dead", "unknown"]
@@ -36,8 +36,6 @@ class Holder:
     """When the process began, in clock ticks since the boot: ids are used again."""
     job: str = ""
     """The run of a SLURM job that it belongs to; empty outside of SLURM, and from earlier versions."""
-    user: int | None = None
-    """The id of its user: SLURM may hide jobs of others."""
 
     @classmethod
     def here(cls) -> Self:
@@ -50,7 +48,6 @@ class Holder:
             pid=pid,
             began=began(pid),
             job=slurm_job.current_job(),
-            user=os.getuid(),
         )
 
     def __str__(self) -> str:
@@ -58,25 +55,11 @@ class Holder:
 
     @property
     def fate(self) -> Fate:
-        """What can be known at once: of processes of this boot and this pid namespace all, of others what SLURM tells
-        of their jobs."""
+        """What can be known at once: of processes of this boot and this pid namespace all, and that an earlier run of
+        this SLURM job is over."""
         if self.boot and (self.boot, self.pid_namespace) == (boot(), pid_namespace()):
-            if (now := began(self.pid)) is None and _is_hidden(self.pid):
-                return "unknown"
-            return "alive" if now == self.began else "dead"
-        is_seen = self.job and self.user == os.getuid()
-        return "dead" if is_seen and slurm_job.has_ended(self.job) else "unknown"
-
-
-def _is_hidden(pid: int) -> bool:
-    """Whether there is such a process of another user, of which /proc tells this one nothing (hidepid)."""
-    try:
-        os.kill(pid, 0)
-    except PermissionError:
-        return not Path(f"/proc/{pid}").exists()
-    except OSError:
-        return False
-    return False
+            return "alive" if began(self.pid) == self.began else "dead"
+        return "dead" if slurm_job.is_earlier_run(self.job) else "unknown"
 
 
 def began_s(holder: Holder) -> float | None:
@@ -104,5 +87,4 @@ def read_holder(text: str | bytes) -> Holder | None:
         holder = msgspec.json.decode(text, type=Holder)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-    is_possible = 0 < holder.pid < MOST_PROCESSES and (holder.user is None or 0 <= holder.user < MOST_USERS)
-    return holder if is_possible else None
+    return holder if 0 < holder.pid < MOST_PROCESSES else None

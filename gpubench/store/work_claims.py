@@ -27,7 +27,6 @@ import msgspec
 
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.regular_file import read_regular
-from gpubench.basics.rights import why
 from gpubench.store.holder import Fate, Holder, began_s, read_holder
 
 HEARTBEAT_S = 30.0
@@ -188,7 +187,7 @@ class WorkClaims:
         except FileNotFoundError:
             return 1
         except OSError as error:
-            raise UnusableError(f"{self._folder} can't be read: {why(error, self._folder)}") from None
+            raise UnusableError(f"{self._folder} can't be read: {error.strerror}") from None
         ends = (name.removeprefix(start) for name in names if name.startswith(start))
         return max((int(end) for end in ends if _NUMBER.fullmatch(end)), default=1)
 
@@ -205,7 +204,7 @@ class WorkClaims:
                 f"{self._folder} is not there any more: it was removed or renamed while this sweep wrote into it"
             ) from None
         except OSError as error:
-            raise UnusableError(f"{path} can't be written: {why(error, path.parent)}") from None
+            raise UnusableError(f"{path} can't be written: {error.strerror}") from None
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(msgspec.json.encode(asdict(self._owner)) + b"\n")
@@ -214,7 +213,7 @@ class WorkClaims:
         except OSError as error:
             with contextlib.suppress(OSError):
                 path.unlink()  # made just now by this call, and no record names it
-            raise UnusableError(f"{path} can't be written: {why(error, path.parent)}") from None
+            raise UnusableError(f"{path} can't be written: {error.strerror}") from None
         return True
 
     def _find_owner_state(self, path: Path, claim: WorkClaim) -> Literal["theirs", "silent", "dead"]:
@@ -236,7 +235,7 @@ def read_claim(path: Path) -> WorkClaim:
         text = read_regular(path, LARGEST)
         beat_ns = path.lstat().st_mtime_ns
     except OSError as error:
-        raise UnusableError(f"{path} can't be read: {why(error, path)}") from None
+        raise UnusableError(f"{path} can't be read: {error.strerror}") from None
     first, _, rest = text.partition(b"\n")
     last = rest.rstrip(b"\n")
     outcome: Outcome | None = "stored" if last == b"stored" else "nothing" if last == b"nothing" else None

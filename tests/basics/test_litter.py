@@ -75,18 +75,6 @@ def test_of_another_host_s_process_only_what_is_old_goes(results: Results, gone:
     assert left(results) == before
 
 
-def test_files_of_dead_processes_go_and_those_of_living_ones_stay(results: Results, gone: int) -> None:
-    before = left(results)
-    alive = os.getppid()
-    goes = {f".table.md.{gone}.tmp", f"samples/ab/.tab-1.csv.{gone}.tmp"}
-    goes |= {f".trials.csv.{os.getpid()}.tmp"}  # in a container every sweep may have the same number
-    stays = {f"records/ab/.tab-3.json.{alive}.tmp"}
-    put(results, *goes, *stays)
-    make_old(results, *goes, *stays)
-    results.create()
-    assert left(results) == before | stays
-
-
 def test_what_is_not_a_sweep_s_own_stays(results: Results, gone: int) -> None:
     stays = {
         ".nfs0001",
@@ -115,17 +103,3 @@ def test_a_probe_that_another_start_removed_is_no_error(
 
     monkeypatch.setattr(os, "fstat", look_and_lose)
     Results(tmp_path / "results").create()
-
-
-def test_in_a_shared_home_only_old_files_of_this_host_go(tmp_path: Path, gone: int) -> None:
-    here = os.uname().nodename
-    old = {f".bad-images-1.json.{here}-{gone}.tmp"}
-    stays = {f".bad-images-2.json.other-host-{gone}.tmp", f".bad-images-3.json.{here}-{os.getppid()}.tmp"}
-    fresh = f".bad-images-4.json.{here}-{gone}.tmp"
-    long_ago = time.time() - litter.OLD_S - 10
-    for name in {*old, *stays}:
-        (tmp_path / name).touch()
-        os.utime(tmp_path / name, (long_ago, long_ago))
-    (tmp_path / fresh).touch()
-    litter.remove_from_home(tmp_path, ".bad-images-")
-    assert {p.name for p in tmp_path.iterdir()} == stays | {fresh}

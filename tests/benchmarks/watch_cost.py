@@ -185,9 +185,7 @@ def costs(nvml: Nvml, uuids: list[str], leader: int, cpu_ids: tuple[int, ...]) -
     }
     if uuids:
         one = uuids[0]
-        reads |= {
-            call.name: lambda call=call: nvml.ask(call, one) for call in CALLS.values() if call.is_cacheable
-        }
+        reads |= {call.name: lambda call=call: nvml.ask(call, one) for call in CALLS.values()}
         reads["history of utilisation, 10 s"] = lambda: nvml.history(one, "gpu_util_pct", time.time() - 10)
         reads["history of power, 1.5 s"] = lambda: nvml.history(one, "power_w", time.time() - 1.5)
     told = {}

@@ -5,19 +5,18 @@ from typing import Any
 
 import pytest
 
-from gpubench.plan import values
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.wall_time import Late
-from gpubench.run.closing import closing_lines, twice
+from gpubench.run.closing import closing_lines
 from gpubench.run.limits import BatchJob, Certainty, Limits, StopRequest
 from gpubench.run.summary import Summary
 
 
-def limits(*, fresh: bool = False, rounds: Rounds | None = None, **certainty: Any) -> Limits:
+def limits(*, rounds: Rounds | None = None, **certainty: Any) -> Limits:
     return Limits(
-        stop=StopRequest(fresh=fresh),
-        batch_job=BatchJob(fresh=fresh),
-        certainty=Certainty(rounds=rounds or Rounds(number=3), fresh=fresh, **certainty),
+        stop=StopRequest(),
+        batch_job=BatchJob(),
+        certainty=Certainty(rounds=rounds or Rounds(number=3), **certainty),
     )
 
 
@@ -29,22 +28,21 @@ def said(summary: Summary, reached: Limits | None = None, workers: list[str] | N
 
 def test_who_failed_and_who_timed_out_are_told_apart_with_the_limit_and_what_to_do() -> None:
     assert said(Summary(ran=1, failed=1)) == [
-        "1 failed: the reasons are in out/x/trials.csv, the logs in out/x/logs; --retry failed runs it again"
+        "1 failed: the reasons are in out/x/trials.csv, the logs in out/x/logs; --retry failed runs them again"
     ]
     assert said(Summary(ran=5, failed=2, timed_out=3)) == [
         "2 failed: the reasons are in out/x/trials.csv, the logs in out/x/logs; --retry failed runs them again",
-        "3 timed out: where they stood at the deadline is in out/x/trials.csv, the logs in out/x/logs; the limit "
-        "is now 90 s a trial, and --retry timeout --timeout 3m runs them again with twice that",
+        "3 timed out: where each stood is in out/x/trials.csv, the logs in out/x/logs; "
+        "--retry timeout --timeout 180s gives twice the time",
     ]
 
 
 def test_a_sweep_without_work_says_so_with_the_counts() -> None:
     assert said(Summary(reused=1, timed_out=1))[0] == (
-        "nothing left to do: 1 done, 0 skipped, 0 failed before, 1 timed out before"
+        "nothing left to do: 1 done, 0 skipped, 0 failed and 1 timed out before"
     )
     busy: list[tuple[Summary, Limits]] = [
         (Summary(ran=1), limits()),
-        (Summary(lost=1, skipped=1), limits()),
         (Summary(elsewhere=1), limits()),
         (Summary(), limits(is_over_budget=True)),
     ]
@@ -54,28 +52,11 @@ def test_a_sweep_without_work_says_so_with_the_counts() -> None:
         assert not any(line.startswith("nothing left") for line in said(summary, reached))
 
 
-@pytest.mark.parametrize(("limit_s", "says"), [(600, "20m"), (1, "2s"), (0.4, "1s"), (45, "90s")])
-def test_twice_a_limit_is_written_as_the_option_takes_it(limit_s: float, says: str) -> None:
-    assert twice(limit_s) == says
-    assert values.seconds(says) >= 2 * limit_s
-
-
-@pytest.mark.parametrize(
-    ("fresh", "line"),
-    [
-        (False, "stopped; to continue, run the same command again"),
-        (
-            True,
-            "stopped; rows that were not reached are older ones; the same command measures all of them anew",
-        ),
-    ],
-)
-def test_a_stop_is_said_first_and_explains_all_that_is_left(fresh: bool, line: str) -> None:
-    """With --fresh the finished trials would be measured again."""
-    reached = limits(fresh=fresh, unsure=2, rounds=Rounds(within_pct=2.0))
+def test_a_stop_is_said_first_and_explains_all_that_is_left() -> None:
+    reached = limits(unsure=2, rounds=Rounds(within_pct=2.0))
     reached.stop.is_resumable = True
-    assert said(Summary(failed=1), reached)[0] == line
-    assert len(said(Summary(failed=1), reached)) == 2
+    lines = said(Summary(failed=1), reached)
+    assert (lines[0], len(lines)) == ("stopped; to continue, run the same command again", 2)
 
 
 def test_a_batch_job_without_time_is_said_in_place_of_the_rounds() -> None:
@@ -95,21 +76,13 @@ def test_a_batch_job_without_time_is_said_in_place_of_the_rounds() -> None:
         ({"unsure": 1}, Rounds(number=4, within_pct=2.0), "1 trial is not known within 2 % yet, after 4 rounds; "
          "--rounds 8 goes on"),
         ({"unsure": 2, "is_over_budget": True}, Rounds(within_pct=2.0, budget_s=600.0), "the budget of 10 min has no "
-         "room for another process, and 2 trials are not known within 2 % yet; the same command goes on with further "
-         "rounds"),
-        ({"is_over_budget": True, "longest_s": 120.0}, Rounds(number=3, budget_s=60.0), "the budget of 60 s is too "
-         "short for one more process, which takes about 2 min; a longer --budget goes on with further rounds"),
+         "room for another process, and 2 trials are not known within 2 % yet; a longer --budget goes on with "
+         "further rounds"),
         ({}, Rounds(number=3), None),
     ],
 )  # fmt: skip
 def test_what_ended_further_rounds_is_said(given: dict[str, Any], rounds: Rounds, line: str | None) -> None:
     assert limits(rounds=rounds, **given).certainty.closing_line() == line
-
-
-def test_what_was_skipped_for_a_lost_gpu_is_left_to_do() -> None:
-    assert said(Summary(skipped=2, lost=2)) == [
-        "2 skipped because a GPU was lost: once it is back, the same command runs them"
-    ]
 
 
 def test_who_is_still_at_it_is_named_and_nothing_is_said_to_be_left() -> None:

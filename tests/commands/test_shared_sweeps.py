@@ -112,21 +112,6 @@ def test_on_one_host_s_cpus_they_measure_in_turns(place: Place) -> None:
     assert len((place.home / "all" / "trials.csv").read_text().splitlines()) == 3
 
 
-@pytest.mark.slow
-def test_who_comes_with_another_plan_is_told_so(place: Place) -> None:
-    hold, command = held(place)
-    first = place.start(*command)
-    until(lambda: any((place.home / "all").glob("logs/*/*.log")), "the first trial to begin")
-    same = place.start(*command)
-    other = place.start(*command, "--set", "lr=0.2")
-    until(lambda: len(list((place.home / "all").glob("plans/*.toml"))) == 2, "the other plan to be stored")
-    hold.unlink()
-    said = {one.pid: one.communicate(timeout=LIMIT_S)[1] for one in (first, same, other)}
-    assert [one.returncode for one in (first, same, other)] == [0, 0, 0], said
-    told = [pid for pid, text in said.items() if "its plan is another one than those in the folder" in text]
-    assert told == [other.pid]
-
-
 @pytest.mark.parametrize("option", ["--join", "--no-join", "--wait"])
 def test_options_of_earlier_versions_say_what_to_do(place: Place, option: str) -> None:
     ended = place.run("sweep", *GRID, option)

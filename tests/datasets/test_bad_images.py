@@ -75,7 +75,7 @@ BAD = {
     "train/ant/bomb.png": "pixels are more than",
     "train/ant/cut.jpg": "runcated",
     "train/ant/damaged.png": "broken",
-    "train/ant/dead.jpg": "a link to nowhere.jpg, which is not there",
+    "train/ant/dead.jpg": "No such file or directory",
     "train/ant/empty.jpg": "not an image",
     "train/ant/pipe.jpg": "not a file",
     "train/ant/text.jpg": "not an image",
@@ -210,8 +210,7 @@ def test_a_class_of_which_nothing_is_left_is_one_line(flat: Path) -> None:
     with pytest.raises(UsageError) as caught:
         folder.scan(flat, cats)
     assert str(caught.value) == (
-        f"no image is left of the class {flat}/cat: all 3 can't be decoded (the first is {flat}/cat/000.png); "
-        "repair them, or remove that folder"
+        f"no image of the class {flat}/cat can be decoded: repair them, or remove it"
     )
     assert folder.scan(flat, cats[1:]).num_classes == 3
 
@@ -276,20 +275,6 @@ def test_a_home_without_room_is_one_line(flat: Path, monkeypatch: pytest.MonkeyP
 
 
 # ---- the pool ----
-
-
-def test_a_task_that_crashes_its_worker_is_told_apart_from_the_others() -> None:
-    tasks = [f"import os; {'os.abort()' if k in (1, 5) else ''}" for k in range(40)]
-    results = pool.map_on_cpus(
-        "builtins:exec", tasks, shared={}, processes=2, crashed=lambda name: name, silent=True
-    )
-    assert results == ["SIGABRT" if k in (1, 5) else None for k in range(40)]
-
-
-def test_a_worker_that_is_killed_by_others_is_no_verdict_on_its_task() -> None:
-    tasks = ["import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
-    with pytest.raises(UnusableError, match="was killed"):
-        pool.map_on_cpus("builtins:exec", tasks, shared={}, crashed=lambda name: name)
 
 
 def test_a_target_that_can_not_be_imported_is_one_line() -> None:

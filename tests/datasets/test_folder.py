@@ -119,7 +119,7 @@ def test_an_image_that_is_no_file_is_named(flat: Path, kind: str) -> None:
     else:
         with socket.socket(socket.AF_UNIX) as end:
             end.bind(str(bad))
-    with pytest.raises(UsageError, match=rf"^the image {bad} is (a link to gone\.jpg|no file)") as caught:
+    with pytest.raises(UsageError, match=rf"^the image {bad} is no file") as caught:
         folder.scan(flat)
     assert "\n" not in str(caught.value)
 
@@ -127,9 +127,7 @@ def test_an_image_that_is_no_file_is_named(flat: Path, kind: str) -> None:
 def test_a_link_to_itself_is_an_image_that_can_be_left_out(flat: Path) -> None:
     before = folder.scan(flat).train_images
     (flat / "ant" / "loop.jpg").symlink_to("loop.jpg")
-    with pytest.raises(
-        UsageError, match=r"loop\.jpg is a link to loop\.jpg, which is not there.*--bad-images skip"
-    ):
+    with pytest.raises(UsageError, match=r"loop\.jpg is no file.*--bad-images skip"):
         folder.scan(flat)
     assert folder.scan(flat, {"ant/loop.jpg"}).train_images == before
 

@@ -39,7 +39,7 @@ def test_an_unknown_name_gets_the_nearest_or_all(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"unknown data 'cifar': did you mean cifar10"):
         locate.find_facts("cifar")
-    with pytest.raises(UsageError, match=r"valid: procedural, cifar10.*or the path of an image folder"):
+    with pytest.raises(UsageError, match=r"valid: .*cifar10.*or a path with a slash.*procedural"):
         locate.find_facts("zzz")
     with pytest.raises(UsageError, match="does not exist"):
         locate.find_facts("./zzz")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from photo_trees import save_photo, tree
+from photo_trees import tree
 from PIL import Image
 
 from gpubench.basics.errors import UsageError
@@ -71,13 +71,6 @@ def test_broken_images_are_counted_and_the_first_is_named(flat: Path, tmp_path: 
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "out").exists()
     assert not list(tmp_path.glob(".out.partial-*"))
-
-
-def test_two_names_that_would_become_one_are_refused(tmp_path: Path) -> None:
-    save_photo(tmp_path / "in" / "a" / "1.png", 0)
-    save_photo(tmp_path / "in" / "a" / "1.png.jpg", 1)
-    with pytest.raises(UsageError, match="would become one file"):
-        resize.resize(tmp_path / "in", tmp_path / "out", size=16)
 
 
 def test_a_copy_inside_its_source_is_refused(flat: Path) -> None:

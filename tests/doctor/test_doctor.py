@@ -16,7 +16,7 @@ import gpubench
 from gpubench.basics.errors import UnusableError
 from gpubench.doctor import answer, gpus
 from gpubench.doctor.checks import CHECKS, examine
-from gpubench.doctor.finding import CheckResult
+from gpubench.doctor.context import CheckResult
 
 LIMIT_S = 120
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fakes import Given
-from whole_conversations import LAUNCHED, NOW, RICH, STREAM, STREAMED, WHOLE, order, reckoned
+from whole_conversations import RICH, STREAMED, WHOLE
 from whole_records import GROUP, TEXT
 
 from gpubench.basics.errors import UsageError
 from gpubench.node.allocation import time_limit
-from gpubench.node.launch.event_checker import EventChecker, InvalidEventError
+from gpubench.node.launch.event_checker import InvalidEventError, check_event
 from gpubench.node.parts.files import InvalidFileError, encode, read_answer
 from gpubench.plan import experiment_file
 from gpubench.plan.batch_script import BatchScript, passed_on
@@ -31,7 +31,7 @@ from gpubench.results.stored_record import DamagedError, read
 from gpubench.schema.attempt import Attempt
 from gpubench.schema.columns import COLUMNS, EPOCH_COLUMNS
 from gpubench.schema.missing import Unmeasured
-from gpubench.schema.order import TrialOrder, transforms
+from gpubench.schema.order import transforms
 
 
 class RefusedError(Exception):
@@ -72,7 +72,7 @@ def _plan(text: bytes, folder: Path) -> None:
     if problems:
         raise RefusedError(problems[0].removeprefix(str(folder)))
     for one in found:
-        one.stamp.local()
+        one.facts.local_start()
 
 
 def _plan_or_refuse(asked: Callable[[], Experiment]) -> None:
@@ -115,19 +115,13 @@ def _options(text: bytes, _: Path) -> None:
     _plan_or_refuse(lambda: with_options(BUILT_IN, options))
 
 
-def _conversation(asked: TrialOrder) -> Callable[[bytes, Path], None]:
+def _conversation(text: bytes, _: Path) -> None:
     """A line a message, all of one rank."""
-
-    def read_it(text: bytes, _: Path) -> None:
-        clock = iter([LAUNCHED])
-        checker = EventChecker(asked, lambda: next(clock, NOW))
-        try:
-            came = [checker.check(0, line) for line in text.split(b"\n")]
-        except InvalidEventError as error:
-            raise RefusedError(str(error)) from None
-        reckoned(came, is_stream=asked is STREAM)
-
-    return read_it
+    try:
+        for line in text.split(b"\n"):
+            check_event(0, line)
+    except InvalidEventError as error:
+        raise RefusedError(str(error)) from None
 
 
 EXPERIMENT = b"""name = "many-parts"
@@ -292,8 +286,9 @@ TARGETS: Mapping[str, Target] = {
     "time left": Target(
         whole=(b"7|1-02:03:04|2-00:00:00", b"6|2:59|9:00\n7|2:59|UNLIMITED"), read=_time_left
     ),
-    "conversation": Target(whole=(_messages(WHOLE), _messages(RICH)), read=_conversation(order())),
-    "conversation of a stream": Target(whole=(_messages(STREAMED),), read=_conversation(STREAM)),
+    "conversation": Target(
+        whole=(_messages(WHOLE), _messages(RICH), _messages(STREAMED)), read=_conversation
+    ),
     "part": Target(whole=(PART,), read=_part),
 }
 """What is read -> its reader."""

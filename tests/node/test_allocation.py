@@ -90,7 +90,7 @@ def test_what_squeue_does_not_tell_is_not_made_up(said: str) -> None:
 
 def test_without_squeue_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(Unmeasured, match="squeue can't be run: No such file or directory"):
+    with pytest.raises(Unmeasured, match="squeue can't be asked"):
         ask_squeue("7")
 
 

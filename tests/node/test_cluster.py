@@ -79,7 +79,7 @@ class Two:
         )
         ended = read_outcome(
             done.events,
-            Training.for_job(job, resolved),
+            Training.for_job(job, resolved).summarize,
             last_word=Result,
             ranks=resolved.processes,
             forced=done.forced,

@@ -117,14 +117,3 @@ def test_a_wire_that_is_cut_ends_the_trial_at_its_deadline_and_leaves_nothing(
     assert stored["status"] == "timeout"
     assert all(node["node"] in stored["reason"] for node in stored["nodes"])
     until(lambda: not any(one.is_running() for one in family), "the end of all")
-
-
-def test_a_loopback_address_leads_no_further_node_to_the_first(
-    tmp_path: Path, nodes: tuple[str, str]
-) -> None:
-    ran = start(tmp_path, nodes, "--epochs", "2", "--network", "127.0.0.1", "--set", "train_images=256")
-    assert ran.wait(100) == 1
-    stored = record(tmp_path)
-    assert stored["status"] == "failed"
-    assert "127.0.0.1" in stored["reason"]
-    assert "(--network)" in stored["reason"]

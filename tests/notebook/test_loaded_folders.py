@@ -7,7 +7,6 @@ import re
 import shutil
 import subprocess
 import sys
-import warnings
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -30,7 +29,6 @@ from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.export import sheets
 from gpubench.notebook import LoadedFolders
-from gpubench.results.packed import unpack
 from gpubench.results.store import Results
 from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, SAMPLE_COLUMNS
 from gpubench.schema.kinds import as_text, kind
@@ -208,24 +206,6 @@ def test_readings_of_a_file_that_was_cut_off_are_left_out_with_a_warning(
         ) as warned:
             assert len(found.samples(trial_id)) == 8
         assert [one.filename for one in warned] == [__file__]
-
-
-def test_a_file_that_was_cut_off_between_two_lines_is_told_by_its_record(tmp_path: Path) -> None:
-    folder = shutil.copytree(committed.folder("h200-pairs-2026"), tmp_path / "damaged")
-    unpack(folder, print)
-    found = gpubench.load(folder)
-    one = next(record for record in found.folders[0].records if record.status == "ok")
-    path = Results(folder).part("samples", one.trial_id, one.attempt_name, "csv")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        whole = found.samples(one.trial_id)
-    lines = path.read_text("utf-8").splitlines(keepends=True)
-    path.write_text("".join(lines[:-1]))
-    steps = sum(epoch["steps"] for epoch in one.epochs if not epoch["warmup"])
-    said = f"{path.name} is damaged: it holds {steps - 1:,} of {steps:,} measured steps, so it was cut off"
-    with pytest.warns(UserWarning, match=said) as warned:
-        assert len(found.samples(one.trial_id)) == len(whole) - 1
-    assert [one.filename for one in warned] == [__file__]
 
 
 @pytest.mark.slow

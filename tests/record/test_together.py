@@ -24,8 +24,7 @@ from gpubench.record.together import (
     divide_energy,
     find_shared_gpus,
 )
-from gpubench.results.rows import row_of
-from gpubench.run.announce import prediction_line, write_solo_warnings
+from gpubench.run.announce import prediction_line
 from gpubench.run.predicting import predict_group
 from gpubench.schema import catalog
 from gpubench.schema.codes import REASONS, write_reason
@@ -245,7 +244,7 @@ def test_waiting_for_gradients_is_left_out_by_rows_of_one_gpu_or_by_a_breakdown(
 
     def line(*more: Record) -> tuple[GroupPrediction, str]:
         found = predict_group(group, places, {**stored, **{one.trial_id: one for one in more}})
-        return found, prediction_line(found, [row_of(one) for one in found.solos if one])
+        return found, prediction_line(found)
 
     unknown, said = line()
     assert unknown.prediction
@@ -406,15 +405,6 @@ def test_the_parts_of_all_jobs_add_up_to_the_gpus_energy(
     assert total == pytest.approx(watts * len(used))
     for shares in found.shares:
         assert all(share is not None and 0 < share <= 1 + 1e-9 for share in shares.values())
-
-
-def test_what_speaks_against_a_prediction_is_what_tables_say_of_its_rows() -> None:
-    """An earlier version called two epochs doubtful for how far they lie apart."""
-    told = {"spread": "9 %", "other-load": "busy", "shared-gpu": "harmless"}
-    three, two = ({"epoch_time_iqr_s": 0.5, "epochs_measured": epochs} for epochs in (3, 2))
-    few, many = (dataclasses.replace(solo(2.0, **one), doubts=told) for one in (two, three))
-    assert write_solo_warnings([row_of(few), row_of(few)]) == "; alone with warnings (other-load)"
-    assert write_solo_warnings([row_of(few), row_of(many)]) == "; alone with warnings (other-load, spread)"
 
 
 @given(

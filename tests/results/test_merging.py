@@ -226,7 +226,7 @@ def shown_rounds(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("other", [1, 11])
-def test_an_older_first_round_takes_no_further_rounds_away(tmp_path, capsys, other):
+def test_an_older_first_round_takes_no_further_rounds_away(tmp_path, other):
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
     swept(a, "one", "16")
     as_earlier_version(a)
@@ -237,26 +237,11 @@ def test_an_older_first_round_takes_no_further_rounds_away(tmp_path, capsys, oth
     assert shown_rounds(c) == [(1, "10"), (2, "12"), (3, "13")]
     merge_folders([a, b], out=a)
     assert shown_rounds(a) == [(1, "10"), (2, "12"), (3, "13")]
-    assert "no longer" not in capsys.readouterr().out
-
-
-def test_further_rounds_that_no_longer_count_are_told(tmp_path, capsys):
-    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
-    swept(a, "one", "16")
-    as_earlier_version(a)
-    shutil.copytree(a, b)
-    in_rounds(a, [10, 12, 13])
-    in_rounds(b, [20])
-    merge_folders([b, a], out=c)
-    assert shown_rounds(c) == [(1, "20")]
-    assert (
-        "2 attempts of further rounds counted in the folders and no longer count" in capsys.readouterr().out
-    )
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 3])
-def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_path, capsys, number):
+def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_path, number):
     """Nothing was measured again: each attempt is there once, and all three rounds count."""
     whole, damaged, c = tmp_path / "whole", tmp_path / "damaged", tmp_path / "c"
     swept(whole, "one", "16", rounds=3)
@@ -271,12 +256,8 @@ def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_p
         assert [record.round for record in counting(records(c)).values()] == [1, 2, 3]
         assert {name: text for name, text in files(c).items() if not name.startswith("plans/")} == kept
         shutil.rmtree(c)
-    capsys.readouterr()
     merge_folders([damaged, whole], out=damaged)
     assert files(damaged) == files(whole)
-    out = capsys.readouterr().out
-    assert ", but for 1 record\n" in out
-    assert str(path) in out
 
 
 def under_allowances(folder, *tries):
@@ -359,7 +340,7 @@ def test_a_plan_that_can_t_be_read_is_left_out_in_one_line(tmp_path, capsys, mon
     merge_folders([a, b], out=c)
     out, err = capsys.readouterr()
     assert out.startswith(f"{c}: 2 attempts added")
-    told = f"gpubench: {closed} is left out: it can't be read (Permission denied); make it readable, and merge again"
+    told = f"gpubench: {closed} is left out: Permission denied"
     assert [line for line in err.splitlines() if str(closed) in line] == [told]
     assert {path.name.partition("-")[0] for path in (c / "plans").iterdir()} == {"two"}
     monkeypatch.undo()

@@ -30,7 +30,7 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.render.live import QuietView
 from gpubench.results.home import newest_results
-from gpubench.results.plans import Stamp, StoredPlan, find_last_use, stored_plans
+from gpubench.results.plans import PlanFacts, StoredPlan, find_last_use, stored_plans
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
@@ -44,12 +44,12 @@ def shuffled_times(folder: Path, seed: int = 0) -> None:
         os.utime(path, (moment, moment))
 
 
-def stamps(folder: Path) -> list[tuple[str, Stamp]]:
+def stamps(folder: Path) -> list[tuple[str, PlanFacts]]:
     """The plans in the order in which they were stored, by the name of their experiment."""
     results = Results(folder)
     found, problems = stored_plans(results, results.records())
     assert problems == []
-    return [(one.plan.experiment.name, one.stamp) for one in found]
+    return [(one.plan.experiment.name, one.facts) for one in found]
 
 
 # ---- the stamp ----
@@ -171,9 +171,9 @@ def test_a_folder_knows_the_parts_that_it_was_asked_for(tmp_path: Path, order: s
     mine = {job.trial_id for job in select_part(whole, Shard(2, 3)).jobs}
     assert {job.trial_id for job in first.share.jobs} == mine
     assert 0 < len(mine) < len(first.plan.jobs) == 4
-    assert told(2).stamp == first.stamp, "nothing new was asked for"
-    assert told(3).parts == (Shard(2, 3), Shard(3, 3))
-    assert told(None).parts == ()
+    assert told(2).facts.number == first.facts.number, "nothing new was asked for"
+    assert told(3).facts.parts == (Shard(2, 3), Shard(3, 3))
+    assert told(None).facts.parts == ()
     # The whole was asked for before.
     assert told(1).share == told(1).plan
 
@@ -211,7 +211,7 @@ def why_left_out(folder: Path, old: str, new: str) -> str:
         ("\ncpus = .*", "\ncpus = 0", "plan.cpus must be at least 1 and at most 65,536, not 0"),
         ('device = "cpu"\ngpus', "device = 3\ngpus", "plan.device must be cuda or cpu, not 3"),
         ('name = "one"', "name = 3", "its experiment: name must be a text in quotes, not 3"),
-        (r"(?s)\A(.*)\[plan\].*", r"plan = 3\n\1", "plan must be a table"),
+        (r"(?s)\A(.*)\[plan\].*", r"plan = 3\n\1", "plan must be a table, not 3"),
         (r"\[plan\.data\.procedural\]", "[plan.data.other]", "it lacks the facts of 'procedural'"),
     ],
 )

@@ -358,7 +358,7 @@ def test_jobs_on_different_devices_are_one_attempt() -> None:
 
 def test_a_folder_that_is_removed_while_a_sweep_writes_into_it_is_told(results: Results) -> None:
     shutil.rmtree(results.folder)
-    with pytest.raises(UnusableError, match="was removed"):
+    with pytest.raises(UnusableError, match="was removed or renamed"):
         results.save([record()], [[]], ("t_s",))
     # What has just been measured is kept all the same.
     assert len(results.records()) == 1
@@ -367,9 +367,9 @@ def test_a_folder_that_is_removed_while_a_sweep_writes_into_it_is_told(results: 
 def test_what_was_measured_while_the_folder_was_renamed_lies_in_it_and_nowhere_else(results: Results) -> None:
     place = results.folder.with_name("renamed")
     results.folder.rename(place)
-    with pytest.raises(UnusableError, match=f"was renamed to {place}"):
+    with pytest.raises(UnusableError, match="was removed or renamed"):
         results.save([record()], [[]], ("t_s",))
-    with pytest.raises(UnusableError, match="was renamed"):
+    with pytest.raises(UnusableError, match="was removed or renamed"):
         results.write_table("trials.csv", "")
     assert not results.folder.exists()
     assert len(Results(place).records()) == 1

@@ -370,22 +370,3 @@ def test_an_experiment_that_is_only_called_as_a_search_is_audited(tmp_path: Path
     store_plan(work)
     (ended,) = audited(work)[10].observations
     assert ended.figures["rows"] == RowShare(4, 4)
-
-
-@pytest.mark.slow
-def test_a_try_knows_which_gpus_are_lost_and_looks_around_on_its_own(tmp_path: Path) -> None:
-    work = sweep(tmp_path, card := Card(12_340), gpu_mem_cap_mib="12340")
-    work.runner.lost_gpus.checked = {0}
-    seen = []
-
-    def run(tries: SweepState) -> tuple[Summary, Limits]:
-        seen.append(tries.runner.lost_gpus)
-        tries.runner.lost_gpus.checked = set()
-        ended = run_with(card, tries, Heard())
-        return ended, ended.limits
-
-    for search in searches(work):
-        list(find(work, search, run, lambda _: None, store_plan))
-    assert seen
-    assert all(lost_gpus.lost is work.runner.lost_gpus.lost for lost_gpus in seen)
-    assert work.runner.lost_gpus.checked == {0}

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import scripted
 from benches import counts
 from group_desk import TWO, Desk, times
-from scripted import Scripted
 
 
 @pytest.fixture
@@ -81,17 +79,3 @@ def test_without_figures_of_the_cpus_nothing_is_predicted(desk: Desk) -> None:
         assert "CPU seconds" in why_not
         assert record.together["no_prediction"] == why_not
         assert line.endswith(f"not predicted: {why_not}")
-
-
-def test_what_is_predicted_weighs_how_far_repeats_alone_lie_apart(desk: Desk) -> None:
-    """As `gpubench predict` does: one process's epochs tell nothing of the next one's."""
-    desk.cpus = 1
-    by_seed = Scripted(lambda order: scripted.trains_for(0.5 * (1 + order.seed)))
-    desk.sweep(by=by_seed, batch_size="16,32", repeats=2, epochs="2")
-    alone = {"gpu_busy_s_per_epoch": 0.2, "cpu_s_per_epoch": 0.3, "data_wait_pct": None}
-    desk.measured_alone({16: alone, 32: alone})
-    desk.sweep(*TWO, epochs="2")
-    (line,) = desk.said
-    assert "times as long as alone" in line
-    doubts = line.partition("; alone with warnings (")[2].partition(")")[0].split(", ")
-    assert "spread" in doubts

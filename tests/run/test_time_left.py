@@ -79,6 +79,5 @@ def test_a_budget_reckons_with_what_trials_took(desk: Desk) -> None:
     lasted(desk, 100.0)
     summary = desk.sweep(**asked, rounds=5, budget="90s")
     assert (summary.ran, summary.limits.certainty.is_over_budget) == (0, True)
-    assert summary.limits.certainty.longest_s == pytest.approx(100.0)
     # At the pace of the first of them.
     assert desk.sweep(**asked, rounds=5, budget="150s").ran == 4

@@ -187,7 +187,7 @@ GOOD = asdict(Holder.here())
     [
         b"", b"[]", b"null", b"{", b"\xff\xfe", b"[" * 60_000,
         *(json.dumps(GOOD | change).encode() for change in (
-            {"pid": 10**30}, {"pid": -1}, {"pid": "7"}, {"host": 7}, {"began": [1]}, {"user": 10**30}, {"job": {}},
+            {"pid": 10**30}, {"pid": -1}, {"pid": "7"}, {"host": 7}, {"began": [1]}, {"job": {}},
         )),
     ],
 )  # fmt: skip

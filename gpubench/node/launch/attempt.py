@@ -13,12 +13,7 @@ from gpubench.node.launch.launcher import Launcher, StoppedError, events
 from gpubench.node.launch.running_job import RunningJob, call_all
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
-from gpubench.schema.events import (
-    LeaderExit,
-    Proceed,
-    RankExit,
-    StopFilling,
-)
+from gpubench.schema.events import LeaderExit, Proceed, RankExit, StopFilling
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended
 
@@ -134,7 +129,7 @@ def _watch(
         if all(job.complete for job in jobs):
             return  # what is left is teardown, which may hang or abort: it is not waited for
         for index, (is_over, news) in enumerate(zip(over, events_by_job, strict=True)):
-            if (is_over and not news) or jobs[index].has_waited_enough:
+            if is_over and not news:
                 _cut_others(jobs, [index])
                 return
         if len(jobs) > 1:

@@ -16,19 +16,11 @@ from gpubench.schema.validation import plain
 
 LARGEST = 200_000
 """Bytes of one message at most; the kernel's default buffer holds a little more."""
-EXIT_UNHEARD = 71
-"""Exit code of a rank that can't speak to the parent any more."""
-_to_json = json.JSONEncoder(separators=(",", ":")).encode
-"""Bound here, before a user's model is loaded beside it, which may put another `json.dumps` in its place."""
 
 
 def channel_pair() -> tuple[socket.socket, socket.socket]:
     """Two connected ends."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-
-
-class TooLargeError(ValueError):
-    """A message that no channel carries. The message says its size, and how large one may be."""
 
 
 class Channel:
@@ -40,20 +32,11 @@ class Channel:
     def fileno(self) -> int:
         return self.sock.fileno()
 
-    def send(self, message: Any, fds: Sequence[int] = (), *, wait: bool = True) -> None:
-        """Sends one message, with open files where the other process needs them.
-
-        `wait=False`: raises BlockingIOError where the other end has not read what was sent before. Raises
-        TooLargeError, and then nothing was sent.
-        """
-        data = _to_json(plain(message)).encode()
-        if len(data) > LARGEST:
-            raise TooLargeError(f"{len(data):,} bytes, and at most {LARGEST:,} can be sent")
-        flags = 0 if wait else socket.MSG_DONTWAIT
-        if fds:
-            socket.send_fds(self.sock, [data], list(fds), flags)
-        else:
-            self.sock.send(data, flags)
+    def send(self, message: Any, fds: Sequence[int] = ()) -> None:
+        """Sends one message, with open files where the other process needs them. Raises OSError for a larger one than
+        the kernel takes, and then nothing was sent."""
+        data = json.dumps(plain(message), separators=(",", ":")).encode()
+        socket.send_fds(self.sock, [data], list(fds))
 
     def receive(self, timeout: float | None = None) -> Any:
         """The next message; None when `timeout` seconds pass without one.
@@ -72,19 +55,10 @@ class Channel:
         return json.loads(data), fds
 
     def receive_bytes(self) -> bytes:
-        """The next message as it came, cut after LARGEST + 1 bytes; open files that came with it are not taken.
-
-        An empty one, which no `send` makes, is given out where the other end is still there. Raises as `receive`.
-        """
-        data = self.sock.recv(LARGEST + 1)
-        if not data and self._has_hung_up():
+        """The next message as it came. Raises as `receive`."""
+        if not (data := self.sock.recv(LARGEST)):
             raise ConnectionError("the other process is gone")
         return data
-
-    def _has_hung_up(self) -> bool:
-        looked = select.poll()
-        looked.register(self.sock, 0)
-        return any(what & select.POLLHUP for _, what in looked.poll(0))
 
     def ask(self, message: Any, timeout: float) -> Any:
         """Sends a question and waits for its answer. Raises TimeoutError, ConnectionError."""

@@ -45,12 +45,6 @@ class ImportFailed(_Message, frozen=True, kw_only=True, tag="failed"):
     reason: str
 
 
-class Refused(_Message, frozen=True, kw_only=True, tag="refused"):
-    """A request could not be read."""
-
-    reason: str
-
-
 class Started(_Message, frozen=True, kw_only=True, tag="started"):
     """A trial's leader runs."""
 
@@ -65,5 +59,5 @@ class Exited(_Message, frozen=True, kw_only=True, tag="exited"):
     status: int
 
 
-ServerMessage = ServerReady | ImportFailed | Refused | Started | Exited
+ServerMessage = ServerReady | ImportFailed | Started | Exited
 read_server_message: Callable[[Any], ServerMessage] = reader(ServerMessage)

@@ -17,37 +17,31 @@ import gpubench
 from gpubench.basics import stacks
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.stopping import SIGNALS, signals_blocked
-from gpubench.node.launch.channel import Channel, TooLargeError, channel_pair
+from gpubench.node.launch.channel import Channel, channel_pair
 from gpubench.node.launch.control import (
     Exited,
     ImportFailed,
     Reap,
-    Refused,
     Run,
     ServerReady,
     Started,
     read_server_message,
 )
 from gpubench.node.launch.descendants import descendants, kill, kill_group, process
-from gpubench.node.launch.event_checker import EventChecker, InvalidEventError
+from gpubench.node.launch.event_checker import InvalidEventError, check_event
 from gpubench.node.launch.launcher import StoppedError, never_stop
 from gpubench.node.launch.scratch import with_compile_cache
 from gpubench.schema.events import Answer, Event, Garbled, LeaderExit, ServerExit
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.validation import InvalidValueError
 
 START_LIMIT_S = 300.0
 """A cold network file system can take minutes to import torch."""
 LAUNCH_LIMIT_S = 30.0
 """How long the server may take to fork a leader, which takes it 10 ms: longer, and it is stopped or wedged."""
-TELL_LIMIT_S = 5.0
-"""How long the server may take to tell of a leader's end, which takes it a millisecond."""
 LOOK_S = 0.25
 """How often somebody who waits for the server is asked whether to go on waiting."""
 END_LIMIT_S = 10.0
 """How long killed processes may take to go: the driver gives a GPU's memory back meanwhile."""
-MOST_EVENTS = 1000
-"""Messages that are read at once at most: who never stops telling keeps nobody from looking at the clock."""
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -79,35 +73,53 @@ class ForkServer:
     def __init__(self, compiled: Path | None = None) -> None:
         """`compiled`: where torch keeps what it compiles; None: where it does so by itself."""
         self._compiled = compiled
-        self._number = 0
-        self._ends: dict[int, int] = {}
-        """How servers before this one ended."""
-        self._start()
+        self._server = ServerProcess(compiled)
 
-    def _start(self) -> None:
-        self._number += 1
+    @property
+    def pid(self) -> int:
+        return self._server.pid
+
+    def wait_ready(self, should_stop: Callable[[], bool] = never_stop) -> None:
+        """Waits until torch is imported. Raises UnusableError where it can't be, StoppedError where it was stopped."""
+        self._server.wait_ready(should_stop)
+
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> ForkedTrial:
+        """Starts one trial, in a new server where the last one was killed. Its log and scratch folder must exist.
+
+        Raises UnusableError where none can start, StoppedError where it was stopped meanwhile.
+        """
+        if self._server.look_whether_lost():
+            self._server.close()
+            self._server = ServerProcess(self._compiled)
+        self._server.wait_ready(should_stop)
+        return self._server.launch(order, should_stop)
+
+    def close(self) -> None:
+        """Ends the server, and with it whatever it started."""
+        self._server.close()
+
+
+class ServerProcess:
+    """One fork server."""
+
+    def __init__(self, compiled: Path | None) -> None:
         parent_end, server_end = channel_pair()
         # Until it can say that they are not its own affair, they wait: a batch system signals all processes of a job.
         with server_end, signals_blocked(SIGNALS):
+            number = str(server_end.fileno())
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-P",
-                    "-m",
-                    "gpubench.node.launch.server",
-                    str(server_end.fileno()),
-                    str(os.getpid()),
-                ],
+                [sys.executable, "-P", "-m", "gpubench.node.launch.server", number, str(os.getpid())],
                 pass_fds=[server_end.fileno()],
-                env=child_environment(with_compile_cache(os.environ, self._compiled)),
+                env=child_environment(with_compile_cache(os.environ, compiled)),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         self._control = Channel(parent_end)
-        self._ready = False
-        self._lost = False
+        self._is_ready = False
+        self.is_lost = False
+        """Whether it was killed, by the host when its memory ran out, for example, and its trials with it."""
         self._exited: dict[int, Exited] = {}
         self._started: list[int] = []
 
@@ -116,34 +128,24 @@ class ForkServer:
         return self._process.pid
 
     def _receive_message(self, timeout: float) -> None:
+        if self.is_lost:
+            return
         try:
             received = self._control.receive(timeout)
         except OSError as error:
-            if not self._ready:
+            if not self._is_ready:
                 raise UnusableError(f"the fork server died ({self._last_words()}): {error}") from error
-            # It has been killed, and its trials with it: their rows say so, and the next launch starts another.
-            self._lost = True
+            self.is_lost = True  # the rows of its trials say so, and the next launch starts another
             return
-        if received is None:
-            return
-        try:
-            news = read_server_message(received)
-        except InvalidValueError as error:
-            news = Refused(reason=f"its answer: {error}")
-        match news:
+        match None if received is None else read_server_message(received):
             case ImportFailed(reason=reason):
                 raise UnusableError(f"torch can't be imported: {reason}")
             case ServerReady():
-                self._ready = True
+                self._is_ready = True
             case Started(pid=pid):
                 self._started.append(pid)
-            case Refused(reason=reason):
-                raise UnusableError(
-                    f"this process and its fork server do not understand each other ({reason}); was gpubench changed "
-                    "while it ran? start the sweep again"
-                )
-            case Exited():
-                self._exited[news.pid] = news
+            case Exited() as exited:
+                self._exited[exited.pid] = exited
 
     def _last_words(self) -> str:
         self._process.kill()
@@ -151,138 +153,97 @@ class ForkServer:
         lines = err.decode(errors="replace").strip().splitlines() if err else []
         return lines[-1] if lines else "it said nothing"
 
-    def wait_ready(self, should_stop: Callable[[], bool] = never_stop) -> None:
-        """Waits until torch is imported. Raises UnusableError where it can't be, StoppedError where it was stopped."""
-        deadline = time.monotonic() + START_LIMIT_S
-        while not self._ready:
-            if time.monotonic() > deadline:
-                self._kill_server()
-                raise UnusableError(f"importing torch took more than {START_LIMIT_S:g} s")
+    def _wait(
+        self, is_so: Callable[[], bool], limit_s: float, words: str, should_stop: Callable[[], bool]
+    ) -> None:
+        """Waits until something is so. A server that takes longer, or is waited for no longer, is killed.
+
+        Raises UnusableError with these words, StoppedError.
+        """
+        deadline = time.monotonic() + limit_s
+        while not is_so():
             if should_stop():
-                self._kill_server()
+                self.kill()
                 raise StoppedError
+            if time.monotonic() > deadline:
+                self.kill()
+                raise UnusableError(words)
             self._receive_message(LOOK_S)
 
-    def _kill_server(self) -> None:
-        """Kills a server that does not answer, and with it whatever it started; the next launch starts another."""
+    def wait_ready(self, should_stop: Callable[[], bool]) -> None:
+        """Raises as `ForkServer.wait_ready` does."""
+        words = f"importing torch took more than {START_LIMIT_S:g} s"
+        self._wait(lambda: self._is_ready, START_LIMIT_S, words, should_stop)
+
+    def kill(self) -> None:
+        """Kills it, and with it whatever it started."""
         self._process.kill()
-        self._lost = True
+        self.is_lost = True
 
-    def launch(self, order: TrialOrder, should_stop: Callable[[], bool] = never_stop) -> ForkedTrial:
-        """Starts one trial. Its log and scratch folder must exist.
-
-        A server that does not start it within LAUNCH_LIMIT_S is killed. Raises UnusableError where none can start,
-        StoppedError where it was stopped meanwhile.
-        """
-        if not self._lost:
-            self.wait_ready(should_stop)
+    def look_whether_lost(self) -> bool:
+        if self._is_ready:
             self._receive_message(0)
-        if self._lost:
-            self.close()
-            self._ends[self._number] = self._process.returncode
-            self._start()
-            self.wait_ready(should_stop)
-        checker = EventChecker(order, time.monotonic)
+        return self.is_lost
+
+    def launch(self, order: TrialOrder, should_stop: Callable[[], bool]) -> ForkedTrial:
+        """Starts one trial. A server that does not do so within LAUNCH_LIMIT_S is killed."""
         # A channel for each rank, so that an answer reaches the one that asked.
         pairs = _pairs(order.ranks)
         try:
-            self._hand_over(order, [rank_end.fileno() for _, rank_end in pairs])
+            try:
+                self._control.send(Run(order=order), [rank_end.fileno() for _, rank_end in pairs])
+            except OSError as error:
+                raise UnusableError(
+                    f"the order can't be handed to the fork server: {error.strerror}"
+                ) from None
             for _, rank_end in pairs:
                 rank_end.close()
-            self._await_start(should_stop)
+            words = f"the fork server did not start the trial within {LAUNCH_LIMIT_S:g} s, and was killed"
+            self._wait(lambda: bool(self._started) or self.is_lost, LAUNCH_LIMIT_S, words, should_stop)
+            if not self._started:
+                raise UnusableError(
+                    "the fork server died while it started a trial: does the host have memory left?"
+                )
         except BaseException:
             for end in itertools.chain.from_iterable(pairs):
                 end.close()
             raise
         channels = [Channel(parent_end) for parent_end, _ in pairs]
-        return ForkedTrial(self, self._number, self._started.pop(), channels, checker, order.scratch)
+        return ForkedTrial(self, self._started.pop(), channels, order.scratch)
 
-    def _hand_over(self, order: TrialOrder, files: Sequence[int]) -> None:
-        """Hands an order over. Raises UnusableError where it is too large; the server hears nothing of it then."""
-        try:
-            self._control.send(Run(order=order), files)
-        except TooLargeError as error:
-            # Names and paths are short: it is the lists of a user's own variant that have no end.
-            raise UnusableError(
-                f"the order to the trial's processes is too large ({error}); "
-                "shorten what its variant lists: fewer transforms, or shorter arguments"
-            ) from None
-        except OSError:
-            self._lost = True  # it died since it was looked at; `_await_start` tells
-
-    def _await_start(self, should_stop: Callable[[], bool]) -> None:
-        """Until the server has started what was ordered. Raises UnusableError, StoppedError."""
-        deadline = time.monotonic() + LAUNCH_LIMIT_S
-        while not self._started:
-            if not self._lost:
-                self._receive_message(LOOK_S)
-            if self._lost:
-                raise UnusableError(
-                    "the fork server died while it started a trial: does the host have memory left?"
-                )
-            if time.monotonic() > deadline and not self._started:
-                self._kill_server()
-                raise UnusableError(
-                    f"the fork server did not start the trial within {LAUNCH_LIMIT_S:g} s, as if it had been "
-                    "stopped by a signal; it was killed, and the next trial gets a new one"
-                )
-            if should_stop():
-                self._kill_server()
-                raise StoppedError
-
-    def exit_event(self, pid: int, number: int) -> LeaderExit | ServerExit:
+    def exit_event(self, pid: int) -> LeaderExit | ServerExit:
         """Who ended and how, once `has_exited`."""
-        if self.is_lost(number):
-            return ServerExit(self._ends.get(number, 0) if number != self._number else self._exit_code())
+        if self.is_lost:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                return ServerExit(self._process.wait(END_LIMIT_S))
+            return ServerExit(0)
         ended = self._exited[pid]
         return LeaderExit(ended.status if ended.code == os.CLD_EXITED else -ended.status)
 
-    def _exit_code(self) -> int:
-        """How the present server ended; 0 where it has not yet."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._process.wait(TELL_LIMIT_S)
-        return 0
-
-    def has_exited(self, pid: int, number: int) -> bool:
-        """Whether the leader `pid` of server `number` is a zombie by now, or went with that server."""
-        if not self._lost:
-            self._receive_message(0)
-        return self.is_lost(number) or pid in self._exited
-
-    def is_lost(self, number: int) -> bool:
-        """Whether server `number` was killed, by the host when its memory ran out, for example.
-
-        Another may have taken its place since, to launch the next job of a group.
-        """
-        return self._lost or number != self._number
-
-    def await_exit(self, pid: int) -> None:
-        """Waits until the server tells that a killed leader has gone. One that does not is killed itself."""
-        deadline = time.monotonic() + TELL_LIMIT_S
-        while not self.has_exited(pid, self._number):
-            if time.monotonic() > deadline:
-                self._kill_server()
-                return
-            self._receive_message(0.05)
+    def has_exited(self, pid: int) -> bool:
+        """Whether the leader `pid` is a zombie by now, or went with this server."""
+        self._receive_message(0)
+        return self.is_lost or pid in self._exited
 
     def reap(self, pid: int) -> None:
-        """Waits for a killed leader of the present server and lets that one reap it."""
+        """Waits for a killed leader and lets the server reap it. One that does not tell of its end is killed itself."""
         deadline = time.monotonic() + END_LIMIT_S
-        while not self.has_exited(pid, self._number) and time.monotonic() < deadline:
+        while not self.has_exited(pid):
+            if time.monotonic() > deadline:
+                self.kill()
             self._receive_message(0.05)
-        if not self._lost and self._exited.pop(pid, None) is not None:
+        if self._exited.pop(pid, None) is not None:
             with contextlib.suppress(OSError):  # a server that has just died leaves nothing to reap
                 self._control.send(Reap(pid=pid))
 
     def close(self) -> None:
-        """Ends the server, and with it whatever it started."""
+        """Ends it, and with it whatever it started."""
         self._control.close()
         # One that still imports torch has started nothing, and would hear of the end seconds later.
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(5 if self._ready else 0)
-        if self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
+            self._process.wait(5 if self._is_ready else 0)
+        self._process.kill()
+        self._process.wait()
         if self._process.stderr:
             self._process.stderr.close()
 
@@ -290,48 +251,32 @@ class ForkServer:
 class ForkedTrial:
     """A `Running` trial of the fork server."""
 
-    def __init__(
-        self,
-        server: ForkServer,
-        number: int,
-        pid: int,
-        channels: list[Channel],
-        checker: EventChecker,
-        scratch: Path,
-    ) -> None:
+    def __init__(self, server: ServerProcess, pid: int, channels: list[Channel], scratch: Path) -> None:
         self.pid = pid
-        self._checker = checker
         self._scratch = scratch
         self._is_end_told = False
         self._is_garbled = False
         self._leader = process(pid)
         self._server = server
-        self._number = number
         self._channels = channels
         self._open = list(channels)
-        self._over = False
+        self._is_over = False
 
     @property
     def open_files(self) -> Sequence[int]:
         return [channel.fileno() for channel in self._open]
 
     def events(self, timeout: float) -> list[Event]:
-        events: list[Event] = []
         # Asked first: what was said before the end is then read below.
-        over = self.ended
+        is_over = self.ended
         if not self._open:
             time.sleep(min(max(timeout, 0), 0.005))
-        heard = 0
-        while self._open and heard < MOST_EVENTS:
-            readable = _readable(self._open, 0 if events else max(timeout, 0))
-            if not readable:
-                break
-            heard += len(readable)
-            for channel in readable:
-                events += self._receive_event(channel)
-        if over and not self._is_end_told:
+        events: list[Event] = []
+        for channel in _readable(self._open, max(timeout, 0)):
+            events += self._receive_event(channel)
+        if is_over and not events and not self._is_end_told:
             self._is_end_told = True
-            events.append(self._server.exit_event(self.pid, self._number))
+            events.append(self._server.exit_event(self.pid))
         return events
 
     def _receive_event(self, channel: Channel) -> list[Event]:
@@ -345,7 +290,7 @@ class ForkedTrial:
         if self._is_garbled:
             return []
         try:
-            return [self._checker.check(rank, data)]
+            return [check_event(rank, data)]
         except InvalidEventError as error:
             self._is_garbled = True
             return [Garbled(rank, str(error))]
@@ -362,29 +307,25 @@ class ForkedTrial:
 
     def reply(self, rank: int, answer: Answer) -> None:
         with contextlib.suppress(OSError):  # a rank that died in the meantime needs no answer
-            self._channels[rank].send(answer, wait=False)  # nor one that asks and does not listen
+            self._channels[rank].send(answer)
 
     @property
     def ended(self) -> bool:
-        return self._over or self._server.has_exited(self.pid, self._number)
+        return self._is_over or self._server.has_exited(self.pid)
 
     def stacks(self) -> list[stacks.Stack]:
         return stacks.ask(self._scratch, descendants(self._leader))
 
     def end(self) -> None:
-        if self._over:
+        if self._is_over:
             return
-        self._over = True
+        self._is_over = True
         # The leader reaps what is killed below it and then ends by itself; its unreaped id keeps the group ours.
         deadline = time.monotonic() + END_LIMIT_S
-        while not self._server.has_exited(self.pid, self._number) and time.monotonic() < deadline:
+        while not self._server.has_exited(self.pid) and time.monotonic() < deadline:
             kill(descendants(self._leader))
             self._discard(0.005)  # so that the leader is not held up by a channel that a rank has filled
-        if not self._server.has_exited(self.pid, self._number) and not descendants(self._leader):
-            # The leader was stopped, or the server does not tell of its end: killing the leader tells which.
-            kill_group(self._leader)
-            self._server.await_exit(self.pid)
-        if self._server.is_lost(self._number):
+        if self._server.is_lost:
             # The kernel kills whoever lived by the server. Ids may be anybody's by now, so we only wait: the
             # channels close with the last process that holds them.
             while self._open and time.monotonic() < deadline:

@@ -19,14 +19,12 @@ import psutil
 from gpubench.basics import linux
 from gpubench.basics.stopping import SIGNALS
 from gpubench.node.launch import shared_memory
-from gpubench.node.launch.channel import EXIT_UNHEARD, Channel
+from gpubench.node.launch.channel import Channel
 from gpubench.node.launch.descendants import descendants, kill
 from gpubench.schema.events import RankExit
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.workload import WORKLOADS
 
-exit_now = os._exit
-"""Bound here, before a user's model is loaded in a rank, which may put another `os._exit` in its place."""
 GRACE_S = 5.0
 """How long the other ranks get after one has failed, before they are killed."""
 
@@ -46,7 +44,7 @@ def main(order: TrialOrder, channels: list[Channel], server: int) -> None:
     ranks = {fork_rank(order, rank, channels): rank for rank in range(order.ranks)}
     code = wait_for_ranks(ranks, channels)
     clean_up()
-    exit_now(code)
+    os._exit(code)
 
 
 def redirect_output(log: Path) -> None:
@@ -87,15 +85,12 @@ def fork_rank(order: TrialOrder, rank: int, channels: list[Channel]) -> int:
             other.close()  # nobody but a rank itself can speak for it
         worker = importlib.import_module(WORKLOADS[order.trial.workload].worker)
         code = worker.main(order, rank, channels[rank])
-    except OSError:
-        code = EXIT_UNHEARD  # all else is reported by worker.main: it could not be
-        traceback.print_exc()
     except BaseException:  # noqa: BLE001 - whatever it is, this process ends here and says so in the log
         # worker.main reports its own errors; this is for what breaks around it, and the log is all that is left.
         traceback.print_exc()
     finally:
         # No interpreter shutdown: the result is written, and teardown of CUDA and gloo can hang or abort.
-        exit_now(code)
+        os._exit(code)
 
 
 def wait_for_ranks(ranks: dict[int, int], channels: list[Channel]) -> int:
@@ -119,9 +114,6 @@ def wait_for_ranks(ranks: dict[int, int], channels: list[Channel]) -> int:
                             os.kill(other, signal.SIGKILL)
                 time.sleep(0.02)
                 continue
-        if os.WIFSTOPPED(status):  # it has had itself traced, by whoever its parent is
-            linux.detach_traced(pid, os.WSTOPSIG(status))
-            continue
         rank = running.pop(pid, None)
         if rank is None:
             continue  # an orphan of a rank: reaped, its CPU time counted to this process

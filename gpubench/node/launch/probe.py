@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any
@@ -69,9 +68,7 @@ def probe_user_code(tries: Sequence[Mapping[str, Any]], limit_s: int) -> ProbeRe
 
 def _in_memory(name: str) -> IO[bytes]:
     """A file that needs no disk: the one for temporary files may be full."""
-    if hasattr(os, "memfd_create"):
-        return os.fdopen(os.memfd_create(name), "w+b")
-    return tempfile.TemporaryFile(dir="/dev/shm")
+    return os.fdopen(os.memfd_create(name), "w+b")
 
 
 def last_words(errors: IO[bytes], code: int) -> str:

@@ -40,9 +40,6 @@ from gpubench.schema.order import TrialOrder
 from gpubench.schema.record import Ended
 from gpubench.schema.workload import WORKLOADS
 
-GRACE_S = 5.0
-"""How long the other ranks get after one has ended without a result as if all were well: they may wait for it."""
-
 
 class RunningJob:
     """One job under way."""
@@ -65,8 +62,6 @@ class RunningJob:
         self._with_result: set[int] = set()
         self.failed_at: float | None = None
         """When the first word came that it broke."""
-        self._left_early: float | None = None
-        """When a rank ended as if all were well, without a result."""
         self._kills = kills
         self._killed_before = kills.count() if kills else 0
         self.is_launched = False
@@ -133,15 +128,6 @@ class RunningJob:
         """Whether every rank has reported its result."""
         return len(self._with_result) == self.order.ranks
 
-    @property
-    def has_waited_enough(self) -> bool:
-        """Whether ranks may still wait for one that has left without a result, and have had their grace."""
-        return (
-            not self.complete
-            and self._left_early is not None
-            and time.monotonic() > self._left_early + GRACE_S
-        )
-
     def describe_processes(self) -> str:
         """Where its processes are at this moment and what they printed last, in words; their stacks go to the log."""
         last_words = self.log.last_words()
@@ -207,10 +193,8 @@ class RunningJob:
                 self.running.reply(event.rank, Proceed())
             case Error():
                 self.failed_at = self.failed_at or time.monotonic()
-            case RankExit() if event.code != 0:
+            case RankExit() if event.code != 0 or event.rank not in self._with_result:
                 self.failed_at = self.failed_at or time.monotonic()
-            case RankExit() if event.rank not in self._with_result:
-                self._left_early = self._left_early or time.monotonic()
             case Garbled() if not self.complete:  # what is said after the results changes nothing
                 self.failed_at = self.failed_at or time.monotonic()
                 self.forced = ("failed", garbled_reason(event.rank, event.what))

@@ -31,7 +31,6 @@ from gpubench.node.launch.control import (
     Exited,
     ImportFailed,
     Reap,
-    Refused,
     Run,
     ServerReady,
     Started,
@@ -39,7 +38,6 @@ from gpubench.node.launch.control import (
 )
 from gpubench.schema.events import Error
 from gpubench.schema.order import TrialOrder
-from gpubench.schema.validation import InvalidValueError
 
 
 def import_torch() -> None:
@@ -74,12 +72,7 @@ def serve_forks(control: Channel) -> None:
                 message, fds = control.receive_files()
             except ConnectionError:
                 break
-            try:
-                request = read_request(message)
-            except InvalidValueError as error:
-                request = None
-                control.send(Refused(reason=str(error)))
-            match request:
+            match read_request(message):
                 case Run(order=order):
                     server_files = (control.fileno(), waker.fileno(), wakened.fileno())
                     pid = fork_leader(order, fds, server_files)
@@ -122,7 +115,7 @@ def fork_leader(order: TrialOrder, events: list[int], close: tuple[int, ...]) ->
         traceback.print_exc()
         sys.stderr.flush()
     finally:
-        leader.exit_now(70)  # only reached where leader.main raised; it ends by os._exit itself
+        os._exit(70)  # only reached where leader.main raised; it ends by os._exit itself
 
 
 def main() -> None:

@@ -45,7 +45,7 @@ def clear(scratch: Path, folder: Path = FOLDER) -> list[str]:
     """Removes the segments of processes that have noted themselves in `scratch` and are gone; returns their names.
 
     Whatever may be another's stays: of another user, of a process that lives, older than the process whose number it
-    bears, in use by anybody, or of another pid namespace.
+    bears, or of another pid namespace.
     """
     began = _read_notes(scratch)
     removed = []
@@ -58,7 +58,7 @@ def clear(scratch: Path, folder: Path = FOLDER) -> list[str]:
                 status = entry.stat(follow_symlinks=False)
                 since = began[int(match[1])] - _COARSE_S
                 is_own_file = stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid()
-                if is_own_file and status.st_ctime >= since and not _is_in_use(entry.path):
+                if is_own_file and status.st_ctime >= since:
                     os.unlink(entry.path)  # noqa: PTH108
                     removed.append(entry.name)
     return removed
@@ -78,22 +78,3 @@ def _read_notes(scratch: Path) -> dict[int, float]:
             if namespace_here and namespace == namespace_here:
                 began.setdefault(int(pid), float(at))
     return began
-
-
-def _is_in_use(path: str) -> bool:
-    """Whether a process that we may look at has the file open or mapped."""
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # another's, or gone meanwhile
-            if path in (process / "maps").read_text(errors="replace"):
-                return True
-        with contextlib.suppress(OSError):
-            if any(_target(file) == path for file in (process / "fd").iterdir()):
-                return True
-    return False
-
-
-def _target(link: Path) -> str:
-    try:
-        return os.readlink(link)  # noqa: PTH115
-    except OSError:
-        return ""

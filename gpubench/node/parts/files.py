@@ -7,11 +7,10 @@ in a folder beside the attempt, which both nodes see. Each side checks what it r
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,12 +18,11 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.quoted import clean, shown
-from gpubench.schema.attempt import Attempt
+from gpubench.basics.quoted import clean
+from gpubench.node.environment import Gpu
 from gpubench.schema.events import Count
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.validation import convert, plain, reader
-from gpubench.schema.watched import Watched
 
 T = TypeVar("T")
 
@@ -63,29 +61,20 @@ read_request: Callable[[Any], Request] = reader(Request)
 # ---------------------------------------------------------------- what a part writes
 
 
-class NodeGpu(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A GPU that the part may use."""
-
-    uuid: str
-    name: str
-    memory_mib: int
-
-
 class NodeInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="file", tag="node"):
     """What its node is. Trials can be started there from now on."""
 
     version: str
     """Of gpubench."""
     host: str
-    gpus: Sequence[NodeGpu]
+    gpus: Sequence[Gpu]
+    """Those that the part may use."""
     cpu_name: str
     cpu_ids: Sequence[Count]
     address: str
     """The first node's IP address, as this node knows it."""
     interface: str
     """The network interface by which that is reached from here."""
-    loopback: str
-    """Nodes that say the same have their loopback addresses in common."""
 
 
 class InvalidFileError(Exception):
@@ -96,21 +85,9 @@ def read_answer(kind: type[T], data: bytes) -> T:
     """What `write_answer` has written: a NodeInfo, or an Attempt of this node's ranks and clock. Raises
     InvalidFileError."""
     try:
-        value = json.loads(data)
-        answer = convert(value, kind)
-        if isinstance(answer, Attempt):
-            _check_names(value, answer)
-            _check_names(value["watched"], answer.watched)
-        return answer
+        return convert(json.loads(data), kind)
     except (ValueError, RecursionError) as error:
         raise InvalidFileError(clean(str(error), 200)) from None
-
-
-def _check_names(value: Mapping[str, Any], answer: Attempt | Watched) -> None:
-    """Raises ValueError where a field is missing, or there is one that nobody writes: msgspec lets both through."""
-    names = {field.name for field in dataclasses.fields(answer)}
-    if different := sorted(names ^ set(value)):
-        raise ValueError(f"{shown(different[0])} is {'missing' if different[0] in names else 'no field'}")
 
 
 # ---------------------------------------------------------------- the folder between

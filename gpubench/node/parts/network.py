@@ -8,7 +8,6 @@ import socket
 import psutil
 
 from gpubench.basics.errors import UnusableError
-from gpubench.basics.linux import boot, network_namespace
 
 
 def resolve(name: str) -> str:
@@ -44,13 +43,3 @@ def interface_of(address: str) -> str:
                 if candidate == wanted or (candidate.is_loopback and wanted.is_loopback):
                     return name
     raise UnusableError(f"no network interface of this node has the address {address}")
-
-
-def loopback() -> str:
-    """Names the network inside which this process's loopback addresses lead anywhere."""
-    return f"{boot()} {network_namespace()}"
-
-
-def is_loopback(address: str) -> bool:
-    """Whether an IP address means, to each network, that network itself."""
-    return ipaddress.ip_address(address.partition("%")[0]).is_loopback

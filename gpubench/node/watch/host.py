@@ -6,7 +6,7 @@ Read straight from /proc: with 64 loader workers every saved open() counts.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,7 +81,6 @@ def cgroup_cpu_s(path: str) -> float:
 @dataclass(frozen=True, slots=True)
 class _Stat:
     state: bytes
-    ppid: int
     ticks: int
     """Ticks of user and system time of the process, all its threads, those that have ended included."""
     reaped: int
@@ -150,7 +149,6 @@ class ProcessTree:
         if self._walks % THREADS_EVERY == 0:
             self._forking.clear()
         self._walks += 1
-        children = self._children if _HAS_CHILDREN_FILES else _children_by_scan()
         processes: dict[int, _Stat] = {}
         stack = [self.root]
         while stack:
@@ -160,12 +158,14 @@ class ProcessTree:
             if stat is None or stat.state in (b"X", b"x"):
                 continue  # gone, or being reaped: its time is its parent's already
             processes[pid] = stat
-            below = children(pid)
+            below = self._children(pid)
             if below:
                 self._parents.add(pid)
                 stack += below
         if not processes:
             raise HostError(f"process {self.root} is gone")
+        if not _HAS_CHILDREN_FILES:
+            raise HostError("this kernel does not tell the children of a process (CONFIG_PROC_CHILDREN)")
         self._seen.update(processes)
         return processes
 
@@ -200,21 +200,12 @@ def _stat(pid: int) -> _Stat | None:
     if not text:
         return None
     f = text[text.rindex(b")") + 2 :].split(None, 15)  # the name may hold blanks and brackets
-    return _Stat(f[0], int(f[1]), int(f[11]) + int(f[12]), int(f[13]) + int(f[14]))
+    return _Stat(f[0], int(f[11]) + int(f[12]), int(f[13]) + int(f[14]))
 
 
 def _children_of(pid: int, thread: int) -> list[int]:
     """Children that one thread has forked; none where it has just ended."""
     return [int(child) for child in _read_if_alive(f"/proc/{pid}/task/{thread}/children").split()]
-
-
-def _children_by_scan() -> Callable[[int], list[int]]:
-    """Finds children on kernels without `children` files: one pass over all processes of the host."""
-    below: dict[int, list[int]] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (stat := _stat(int(entry.name))) is not None:
-            below.setdefault(stat.ppid, []).append(int(entry.name))
-    return lambda pid: below.get(pid, [])
 
 
 def _pss_kib(pid: int) -> int:

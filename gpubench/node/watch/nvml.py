@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import pynvml
 
 from gpubench.node.environment import Gpu
-from gpubench.node.watch.nvml_calls import MEMORY, MIB, POWER, TEMPERATURE, UTILISATION, Call
+from gpubench.node.watch.nvml_calls import MIB, POWER, Call
 from gpubench.schema.missing import Unmeasured
 
 T = TypeVar("T")
@@ -31,23 +31,10 @@ _PERMANENT = (
     pynvml.NVML_ERROR_NO_PERMISSION, pynvml.NVML_ERROR_ARGUMENT_VERSION_MISMATCH,
 )  # fmt: skip
 """Answers that will not change: an older driver or product, a container's rights. Others may pass."""
-FailureKind = Literal["lost", "unclear", "refused"]
-"""What a failed call says of its GPU: that it has fallen off the bus or must be reset, nothing that is of use, or
-that this one answer can't be had."""
-
-_FAILURE_KINDS: dict[int, FailureKind] = {
-    pynvml.NVML_ERROR_GPU_IS_LOST: "lost",
-    pynvml.NVML_ERROR_RESET_REQUIRED: "lost",
-    pynvml.NVML_ERROR_UNKNOWN: "unclear",
-}
 
 
 class NvmlError(Unmeasured):
     """An NVML call that gave no figure; its text says which call and why."""
-
-    def __init__(self, text: str, kind: FailureKind = "refused") -> None:
-        super().__init__(text)
-        self.kind = kind
 
 
 class Nvml(Protocol):
@@ -204,37 +191,6 @@ _VALUE = {
 """Type of a sample's value -> which part of the union holds it."""
 
 
-_LOST = ("GPU is lost", "GPU requires restart", "Unknown Error")
-"""What the driver says of a lost GPU when NVML is opened. One that others may use alone is no loss."""
-_LOSS_CALLS: tuple[Call[Any], ...] = (MEMORY, UTILISATION, TEMPERATURE)
-
-
-def lost_at_start(nvml: Nvml) -> dict[int, str]:
-    """NVML's index -> the driver's words, of GPUs that had fallen off the bus, or waited for a reset, when NVML was
-    opened: they are not among `devices`."""
-    return {n: why for n, why in nvml.unreadable.items() if any(words in why for words in _LOST)}
-
-
-def why_lost(nvml: Nvml, uuid: str) -> str | None:
-    """What the driver says of a GPU that it has lost since; None where the GPU answers, or fails for another reason.
-
-    One answer that names the loss is enough. `Unknown Error` is how some drivers put it, and some put a passing
-    trouble: it counts only where the GPU answers nothing else.
-    """
-    unclear: list[str] = []
-    for call in _LOSS_CALLS:
-        try:
-            nvml.ask(call, uuid)
-        except NvmlError as error:
-            # The text begins with the call, and which one it was tells nothing here.
-            words = str(error).partition(": ")[2] or str(error)
-            if error.kind == "lost":
-                return words
-            if error.kind == "unclear":
-                unclear.append(words)
-    return unclear[0] if len(unclear) == len(_LOSS_CALLS) else None
-
-
 def open_nvml() -> Nvml:
     """The real NVML, or a `NoNvml` that carries the reason where there is no driver or library."""
     try:
@@ -260,7 +216,7 @@ def _reserved(handle: Any) -> int | None:
 
 
 def _nvml_error(what: str, error: pynvml.NVMLError) -> NvmlError:
-    return NvmlError(f"{what}: {error}", _FAILURE_KINDS.get(error.value, "refused"))
+    return NvmlError(f"{what}: {error}")
 
 
 def _text(value: Any) -> str:

@@ -1,8 +1,7 @@
 """What the driver is asked of each GPU: a table of calls. A new reading is one entry in CALLS.
 
-The stand-in without a driver, the NVML that several watchers share, the tests' own and the readings of
-`gpubench doctor` follow from it. Units are in the names: `_w` watts, `_j` joules, `_mib` MiB, `_mhz` MHz, `_pct` per
-cent, `_c` °C.
+The stand-in without a driver, the tests' own and the readings of `gpubench doctor` follow from it. Units are in the
+names: `_w` watts, `_j` joules, `_mib` MiB, `_mhz` MHz, `_pct` per cent, `_c` °C.
 """
 
 from __future__ import annotations
@@ -62,16 +61,10 @@ class DoctorReading(Generic[T]):
     name: str
     shows: Callable[[T], str]
     """An answer in words. Raises Unmeasured for one that is none."""
-    lost: str
-    """What it costs where nothing stands in for it."""
-    stand_ins: tuple[str, ...] = ()
-    """Names of readings of which any one stands in for it."""
-    instead: str = ""
-    """What it costs where one does."""
-    minor: bool = False
-    """Whether no column rests on it."""
-    counts: bool = False
-    """Whether it is a counter, of which two answers are compared: one that does not count is none."""
+    without: str
+    """What it costs where the driver does not tell, or what stands in for it then."""
+    is_column_lost: bool = False
+    """Whether a column stays empty then."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,8 +79,6 @@ class Call(Generic[T]):
     know, and never will, is given up."""
     idle: T
     """What a GPU answers on which nothing runs: what tests' own NVML begins with."""
-    is_cacheable: bool = True
-    """Whether an answer that is a moment old serves several watchers."""
     reading: DoctorReading[T] | None = None
     """None: `gpubench doctor` tells it in another way."""
 
@@ -133,9 +124,6 @@ def _format_throttling(mask: int) -> str:
 
 # ---------------------------------------------------------------- the calls
 
-NO_UTILISATION = "gpu_util_pct, gpu_mem_util_pct and gpu_busy_s_per_epoch stay empty"
-NO_POWER = "power_w and energy_sampled_j stay empty"
-
 UTILISATION: Call[Utilisation] = Call(
     name="utilisation",
     label="utilisation",
@@ -144,9 +132,7 @@ UTILISATION: Call[Utilisation] = Call(
     reading=DoctorReading(
         name="utilisation",
         shows=lambda utilisation: f"{utilisation.gpu_pct:.0f} %, memory {utilisation.memory_pct:.0f} %",
-        lost=NO_UTILISATION,
-        stand_ins=("utilisation buffer",),
-        instead="the driver's buffer stands in, except for windows under 0.5 s",
+        without="the driver's buffer stands in, except for windows under 0.5 s",
     ),
 )
 MEMORY: Call[float] = Call(
@@ -157,8 +143,7 @@ MEMORY: Call[float] = Call(
     reading=DoctorReading(
         name="device memory",
         shows=lambda mib: f"{mib:,.0f} MiB in use, the driver's reserve apart",
-        lost="where memory is not told by process either, gpu_mem_mib is what torch's allocator reserved",
-        minor=True,
+        without="where memory is not told by process either, gpu_mem_mib is what torch's allocator reserved",
     ),
 )
 """MiB of a device that are in use, whoever uses them, without what the driver keeps for itself."""
@@ -170,9 +155,7 @@ PROCESSES: Call[GpuProcesses] = Call(
     reading=DoctorReading(
         name="processes",
         shows=lambda processes: f"{len(processes)}",
-        lost="gpu_mem_mib is what torch's allocator reserved, and strangers can't be seen",
-        stand_ins=("device memory",),
-        instead="gpu_mem_mib is the growth of device memory, and strangers can't be seen",
+        without="gpu_mem_mib is the growth of device memory, and strangers can't be seen",
     ),
 )
 """Pids are those of the driver's pid namespace, which inside a container may not be ours."""
@@ -181,12 +164,10 @@ DESKTOP: Call[GpuProcesses] = Call(
     label="graphics processes",
     ways=(lambda handle: _process_list(pynvml.nvmlDeviceGetGraphicsRunningProcesses(handle)),),
     idle=[],
-    is_cacheable=False,
     reading=DoctorReading(
         name="desktops",
         shows=lambda processes: f"{len(processes)}",
-        lost="a desktop on the GPU goes unnoticed",
-        minor=True,
+        without="a desktop on the GPU goes unnoticed",
     ),
 )
 POWER: Call[float] = Call(
@@ -197,9 +178,7 @@ POWER: Call[float] = Call(
     reading=DoctorReading(
         name="power",
         shows=_format_power,
-        lost=f"{NO_POWER}, and idle_power_w",
-        stand_ins=("power buffer",),
-        instead="the driver's buffer stands in; idle_power_w stays empty",
+        without="the driver's buffer stands in; idle_power_w stays empty",
     ),
 )
 """What is drawn now; by drivers that don't tell, the mean over the last second."""
@@ -211,10 +190,7 @@ ENERGY: Call[float] = Call(
     reading=DoctorReading(
         name="energy counter",
         shows=lambda joules: f"{joules:.0f} J",
-        counts=True,
-        lost="energy_j stays empty",
-        stand_ins=("power buffer", "power"),
-        instead="energy_j is the integral of sampled power (energy_source says so)",
+        without="energy_j is the integral of sampled power (energy_source says so)",
     ),
 )
 """Since the driver was loaded; counts on every 0.1 s. A call costs 4 to 6 ms of CPU time."""
@@ -226,7 +202,8 @@ SM_CLOCK: Call[float] = Call(
     reading=DoctorReading(
         name="SM clock",
         shows=lambda mhz: f"{mhz:.0f} MHz",
-        lost="sm_clock_mhz stays empty, and a slow clock goes unnoticed",
+        without="sm_clock_mhz stays empty, and a slow clock goes unnoticed",
+        is_column_lost=True,
     ),
 )
 """The clock of the multiprocessors."""
@@ -235,12 +212,10 @@ MAX_SM_CLOCK: Call[float] = Call(
     label="highest SM clock",
     ways=(lambda handle: float(pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM)),),
     idle=1980.0,
-    is_cacheable=False,
     reading=DoctorReading(
         name="highest SM clock",
         shows=lambda mhz: f"{mhz:.0f} MHz",
-        lost="a clock far below it goes unnoticed",
-        minor=True,
+        without="a clock far below it goes unnoticed",
     ),
 )
 """That this product allows. About 2 ms a call."""
@@ -252,7 +227,8 @@ THROTTLE: Call[int] = Call(
     reading=DoctorReading(
         name="throttle reasons",
         shows=_format_throttling,
-        lost="throttled_pct and throttle_reasons stay empty",
+        without="throttled_pct and throttle_reasons stay empty",
+        is_column_lost=True,
     ),
 )
 """What lowers the clocks now, as bits of THROTTLE_REASONS and others."""
@@ -264,7 +240,8 @@ TEMPERATURE: Call[float] = Call(
     reading=DoctorReading(
         name="temperature",
         shows=lambda celsius: f"{celsius:.0f} °C",
-        lost="temperature_c stays empty",
+        without="temperature_c stays empty",
+        is_column_lost=True,
     ),
 )
 """The temperature of the GPU's core."""
@@ -273,7 +250,6 @@ COMPUTE_MODE: Call[ComputeMode] = Call(
     label="compute mode",
     ways=(_compute_mode,),
     idle="shared",
-    is_cacheable=False,
 )
 """Whom a GPU lets in."""
 

@@ -23,11 +23,10 @@ from typing import ParamSpec
 
 from gpubench.node.environment import Machine
 from gpubench.node.watch import host, metrics
-from gpubench.node.watch.cached_nvml import uncached
 from gpubench.node.watch.neighbours import StrangerWatch
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.node.watch.nvml_calls import ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES
-from gpubench.node.watch.pacing import Clock, Schedule, TimeBudget
+from gpubench.node.watch.pacing import Clock, Schedule
 from gpubench.schema.attempt import Live
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.samples import HOST, Samples
@@ -76,8 +75,8 @@ class Watcher:
         self._schedule: Schedule | None = None
         self._baseline_mib: dict[str, float] = {}
         self._trained_until = math.inf
-        self._totals_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.TOTALS_FRESH_S)
-        self._energy_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.ENERGY_FRESH_S)
+        self._totals_at = self._energy_at = -math.inf
+        """When the counters were read last."""
 
     # ------------------------------------------------------------ what the runner calls
 
@@ -117,22 +116,19 @@ class Watcher:
         if "totals" in due:
             self._totals()
             self._sample_gpus(metrics.TOTALS)
-            self._process_memory(self._nvml)
+            self._process_memory()
         for buffer in metrics.BUFFERS:
             if buffer.name in due:
                 self._buffers.fetch(buffer)
-        now = self._clock()
-        if self._totals_budget.is_due(now):
-            self._totals()
-        if "energy" in due or self._energy_budget.is_due(now):
+        if "energy" in due:
             self._energy()
 
     def edge(self, *, first: bool = False) -> None:
         """Reads the counters now, at the edge of a window, out of turn. `first`: the first measured window begins."""
         now = self._clock()
-        if self._totals_budget.ask(now) or first:
+        if first or now - self._totals_at >= metrics.TOTALS_FRESH_S:
             self._totals()
-        if self._energy_budget.ask(now) or first:
+        if first or now - self._energy_at >= metrics.ENERGY_FRESH_S:
             self._energy()
 
     def settle(self) -> None:
@@ -143,10 +139,8 @@ class Watcher:
         """
         self._totals()
         self._energy()
-        exact = uncached(self._nvml)
-        self._process_memory(exact)
-        for uuid, gpu in self._gpus.items():
-            self._read(metrics.DEVICE_MEMORY.name, gpu, metrics.DEVICE_MEMORY.read, exact, uuid)
+        self._process_memory()
+        self._sample_gpus([metrics.DEVICE_MEMORY])
         self._trained_until = self._clock()
         self.after()  # the teardown may last longer than a buffer is deep
         self._read(metrics.TREE_MEMORY, HOST, lambda: self._started_tree().pss_mib())
@@ -158,8 +152,7 @@ class Watcher:
 
     def process_gpu_mib(self) -> dict[str, float] | None:
         """The driver's figure for the trial's processes now: uuid -> MiB. None: it does not tell."""
-        # A rank that asks has just allocated: what another job's watcher was told a moment ago won't do.
-        return self._memory_by_gpu(uncached(self._nvml))
+        return self._memory_by_gpu()
 
     def pids(self) -> set[int]:
         """The trial's processes as its CPU readings found them, those that have ended included. Reads nothing."""
@@ -217,10 +210,9 @@ class Watcher:
                 self._read(metric.name, gpu, metric.read, self._nvml, uuid)
 
     def _energy(self) -> None:
-        began = self._clock()
         for uuid, gpu in self._gpus.items():
             self._read(metrics.ENERGY, gpu, self._nvml.ask, ENERGY, uuid)
-        self._energy_budget.spend(began, self._clock())
+        self._energy_at = self._clock()
 
     def _cpu_source(self) -> str:
         if self._bound:
@@ -248,20 +240,20 @@ class Watcher:
         if not self._bound and self._usage_file is not None:
             self._read(metrics.CPU_BUSY, HOST, host.cgroup_cpu_s, self._usage_file)
         self._read(metrics.CPU_TREE, HOST, lambda: self._started_tree().cpu_s())
-        self._totals_budget.spend(t, self._clock())
+        self._totals_at = self._clock()
 
-    def _process_memory(self, nvml: Nvml) -> None:
+    def _process_memory(self) -> None:
         t = self._clock()
-        for uuid, mib in (self._memory_by_gpu(nvml, known=True) or {}).items() if self._gpus else ():
+        for uuid, mib in (self._memory_by_gpu(known=True) or {}).items() if self._gpus else ():
             self._samples.add(t, metrics.PROCESS_MEMORY, mib, self._gpus[uuid])
 
-    def _memory_by_gpu(self, nvml: Nvml, *, known: bool = False) -> dict[str, float] | None:
-        """uuid -> MiB. `last_pids`: the trial's processes are those that the last reading of their CPU time found."""
+    def _memory_by_gpu(self, *, known: bool = False) -> dict[str, float] | None:
+        """uuid -> MiB. `known`: the trial's processes are those that the last reading of their CPU time found."""
         try:
             # Before the driver is asked: who comes between the two has no memory yet.
             tree = self._started_tree()
             pids = set(tree.last_pids() if known else tree.pids())
-            listed = {uuid: nvml.ask(PROCESSES, uuid) for uuid in self._gpus}
+            listed = {uuid: self._nvml.ask(PROCESSES, uuid) for uuid in self._gpus}
         except Unmeasured as reason:
             self._note_no_process_memory(str(reason), self._samples.gap)
             return None

@@ -34,8 +34,9 @@ def list_plans(folder: Folder, table: Table) -> list[PlanFile]:
         ids = frozenset(job.trial_id for job in stored.plan.jobs)
         if stored.plan.experiment.name == table.experiment and ids & trials:
             experiment = stored.plan.experiment
-            if experiment.rounds.number is None and stored.rounds:  # another version may make others of it
-                experiment = replace(experiment, rounds=replace(experiment.rounds, number=stored.rounds))
+            rounds = experiment.rounds
+            if rounds.number is None and stored.facts.rounds:  # another version may make others of it
+                experiment = replace(experiment, rounds=replace(rounds, number=stored.facts.rounds))
             texts[experiment_file.to_toml(experiment, {})] = ids
     out = shlex.quote(f"results/{clean(folder.path.resolve().name)}")
     files = []

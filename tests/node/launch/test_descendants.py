@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import sys
 import textwrap
@@ -61,13 +60,9 @@ os.killpg(other.pid, 9)
 """
 
 
-@pytest.mark.parametrize("old_kernel", [False, True], ids=["pidfd", "no-pidfd"])
 @pytest.mark.parametrize("what", ["kill", "kill_group", "descendants"])
-def test_who_has_got_a_dead_process_s_number_is_left_alone(what: str, old_kernel: bool) -> None:
-    refuse = (
-        "import os\ndef no(_): raise OSError(38, 'no such call')\nos.pidfd_open = no\n" if old_kernel else ""
-    )
-    inside = [sys.executable, "-c", refuse + textwrap.dedent(REUSED), what]
+def test_who_has_got_a_dead_process_s_number_is_left_alone(what: str) -> None:
+    inside = [sys.executable, "-c", textwrap.dedent(REUSED), what]
     out = subprocess.run(
         ["unshare", "-r", "-p", "-f", "--mount-proc", *inside], capture_output=True, text=True, timeout=60
     )
@@ -78,13 +73,7 @@ def test_who_has_got_a_dead_process_s_number_is_left_alone(what: str, old_kernel
     assert out.stdout == ("[]\n" if what == "descendants" else "") + "lives\n", out.stderr
 
 
-@pytest.mark.parametrize("lacks", ["nothing", "kernel", "python"])
-def test_all_below_a_process_are_found_and_killed(monkeypatch: pytest.MonkeyPatch, lacks: str) -> None:
-    if lacks == "kernel":
-        monkeypatch.setattr(os, "pidfd_open", _no_such_call)
-    if lacks == "python":  # conda's builds, among others
-        monkeypatch.delattr(os, "pidfd_open")
-        monkeypatch.delattr(signal, "pidfd_send_signal")
+def test_all_below_a_process_are_found_and_killed() -> None:
     code = f"import subprocess; p = subprocess.Popen({SLEEPS!r}); p.wait()"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
@@ -97,10 +86,7 @@ def test_all_below_a_process_are_found_and_killed(monkeypatch: pytest.MonkeyPatc
     assert descendants.descendants(process(parent.pid)) == []
 
 
-@pytest.mark.parametrize("group_signals", [True, False], ids=["new", "old"])
-def test_a_group_ends_whose_leader_is_a_zombie(monkeypatch: pytest.MonkeyPatch, group_signals: bool) -> None:
-    if not group_signals:
-        monkeypatch.setattr(descendants, "_PROCESS_GROUP", 1 << 30)  # the kernel knows no such flag
+def test_a_group_ends_whose_leader_is_a_zombie() -> None:
     code = f"import subprocess; subprocess.Popen({SLEEPS!r})"
     leader = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
     assert leader.stdout is not None
@@ -126,7 +112,3 @@ def _group(one: psutil.Process) -> int:
         return os.getpgid(one.pid)
     except ProcessLookupError:
         return 0
-
-
-def _no_such_call(_: int) -> int:
-    raise OSError(38, "no such call")

@@ -434,7 +434,8 @@ def test_a_server_that_dies_between_two_launches(train_together, own_server):
     before = own_server.pid
     together = train_together(ENDLESS, ENDLESS, launcher=Meddling(own_server, kill))
     status, reason = taken_along(together, 0)
-    assert (status, reason.partition(" and ")[0]) == ("failed", "the fork server has gone,")
+    assert status == "failed"
+    assert reason.startswith("the fork server ")
     assert own_server.pid != before
     assert nobody_left(own_server)
     all_ok(train_together(FAST, FAST, launcher=own_server))

@@ -13,28 +13,13 @@ import psutil
 import pytest
 from family import blamed, nobody_left
 
-from gpubench.node.launch import running_job
+from gpubench.node.launch import attempt
 from gpubench.node.launch.fork_server import ForkServer
 
 HOSTILE = "tests/train/hostile_models.py:"
-TOLD = "rank 0 told gpubench what none of its ranks tells: "
 
 ENDINGS = {
-    "writes_binary": ("failed", TOLD + "256 bytes that are no message"),
-    "writes_half_a_line": ("failed", TOLD + "26 bytes that are no message"),
-    "writes_another_shape": ("failed", TOLD + "23 bytes that are no message"),
-    "writes_an_end_of_no_number": ("failed", TOLD + "'end' with t0 out of order"),
-    "writes_a_result_too_early": ("failed", TOLD + "'result' in the middle of an epoch"),
-    "writes_of_another_rank": ("failed", TOLD + "'progress' of rank 1"),
-    "writes_a_hundred_megabytes": ("failed", TOLD + "100,000 bytes that are no message"),
-    "sends_an_empty_message": ("failed", TOLD + "0 bytes that are no message"),
-    "sends_open_files": ("ok", ""),
-    "never_stops_telling": ("timeout", "did not end within 2 s; rank 0 was in hostile_models.py:"),
-    "never_stops_asking": ("timeout", "did not end within 2 s; rank 0 was in hostile_models.py:"),
-    "patches_the_clocks": ("ok", ""),
-    "patches_modules_and_raises": ("failed", "ValueError: nobody prints this"),
-    "closes_all": ("failed", "rank 0 ended with exit code 71, as a rank does that can't reach gpubench any more"),
-    "hangs_up": ("failed", "nothing was heard of how its ranks ended"),
+    "writes_binary": ("failed", "rank 0 sent what is no message of gpubench: 256 bytes"),
     "changes_its_surroundings": ("ok", ""),
     "spends_its_cpu_time": ("failed", "rank 0 was ended by SIG"),
     "raises_the_unspeakable": ("failed", "UnspeakableError: (its message can't be had: str() of it raised RuntimeE"),
@@ -43,8 +28,6 @@ ENDINGS = {
     "kills_its_leader": ("failed", "the process that leads the trial was ended by SIGKILL"),
     "leaves_as_if_all_were_well": ("failed", "rank 0 ended with exit code 0 before it had a result"),
     "stops_itself": ("timeout", "did not end within 2 s; rank 0 was stopped (SIGSTOP)"),
-    "traces_its_leader": ("ok", ""),
-    "has_itself_traced": ("ok", ""),
     "dies_in_a_thread": ("failed", "rank 0 ended with exit code 9"),
 }  # fmt: skip
 
@@ -70,16 +53,10 @@ def test_each_ends_as_one_row_with_its_reason(
     assert nobody_left(server)
 
 
-def test_a_clock_that_a_model_has_changed_changes_no_figure(train) -> None:
-    ran = train(model=HOSTILE + "patches_the_clocks", data=None, train_images=128)
-    assert 0 < ran.outcome.result["epoch_time_s"] < ran.seconds
-    assert len(ran.step_ms) == 4
-
-
 def test_a_rank_that_left_early_is_not_waited_for_until_the_deadline(
     train, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running_job, "GRACE_S", 0.5)
+    monkeypatch.setattr(attempt, "FAILED_LIMIT_S", 0.5)
     ran = train(model="tests/train/user_models.py:second_rank_leaves", ranks=2, cpus=2, workers=2)
     assert ran.status == "failed"
     assert blamed(ran.reason) == (1, "0")
@@ -100,7 +77,7 @@ def test_a_rank_in_a_loader_says_which_of_its_workers_hangs(train) -> None:
 @pytest.mark.slow
 def test_a_sweep_goes_on_and_tells_each(tmp_path: Path) -> None:
     """As users give them: the rows of one sweep in its table and its CSV, and one line each."""
-    models = ("raises_in_colour", "writes_binary", "hangs_up", "patches_the_clocks")
+    models = ("raises_in_colour", "writes_binary", "changes_its_surroundings")
     done = subprocess.run(
         [
             *(sys.executable, "-m", "gpubench", "sweep", "--model", ",".join(HOSTILE + m for m in models)),

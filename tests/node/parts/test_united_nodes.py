@@ -344,14 +344,3 @@ def test_an_attempt_is_refused_that_no_part_writes(written: str, instead: str) -
     assert written in whole_file
     with pytest.raises(InvalidFileError):
         read_answer(Attempt, whole_file.replace(written, instead).encode())
-
-
-@pytest.mark.parametrize("table", ["", "watched"])
-def test_an_attempt_with_other_fields_than_a_part_writes_is_refused(table: str) -> None:
-    whole = json.loads(encode(attempt(T0, told(T0))))
-    holder = whole[table] if table else whole
-    for name in list(holder):
-        without = {key: value for key, value in holder.items() if key != name}
-        for changed in (without, holder | {"": 1}, holder | {"stranger": 1}):
-            with pytest.raises(InvalidFileError):
-                read_answer(Attempt, json.dumps(whole | {table: changed} if table else changed).encode())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from gpubench.node.watch import host
@@ -113,10 +114,9 @@ def test_the_tree_holds_grandchildren_and_those_forked_by_threads() -> None:
         time.sleep(0.1)
         tree = ProcessTree(child.pid)
         pids = tree.pids()
-        by_scan = host._children_by_scan()
-        grandchild = by_scan(by_scan(child.pid)[0])
         assert pids[0] == child.pid
-        assert set(pids) == {child.pid, *by_scan(child.pid), *grandchild}
+        below = psutil.Process(child.pid).children(recursive=True)
+        assert set(pids) == {child.pid, *(process.pid for process in below)}
         assert len(pids) == 3
         for pid in pids[1:]:
             os.kill(pid, 9)

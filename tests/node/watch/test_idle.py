@@ -108,25 +108,6 @@ def test_work_of_a_process_that_is_gone_is_waited_for() -> None:
     assert 1.3 < nvml.now < LIMIT_S
 
 
-def test_a_process_that_rests_between_two_bursts_is_not_taken_for_one_that_has_gone() -> None:
-    nvml = Moving(
-        polled=lambda t: 60.0 if t % 2.5 < 1.15 else 0.0, answers={"processes": {UUID: [(4711, 614.0)]}}
-    )
-    assert look(nvml).util_pct == 60.0
-    # Nobody waits for it to rest.
-    assert nvml.now == pytest.approx(1.0, abs=PERIOD_S)
-
-
-def test_what_was_seen_at_work_counts_while_the_look_goes_on_for_another_reason() -> None:
-    nvml = Moving(
-        watts=lambda t: max(75.0, 400.0 - 100.0 * t),
-        polled=lambda t: 60.0 if t < 1.5 else 0.0,
-        answers={"processes": {UUID: [(4711, 614.0)]}},
-    )
-    assert look(nvml).util_pct == 60.0
-    assert nvml.now > 3.0
-
-
 def test_a_process_that_rests_is_seen_and_not_busy() -> None:
     nvml = Moving(answers={"processes": {UUID: [(4711, 614.0)]}})
     found = look(nvml)

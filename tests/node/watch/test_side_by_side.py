@@ -10,14 +10,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 import pytest
-from fake_nvml import Counted, FakeNvml, gpu, running
+from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.node.environment import Gpu, Machine
 from gpubench.node.watch import host
-from gpubench.node.watch.cached_nvml import CachedNvml
 from gpubench.node.watch.neighbours import StrangerWatch
 from gpubench.node.watch.nvml import Nvml
-from gpubench.node.watch.nvml_calls import PROCESSES
 from gpubench.node.watch.watcher import Watcher
 from gpubench.record.figures import compute_figures
 from gpubench.record.host_figures import cpu_s
@@ -292,47 +290,6 @@ def test_cpu_seconds_between_two_times_are_each_job_s_own() -> None:
 
 def test_what_was_not_watched_has_no_cpu_seconds() -> None:
     assert cpu_s(Watcher(None, MACHINE, [], ALLOWED).watched(), 0.0, 1.0) is None
-
-
-# ---------------------------------------------------------------- what watching together costs
-
-
-def test_three_watchers_of_one_gpu_ask_the_driver_as_often_as_one(start: Start) -> None:
-    made = []
-    for jobs in (1, 3):
-        clock, nvml = Clock(), Counted(FakeNvml())
-        watchers = side_by_side(CachedNvml(nvml, clock), clock, [[G0]] * jobs)
-        for watcher in watchers:
-            watcher.before()
-        for watcher in watchers:
-            watcher.start(start())
-            clock.now += 0.003
-        for _ in range(3):
-            for watcher in watchers:
-                watcher.edge(first=True)
-            watch(watchers, clock, 4)
-        made.append(nvml.made)
-    lone, three = made
-    for call in ("energy_j", "processes", "utilisation", "memory", "power_w", "throttle_mask"):
-        assert three[call] == pytest.approx(lone[call], abs=3), call
-    assert lone["utilisation"] > 100
-    assert three["history"] == 3 * lone["history"]
-
-
-def test_memory_that_a_rank_asks_for_is_no_moment_old(start: Start) -> None:
-    """It has just allocated; another job's watcher asked just before."""
-    clock, nvml = Clock(), FakeNvml()
-    pid = start()
-    shared = CachedNvml(nvml, clock)
-    watcher = Watcher(shared, MACHINE, [G0], ALLOWED, clock)
-    nvml.answers["processes"] = {G0: [(pid, 1000)]}
-    watcher.start(pid)
-    clock.now += 0.01
-    nvml.answers["processes"] = {G0: [(pid, 5000)]}
-    assert shared.ask(PROCESSES, G0) == [(pid, 1000)]
-    assert watcher.process_gpu_mib() == {G0: 5000}
-    watcher.settle()
-    assert watcher.now().gpu_mem_mib == 5000
 
 
 def test_the_server_of_mps_is_no_stranger(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fake_nvml import FakeNvml, gpu, running
@@ -507,55 +506,6 @@ def test_the_driver_s_own_samples_are_dated_by_the_monotonic_clock(child: subpro
     # Each once, and none of the time before the trial.
     assert len(rows) == 100
     assert rows[0][0] == pytest.approx(0.2, abs=1e-3)
-
-
-class Costly(FakeNvml):
-    """A counter that takes its time."""
-
-    def __init__(self, clock: Clock, cost_s: float, pid: int) -> None:
-        super().__init__(answers={"processes": {G0: [(pid, 5000)]}})
-        self.time, self.cost_s = clock, cost_s
-
-    def answer(self, name: str, uuid: str) -> Any:
-        if name != "energy_j":
-            return super().answer(name, uuid)
-        self.time.now += self.cost_s
-        return 400 * self.time.now
-
-
-def test_short_epochs_do_not_read_the_costly_counter_at_every_edge(child: subprocess.Popen[bytes]) -> None:
-    clock = Clock()
-    nvml = Costly(clock, 0.005, child.pid)
-    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
-    watcher.before()
-    watcher.start(child.pid)
-    windows = []
-    for epoch in range(301):
-        watcher.edge(first=epoch == 1)
-        t0 = clock.now
-        watch(watcher, clock, 0.1)
-        windows.append(Window(t0, clock.now, epoch, epoch > 0))
-        watcher.edge()
-    watcher.settle()
-    reads = [r for r in watcher.watched().samples.rows(0.0) if r[2] == metrics.ENERGY]
-    assert len(reads) <= 3 + (0.1 + 0.005 * 30) / 0.005 + 30 / metrics.ENERGY_S, "the allowance of 30 s"
-    got = compute_figures(watcher.watched().cut(windows))
-    assert got.result["energy_source"] == "nvml-counter"
-    assert got.result["energy_j"] == pytest.approx(40, rel=0.03)
-
-
-def test_the_counter_is_read_as_the_first_measured_window_begins(child: subprocess.Popen[bytes]) -> None:
-    """Whatever was spent before."""
-    clock = Clock()
-    watcher = Watcher(Costly(clock, 0.25, child.pid), a_machine(), [G0], ALLOWED, clock)
-    watcher.start(child.pid)
-    clock.now += 1
-    watcher.edge()
-    reads = [r for r in watcher.watched().samples.rows(0.0) if r[2] == metrics.ENERGY]
-    # The allowance was used up as watching began.
-    assert len(reads) == 1
-    watcher.edge(first=True)
-    assert len([r for r in watcher.watched().samples.rows(0.0) if r[2] == metrics.ENERGY]) == 2
 
 
 def test_what_the_driver_forgets_during_a_long_teardown_was_fetched_before(
