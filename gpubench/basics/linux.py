@@ -1,5 +1,5 @@
-"""What of Linux Python does not wrap: two process controls (prctl(2)), holes in files (fallocate(2)), and in which
-boot and namespaces a process is."""
+"""What of Linux Python does not wrap: two process controls (prctl(2)), letting go of a traced child (ptrace(2)), holes
+in files (fallocate(2)), and in which boot and namespaces a process is."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
+_PTRACE_DETACH = 17
 _KEEP_SIZE_PUNCH_HOLE = 0x01 | 0x02
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -41,6 +42,14 @@ def outlive_parent() -> None:
 def become_subreaper() -> None:
     """Orphans among this process's descendants become its children, so that it can wait for them."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def detach_traced(child: int, number: int) -> None:
+    """Traces a child no longer that has had itself traced by this process, and was stopped by a signal: it goes on with
+    that signal as if nobody had asked."""
+    # Of starting a program a traced process is told by a signal that nobody has sent.
+    passed_on = 0 if number == signal.SIGTRAP else number
+    _libc.ptrace(_PTRACE_DETACH, child, ctypes.c_void_p(0), ctypes.c_void_p(passed_on))
 
 
 def boot() -> str:

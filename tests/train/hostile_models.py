@@ -6,10 +6,13 @@ Each does so in its third training step, in a rank; whoever launched it must get
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import json
 import os
 import resource
 import select
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +20,8 @@ from pathlib import Path
 
 import torch
 from torch import nn
+
+PTRACE_TRACEME, PTRACE_ATTACH = 0, 16
 
 
 class Tiny(nn.Module):
@@ -54,8 +59,93 @@ def write_to_all(*messages: bytes) -> None:
                     os.write(descriptor, message)
 
 
+def event(**fields: object) -> bytes:
+    return json.dumps({"rank": 0, **fields}).encode()
+
+
 def writes_binary(num_classes: int) -> nn.Module:
     return Tiny(num_classes, lambda: write_to_all(bytes(range(256))))
+
+
+def writes_an_end_of_no_number(num_classes: int) -> nn.Module:
+    end = {
+        "event": "end",
+        "epoch": 0,
+        "measured": False,
+        "steps": 8,
+        "first_batch_s": -1.0,
+        "train_loss": 1.0,
+    }
+    return Tiny(num_classes, lambda: write_to_all(event(**end, t0=float("nan"), t1=1.0)))
+
+
+def _write_megabytes() -> None:
+    block = b"x" * 100_000
+    for _ in range(1000):
+        write_to_all(block)
+
+
+def writes_a_hundred_megabytes(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _write_megabytes)
+
+
+def _flood() -> None:
+    word = event(event="progress", epoch=0, step=1)
+    while True:
+        for descriptor in list(descriptors()):
+            with contextlib.suppress(OSError):
+                os.write(descriptor, word)
+
+
+def never_stops_telling(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _flood)
+
+
+def _ask_without_end() -> None:
+    word = event(event="ask-memory")
+    while True:
+        for descriptor in list(descriptors()):
+            with contextlib.suppress(OSError):
+                os.write(descriptor, word)
+
+
+def never_stops_asking(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _ask_without_end)
+
+
+def _send_files() -> None:
+    for descriptor in list(descriptors()):
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as sock:
+            for _ in range(50):
+                socket.send_fds(sock, [event(event="progress", epoch=0, step=1)], [0] * 20)
+
+
+def sends_open_files(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _send_files)
+
+
+def _patch_clocks() -> None:
+    time.monotonic = lambda: 0.0
+    time.time = lambda: float("nan")
+    time.perf_counter = time.monotonic
+
+
+def patches_the_clocks(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _patch_clocks)
+
+
+def closes_all(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, lambda: os.closerange(0, 4096))
+
+
+def _hang_up() -> None:
+    for descriptor in list(descriptors()):
+        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as sock:
+            sock.shutdown(socket.SHUT_RDWR)
+
+
+def hangs_up(num_classes: int) -> nn.Module:
+    return Tiny(num_classes, _hang_up)
 
 
 def _change_all() -> None:
@@ -127,5 +217,20 @@ def dies_in_a_thread(num_classes: int) -> nn.Module:
     def act() -> None:
         threading.Thread(target=lambda: os._exit(9)).start()
         time.sleep(1000)
+
+    return Tiny(num_classes, act)
+
+
+def traces_its_leader(num_classes: int) -> nn.Module:
+    """As a debugger that a model starts: the leader is stopped until its tracer ends."""
+    return Tiny(num_classes, lambda: ctypes.CDLL(None).ptrace(PTRACE_ATTACH, os.getppid(), 0, 0))
+
+
+def has_itself_traced(num_classes: int) -> nn.Module:
+    """As what a debugger starts: from then on its parent, the leader, is asked about each of its signals."""
+
+    def act() -> None:
+        ctypes.CDLL(None).ptrace(PTRACE_TRACEME, 0, 0, 0)
+        os.kill(os.getpid(), signal.SIGWINCH)
 
     return Tiny(num_classes, act)

@@ -32,11 +32,14 @@ class Channel:
     def fileno(self) -> int:
         return self.sock.fileno()
 
-    def send(self, message: Any, fds: Sequence[int] = ()) -> None:
+    def send(self, message: Any, fds: Sequence[int] = (), *, wait: bool = True) -> None:
         """Sends one message, with open files where the other process needs them. Raises OSError for a larger one than
-        the kernel takes, and then nothing was sent."""
+        the kernel takes, and then nothing was sent; without `wait` also where the other end has not read the last."""
         data = json.dumps(plain(message), separators=(",", ":")).encode()
-        socket.send_fds(self.sock, [data], list(fds))
+        if fds:
+            socket.send_fds(self.sock, [data], list(fds))  # takes no heed of its flags
+        else:
+            self.sock.send(data, 0 if wait else socket.MSG_DONTWAIT)
 
     def receive(self, timeout: float | None = None) -> Any:
         """The next message; None when `timeout` seconds pass without one.

@@ -307,7 +307,7 @@ class ForkedTrial:
 
     def reply(self, rank: int, answer: Answer) -> None:
         with contextlib.suppress(OSError):  # a rank that died in the meantime needs no answer
-            self._channels[rank].send(answer)
+            self._channels[rank].send(answer, wait=False)  # nor one that asks and does not listen
 
     @property
     def ended(self) -> bool:

@@ -114,6 +114,9 @@ def wait_for_ranks(ranks: dict[int, int], channels: list[Channel]) -> int:
                             os.kill(other, signal.SIGKILL)
                 time.sleep(0.02)
                 continue
+        if os.WIFSTOPPED(status):  # it has had itself traced, as what a debugger starts: by its parent
+            linux.detach_traced(pid, os.WSTOPSIG(status))
+            continue
         rank = running.pop(pid, None)
         if rank is None:
             continue  # an orphan of a rank: reaped, its CPU time counted to this process

@@ -17,9 +17,18 @@ from gpubench.node.launch import attempt
 from gpubench.node.launch.fork_server import ForkServer
 
 HOSTILE = "tests/train/hostile_models.py:"
+SENT = "rank 0 sent what is no message of gpubench: "
 
 ENDINGS = {
-    "writes_binary": ("failed", "rank 0 sent what is no message of gpubench: 256 bytes"),
+    "writes_binary": ("failed", SENT + "256 bytes"),
+    "writes_an_end_of_no_number": ("failed", SENT + "134 bytes"),
+    "writes_a_hundred_megabytes": ("failed", SENT + "100,000 bytes"),
+    "sends_open_files": ("ok", ""),
+    "never_stops_telling": ("timeout", "did not end within 2 s; rank 0 was in hostile_models.py:"),
+    "never_stops_asking": ("timeout", "did not end within 2 s; rank 0 was in hostile_models.py:"),
+    "patches_the_clocks": ("ok", ""),
+    "closes_all": ("failed", "rank 0 ended with exit code 70"),
+    "hangs_up": ("failed", "the process that leads the trial ended with exit code 1"),
     "changes_its_surroundings": ("ok", ""),
     "spends_its_cpu_time": ("failed", "rank 0 was ended by SIG"),
     "raises_the_unspeakable": ("failed", "UnspeakableError: (its message can't be had: str() of it raised RuntimeE"),
@@ -28,6 +37,8 @@ ENDINGS = {
     "kills_its_leader": ("failed", "the process that leads the trial was ended by SIGKILL"),
     "leaves_as_if_all_were_well": ("failed", "rank 0 ended with exit code 0 before it had a result"),
     "stops_itself": ("timeout", "did not end within 2 s; rank 0 was stopped (SIGSTOP)"),
+    "traces_its_leader": ("ok", ""),
+    "has_itself_traced": ("ok", ""),
     "dies_in_a_thread": ("failed", "rank 0 ended with exit code 9"),
 }  # fmt: skip
 
@@ -51,6 +62,12 @@ def test_each_ends_as_one_row_with_its_reason(
     # A channel that it has filled holds nobody up.
     assert status != "timeout" or ran.seconds < 6
     assert nobody_left(server)
+
+
+def test_a_clock_that_a_model_has_changed_changes_no_figure(train) -> None:
+    ran = train(model=HOSTILE + "patches_the_clocks", data=None, train_images=128)
+    assert 0 < ran.outcome.result["epoch_time_s"] < ran.seconds
+    assert len(ran.step_ms) == 4
 
 
 def test_a_rank_that_left_early_is_not_waited_for_until_the_deadline(
@@ -77,7 +94,7 @@ def test_a_rank_in_a_loader_says_which_of_its_workers_hangs(train) -> None:
 @pytest.mark.slow
 def test_a_sweep_goes_on_and_tells_each(tmp_path: Path) -> None:
     """As users give them: the rows of one sweep in its table and its CSV, and one line each."""
-    models = ("raises_in_colour", "writes_binary", "changes_its_surroundings")
+    models = ("raises_in_colour", "writes_binary", "hangs_up", "patches_the_clocks")
     done = subprocess.run(
         [
             *(sys.executable, "-m", "gpubench", "sweep", "--model", ",".join(HOSTILE + m for m in models)),
