@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.words import many
 from gpubench.node.allocation import allocation, ask_squeue, time_limit
+from gpubench.node.node import Node
 from gpubench.plan.estimate import Estimate, format_asked_seconds
 from gpubench.plan.plan import Unit
 from gpubench.plan.rounds import MOST, Rounds
@@ -151,12 +152,35 @@ class Certainty:
 
 
 @dataclass(kw_only=True, slots=True)
+class LostGpus:
+    """The driver has lost a GPU: what follows on it would fail, and its reset ends what runs on the others."""
+
+    node: Node
+    reasons: dict[int, str] = field(default_factory=dict)
+    """Index of a lost GPU -> the driver's words."""
+
+    @property
+    def is_resumable(self) -> bool:
+        return bool(self.reasons)
+
+    def look(self) -> bool:
+        """Asks the driver, which takes microseconds a GPU; whether one is lost."""
+        self.reasons = self.node.lost_gpus()
+        return self.is_resumable
+
+    def closing_line(self) -> str | None:
+        names = ", ".join(f"GPU {index} ({words})" for index, words in self.reasons.items())
+        return f"the driver has lost {names}; reset it or reboot, then {CONTINUATION}" if names else None
+
+
+@dataclass(kw_only=True, slots=True)
 class Limits:
     """All limits of one sweep."""
 
     stop: StopRequest
     batch_job: BatchJob
     certainty: Certainty
+    lost_gpus: LostGpus
 
     @classmethod
     def build(
@@ -167,11 +191,12 @@ class Limits:
             stop=StopRequest(is_asked=is_stop_asked),
             batch_job=BatchJob(wall_time=wall_time),
             certainty=Certainty(rounds=state.plan.experiment.rounds),
+            lost_gpus=LostGpus(node=state.runner.node),
         )
 
-    def __iter__(self) -> Iterator[StopRequest | BatchJob | Certainty]:
+    def __iter__(self) -> Iterator[StopRequest | LostGpus | BatchJob | Certainty]:
         """In the order in which the end of a sweep names them; each explains it better than those after it."""
-        yield from (self.stop, self.batch_job, self.certainty)
+        yield from (self.stop, self.lost_gpus, self.batch_job, self.certainty)
 
     @property
     def is_resumable(self) -> bool:

@@ -243,7 +243,7 @@ class RunningRound:
 
     def _run(self, place: int) -> TurnOutcome:
         sweep = self.sweep
-        if not self._has_begun:  # not before: a budget, or a lost GPU, may leave nothing of a round
+        if not self._has_begun:  # not before: a budget may leave nothing of a round
             self._has_begun = True
             sweep.view.began_round(self.number, sweep.state.plan.experiment.rounds)
             sweep.view.show_table(sweep.state.stand, at_once=True)
@@ -255,6 +255,8 @@ class RunningRound:
         sweep.write_tables_sometimes()
         if status == "interrupted":
             sweep.limits.stop.is_resumable = True
+            return TurnOutcome.STOPPED
+        if sweep.state.runner.uses_gpus(self.planned[place].unit) and sweep.limits.lost_gpus.look():
             return TurnOutcome.STOPPED
         return TurnOutcome.RAN
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import pynvml
 
 from gpubench.node.environment import Gpu
-from gpubench.node.watch.nvml_calls import MIB, POWER, Call
+from gpubench.node.watch.nvml_calls import MEMORY, MIB, POWER, Call
 from gpubench.schema.missing import Unmeasured
 
 T = TypeVar("T")
@@ -189,6 +189,19 @@ _VALUE = {
     pynvml.NVML_VALUE_TYPE_SIGNED_LONG_LONG: "sllVal",
 }
 """Type of a sample's value -> which part of the union holds it."""
+
+
+_LOST = ("GPU is lost", "GPU requires restart")
+"""What the driver says of a GPU that has fallen off the bus, or waits for a reset."""
+
+
+def why_lost(nvml: Nvml, uuid: str) -> str | None:
+    """What the driver says of a GPU that it has lost; None where the GPU answers, or fails for another reason."""
+    try:
+        nvml.ask(MEMORY, uuid)
+    except NvmlError as error:
+        return next((words for words in _LOST if words in str(error)), None)
+    return None
 
 
 def open_nvml() -> Nvml:

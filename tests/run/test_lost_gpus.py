@@ -1,0 +1,84 @@
+"""The driver loses a GPU while a sweep runs: the sweep stops and says so, and goes on once the GPU is back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import scripted
+from benches import Ended, Heard, run_with, sweep_of
+from fake_nvml import FakeNvml, gpu, refused
+from scripted import Script, Scripted
+
+from gpubench.plan.experiment_file import parse
+from gpubench.plan.options import with_options
+from gpubench.plan.plan import expand
+from gpubench.plan.sources import Disk
+from gpubench.plan.sweep_options import Options
+from gpubench.results.store import Results
+from gpubench.run.stored_plan import store_plan
+from gpubench.schema.order import TrialOrder
+
+BASE = (
+    'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n'
+    "[run]\nrounds = 1\nepochs = 2\n"
+)
+
+
+@dataclass
+class Losing(FakeNvml):
+    """Every call on a lost GPU says so."""
+
+    lost: dict[str, str] = field(default_factory=dict)
+    """uuid -> what the driver says of it."""
+
+    def fail(self, call: str, uuid: str) -> None:
+        if uuid in self.lost:
+            raise refused(call, self.lost[uuid])
+        super().fail(call, uuid)
+
+
+def sweep(folder: Path, nvml: Losing, script: Script) -> Ended:
+    experiment = with_options(parse(BASE, "test"), Options(fields={"batch_size": "16,32,64"}))
+    plan = expand(experiment, device="cuda", sources=Disk(), order="given")
+    work = sweep_of(plan, folder, scripted.computer(2), nvml=nvml)
+    work.load()
+    work.runner.results.create()
+    store_plan(work)
+    launcher = Scripted(lambda _: script)
+    try:
+        return run_with(launcher, work, Heard())
+    finally:
+        launcher.close()
+
+
+@pytest.mark.parametrize("words", ["GPU is lost", "GPU requires restart"])
+@pytest.mark.parametrize("index", [0, 1])
+def test_a_lost_gpu_ends_the_sweep_after_its_trial_and_the_same_command_goes_on(
+    tmp_path: Path, words: str, index: int
+) -> None:
+    nvml, folder = Losing(), tmp_path / "results"
+
+    def loses(order: TrialOrder) -> Iterator[scripted.Event]:
+        nvml.lost[gpu(index).uuid] = words
+        yield from scripted.trains(order)
+
+    ended = sweep(folder, nvml, loses)
+    assert ended.ran == 1
+    assert ended.limits.is_resumable
+    assert ended.limits.lost_gpus.reasons == {index: words}
+    assert ended.limits.lost_gpus.closing_line() == (
+        f"the driver has lost GPU {index} ({words}); reset it or reboot, then to continue, run the same command again"
+    )
+    nvml.lost.clear()
+    again = sweep(folder, nvml, scripted.trains)
+    assert (again.ran, again.reused, again.limits.is_resumable) == (2, 1, False)
+    assert [record.status for record in Results(folder).records()] == ["ok"] * 3
+
+
+def test_a_call_that_fails_otherwise_is_no_loss(tmp_path: Path) -> None:
+    nvml = Losing(lost={gpu(0).uuid: "Insufficient Permissions"})
+    ended = sweep(tmp_path / "results", nvml, scripted.trains)
+    assert (ended.ran, ended.limits.is_resumable) == (3, False)
