@@ -657,7 +657,9 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
         clauses += [slower] if slower else []
         sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [_write_advice(finding.remedy).strip()]
     elif choice.bound is not None:
-        clause = f"no other size is more than {format_percent(choice.bound)} faster (95 %)"
+        bound = format_percent(choice.bound)
+        faster = "faster" if bound == format_percent(0) else f"more than {bound} faster"
+        clause = f"no other size is {faster} (95 %)"
     if finding.fastest is not None and finding.speed_gain is not None and not _is_uncertain(finding):
         sentence = f"{_name_size(report, finding.fastest)} is {format_percent(finding.speed_gain)} faster"
         if finding.memory_ratio is not None:
@@ -899,9 +901,11 @@ def _answer_energy(report: Report, finding: TargetFinding) -> list[Answer]:
 def _answer_top1(_: Report, finding: Top1Finding) -> list[Answer]:
     if not finding.claims:
         return [Answer("No answer: top-1 was not measured")]
-    heading = ABOUT[finding.field].heading if finding.field in ABOUT else ""
-    has_value = finding.value is not None
-    name = name_value(finding.field, finding.value) if has_value else f"any {heading or finding.field}"
+    if finding.value is not None:
+        name = name_value(finding.field, finding.value)
+    else:
+        heading = (ABOUT[finding.field].heading if finding.field in ABOUT else "") or finding.field
+        name = f"{'other' if heading.endswith('s') else 'another'} {heading}"
     points = format_span(map(measure_claim, finding.claims), format_points)
     seeds = "one seed" if finding.seeds == 1 else count_things(finding.seeds, "seed")
     if finding.word == "unknown":
