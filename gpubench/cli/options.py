@@ -11,7 +11,6 @@ import typer
 from gpubench import completion, usage
 from gpubench.basics.errors import UsageError
 from gpubench.render.forms import AnswerForm
-from gpubench.schema.trial_fields import ABOUT
 
 
 def sweep_option(
@@ -85,24 +84,20 @@ def choose_answer_form(*, json: bool, markdown: bool) -> AnswerForm:
     return "json" if json else "markdown" if markdown else "text"
 
 
-def read_fields(named: Mapping[str, str], texts: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+def read_fields(named: Mapping[str, str], texts: Iterable[str]) -> dict[str, str]:
     """Trial field -> its values as text: those with an option of their own, and what --set gives.
 
-    And trial field -> what the user called it, for messages.
     Raises UsageError for a field that is given twice.
     """
     from gpubench.plan.values import check_field
 
     fields = dict(named)
-    typed = {name: option.name for name in fields if (option := ABOUT[name].option)}
     for text in texts:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set: {text!r} is not FIELD=VALUES")
         field = check_field(name.strip().replace("-", "_"))
         if field in fields:
-            both = f"--set {field}={fields[field]},{value}"
-            raise UsageError(f"{field} is given twice; give all its values at once: {both}")
+            raise UsageError(f"{field} is given twice; give all its values at once, with commas")
         fields[field] = value
-        typed[field] = f"--set {field}"
-    return fields, typed
+    return fields

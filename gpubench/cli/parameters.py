@@ -63,9 +63,9 @@ class SweepCommand:
             for name in self._axes
             if given[name] not in (None, False)
         }
-        fields, typed = options.read_fields(named, given["set_"] or ())
+        fields = options.read_fields(named, given["set_"] or ())
         return (
-            Options(fields=fields, typed=typed, **_select_values(Options, given)),
+            Options(fields=fields, **_select_values(Options, given)),
             RunOptions(**_select_values(RunOptions, given)),
         )
 

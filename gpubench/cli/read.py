@@ -109,8 +109,8 @@ def predict(
     from gpubench.commands import predict as command
     from gpubench.plan.sweep_options import Options
 
-    fields, typed = read_fields({} if copies is None else {"copies": copies}, set_ or ())
-    options = Options(fields=fields, typed=typed, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)
+    fields = read_fields({} if copies is None else {"copies": copies}, set_ or ())
+    options = Options(fields=fields, jobs=tuple(job or ()), pairs=pairs, bad_images=bad_images)
     raise typer.Exit(command.predict(results or (), options, experiment=experiment, markdown=markdown))
 
 

@@ -72,7 +72,7 @@ def _compare(
     name = name.strip().replace("-", "_")
     if name not in CANDIDATES:
         raise unknown("field", name, CANDIDATES)
-    values = [tuple(v) if isinstance(v, list) else v for v in parse(name, text, "--field")] if equals else []
+    values = [tuple(v) if isinstance(v, list) else v for v in parse(name, text)] if equals else []
     if len(values) != 2:
         raise UsageError(
             f"--field takes two values, the second is told against the first: --field {name}=A,B"

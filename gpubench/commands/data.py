@@ -52,7 +52,7 @@ def resize(source: Path, target: Path, *, size: int, bad: str = "fail") -> None:
     if os.path.realpath(target) == os.path.realpath(source):
         raise UsageError("SRC and DST are the same folder; name a new one")
     unusable: tuple[bad_images.BadImage, ...] = ()
-    if policy(bad, "--bad-images") == "skip":
+    if policy(bad) == "skip":
         with (
             unwound_by_signals(*STOPPED),
             show_progress("trying all images", work=f"trying all images of {source}") as progress,

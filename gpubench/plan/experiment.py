@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
-from gpubench.basics.errors import UsageError
+from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
-from gpubench.plan import values
-from gpubench.plan.groups import Group, check_group, check_titles, copies_of
+from gpubench.plan.groups import Group, check_group, copies_of
 from gpubench.plan.rounds import UNASKED, Rounds
 from gpubench.plan.values import RIVALS
-from gpubench.schema import catalog, trial
-from gpubench.schema.validation import InvalidValueError
+from gpubench.schema import catalog
 
 DEFAULT_TIMEOUT_S = 3600.0
 
@@ -45,8 +42,6 @@ class Experiment:
     timeout_s: float = DEFAULT_TIMEOUT_S
     bad_images: catalog.BadImages = "fail"
     """What becomes of a trial whose images can't all be used."""
-    typed: Mapping[str, str] = field(default_factory=dict)
-    """Trial field -> what the command line calls it, of those that it gave: `--batch-size`."""
 
     @property
     def own_variants(self) -> dict[str, catalog.Variant]:
@@ -88,57 +83,27 @@ class Experiment:
                 yield from (step[axis.fields.index(field)] for step in axis.values)
 
 
-def checked(experiment: Experiment, called: str | None = None) -> Experiment:
-    """The experiment, if its groups make sense with its axes. `called`: what its user calls the only group."""
-    axes = [name for axis in experiment.axes for name in axis.fields]
-    for group in experiment.groups:
-        check_group(
-            group, called=called or called_group(group), axes=axes, most_copies=experiment.most_copies
-        )
-    check_titles(experiment.groups)
+def checked(experiment: Experiment) -> Experiment:
+    """The experiment, if its groups make sense."""
+    for index, group in enumerate(experiment.groups):
+        check_group(group, most_copies=experiment.most_copies)
+        if group.title in [other.title for other in experiment.groups[:index]]:
+            raise UsageError(f"two groups are named {shown(group.title)}; give each a name of its own")
     return experiment
 
 
-def called_group(group: Group) -> str:
-    """What its user calls a group of the file."""
-    return f"group {shown(group.title)}" if group.title else "[[group]]"
-
-
-def check_job(job: Mapping[str, Any], called: str) -> None:
-    """Raises UsageError for a field given beside its rival, and for a value that its field does not take."""
-    check_once(list(job), called)
-    try:
-        trial.make({name: value for name, value in job.items() if name != values.BATCH_PER_GPU})
-    except InvalidValueError as error:
-        raise UsageError(f"{called}: {error}") from None
-
-
-def check_once(names: Sequence[str], places: str, typed: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Raises UsageError for a field that is given twice, or together with a rival, over all `places`.
-
-    `typed`: what the user calls a field, where that is not its name.
-    """
+def check_once(names: Sequence[str], places: str) -> None:
+    """Raises UsageError for a field that is given twice, or together with a rival, over all `places`."""
     for index, name in enumerate(names):
         for other in (name, *RIVALS.get(name, ())):
             if other in names[:index]:
-                called = typed.get(name, name)
-                if other != name:
-                    raise UsageError(
-                        f"{called} is given beside {typed.get(other, other)}: one of the two is enough"
-                    )
-                raise UsageError(f"{called} is given twice: once in all of {places} is enough")
+                beside = "twice" if other == name else f"beside {other}"
+                raise UsageError(f"{name} is given {beside} in {places}: once is enough")
 
 
-def policy(text: str, called: str = "bad_images") -> catalog.BadImages:
-    """`fail` or `skip`. Raises UsageError for anything else. `called`: what its user calls it."""
+def policy(text: str) -> catalog.BadImages:
+    """`fail` or `skip`. Raises UsageError for anything else."""
     for known in catalog.BAD_IMAGES:
         if text == known:
             return known
-    raise UsageError(f"{called} is fail or skip, not {shown(text)}")
-
-
-def aims_at_top1(experiment: Experiment) -> bool:
-    """Whether its own epochs are the most that it gives the way to an accuracy."""
-    return experiment.fixed.get("until_top1") is not None or any(
-        "until_top1" in axis.fields for axis in experiment.axes
-    )
+    raise unknown("--bad-images", text, catalog.BAD_IMAGES)

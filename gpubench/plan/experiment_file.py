@@ -2,41 +2,40 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from gpubench.basics.errors import UsageError, unknown
-from gpubench.basics.quoted import shown
+from gpubench.basics.errors import UsageError
+from gpubench.basics.quoted import clean
 from gpubench.plan import values
 from gpubench.plan.experiment import (
     DEFAULT_TIMEOUT_S,
     Axis,
     Experiment,
-    called_group,
-    check_job,
     check_once,
     checked,
-    policy,
 )
-from gpubench.plan.groups import Group, label
+from gpubench.plan.groups import Group
 from gpubench.plan.rounds import as_table, rounds_of
 from gpubench.schema import catalog
+from gpubench.schema.events import Finite
 from gpubench.schema.trial_fields import select_fields
-from gpubench.schema.validation import InvalidValueError, convert, toml_error_message
+from gpubench.schema.validation import InvalidValueError, convert
 
-Transforms = list[str | dict[str, dict[str, Any]]]
+Argument = str | bool | int | Finite
+"""What can stand in a record: no date, no time, no number that is not finite."""
+Transforms = list[str | dict[str, dict[str, Argument | list[Argument]]]]
 
 
 class _VariantTable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     data: str | None = None
-    files: str = "full"
+    files: Literal["full", "resized", "decoded", "none"] = "full"
     cpu: Transforms = []
     gpu: Transforms = []
 
@@ -49,7 +48,7 @@ class _RunOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     within: str | float | None = None
     budget: str | float | None = None
     timeout: str | float = DEFAULT_TIMEOUT_S
-    bad_images: str = "fail"
+    bad_images: catalog.BadImages = "fail"
 
 
 _RUN_FIELDS = select_fields(lambda about: about.in_run)
@@ -97,14 +96,10 @@ def load(path: Path) -> Experiment:
     """The experiment of a TOML file. Raises UsageError in one line for anything wrong with it."""
     try:
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise UsageError(f"experiment file {path} does not exist") from None
-    except IsADirectoryError:
-        files = sorted(path.glob("*.toml"))
-        which = f"a file in it, such as {files[0]}" if files else "an experiment file (it holds none)"
-        raise UsageError(f"{path} is a folder; name {which}") from None
     except OSError as error:
-        raise UsageError(f"experiment file {path} can't be read: {error.strerror}") from None
+        raise UsageError(
+            f"experiment file {path} can't be read: {error.strerror}; between several values of an option stand commas"
+        ) from None
     except UnicodeDecodeError:
         raise UsageError(f"experiment file {path} is no text in UTF-8; save it as one") from None
     return parse(text, str(path))
@@ -115,12 +110,8 @@ def parse(text: str, where: str) -> Experiment:
     try:
         table = tomllib.loads(text)
         repr(table)  # a hexadecimal number may have any length; the messages below could not quote it
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where} is not TOML: {toml_error_message(error)}") from None
-    except RecursionError:
-        raise UsageError(f"{where} is nested too deeply") from None
-    except ValueError:  # which Python raises for a number of more than 4,300 digits
-        raise UsageError(f"{where} holds a number that is too long") from None
+    except (ValueError, RecursionError) as error:  # the first, too, for a number of more than 4,300 digits
+        raise UsageError(f"{where} is not TOML: {error}") from None
     resolved = table.pop("plan", None)  # what a stored plan says of how it was resolved
     is_earlier = isinstance(resolved, dict) and PROTOCOL not in resolved
     try:
@@ -147,36 +138,11 @@ def _by_whole_epochs(experiment: Experiment) -> Experiment:
     return replace(experiment, fixed={**experiment.fixed, "epochs": EPOCHS_BEFORE})
 
 
-def _transform(variant: str, entry: str | dict[str, dict[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
-    if isinstance(entry, str):
-        return {entry: {}}
-    for name, arguments in entry.items():
-        for argument, value in arguments.items():
-            if not _is_plain(value):
-                raise UsageError(
-                    f"variant {shown(variant)}: {name} does not take {shown(str(value))} as {argument}; "
-                    "write a number, a text, true or false, or a list of them"
-                )
-    return entry
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a value of a TOML file can stand in a record: no date, no time, no number that is not finite."""
-    if isinstance(value, dict):
-        return all(map(_is_plain, value.values()))
-    if isinstance(value, list):
-        return all(map(_is_plain, value))
-    return isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _variant(name: str, table: _VariantTable) -> catalog.Variant:
-    files = ("full", "resized", "decoded", "none")
-    if table.files not in files:
-        raise unknown(f"files of variant {name}:", table.files, files)
+def _variant(table: _VariantTable) -> catalog.Variant:
     return catalog.Variant(
-        files=table.files,  # type: ignore[arg-type]
-        cpu=tuple(_transform(name, t) for t in table.cpu),
-        gpu=tuple(_transform(name, t) for t in table.gpu),
+        files=table.files,
+        cpu=tuple({t: {}} if isinstance(t, str) else t for t in table.cpu),
+        gpu=tuple({t: {}} if isinstance(t, str) else t for t in table.gpu),
         data=table.data,
         answers="from the experiment file",
     )
@@ -208,23 +174,20 @@ def _experiment(file: _ExperimentFile, *, is_checked: bool = False) -> Experimen
             axes=tuple(axes),
             groups=tuple(_group(table) for table in file.group),
             excludes=tuple({n: values.from_toml(n, v) for n, v in table.items()} for table in file.exclude),
-            variants=catalog.VARIANTS
-            | {name: _variant(name, table) for name, table in file.variants.items()},
+            variants=catalog.VARIANTS | {name: _variant(table) for name, table in file.variants.items()},
             repeats=file.run.repeats,
             rounds=rounds_of(file.run.rounds, file.run.within, file.run.budget, repeats=file.run.repeats),
             timeout_s=values.seconds(file.run.timeout),
-            bad_images=policy(file.run.bad_images),
+            bad_images=file.run.bad_images,
         )
     )
 
 
 def _group(table: _GroupTable) -> Group:
-    """A group of the file. Raises UsageError for what is wrong with a job, whatever the others are."""
     jobs = tuple({name: values.from_toml(name, value) for name, value in job.items()} for job in table.jobs)
-    group = Group(name=table.name.strip(), jobs=jobs, pairs=table.pairs)
     for job in jobs:
-        check_job(job, f"job {shown(label(job))} of {called_group(group)}")
-    return group
+        check_once(list(job), "a job")
+    return Group(name=clean(table.name).strip(), jobs=jobs, pairs=table.pairs)
 
 
 def _zipped(table: Mapping[str, Sequence[Any]]) -> Axis:

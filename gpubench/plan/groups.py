@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpubench.basics.errors import UsageError
-from gpubench.basics.quoted import shown
+from gpubench.basics.quoted import clean, shown
 from gpubench.plan.values import RIVALS, as_text
 
 MOST_JOBS = 64
@@ -19,8 +18,6 @@ UNCHANGED = "base"
 
 BARE = ("model", "variant", "batch_size")
 """Fields that need no `field=` in a job's name: everybody knows them by their values."""
-
-_CONTROL = frozenset({"Cc", "Zl", "Zp"})  # Unicode's classes of control codes and line ends
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,13 +65,9 @@ def job_name(index: int, count: int) -> str:
     return f"{index + 1} of {count}"
 
 
-def check_group(group: Group, *, called: str, axes: Iterable[str], most_copies: int) -> None:
-    """Raises UsageError for what is wrong with a group whatever the values of the axes.
-
-    `called`: how its user knows it. `axes`: fields on axes. `most_copies`: of the experiment's own `copies`.
-    """
-    if not is_one_line(group.name):
-        raise UsageError(f"{called}: a name is one line of plain text")
+def check_group(group: Group, *, most_copies: int) -> None:
+    """Raises UsageError for what is wrong with a group. `most_copies`: of the experiment's own `copies`."""
+    called = f"group {shown(group.title)}"
     if group.pairs and (most_copies > 1 or any("copies" in job for job in group.jobs)):
         raise UsageError(
             f"{called}: a pair is of two jobs, without copies; to pair a job with itself, give it twice"
@@ -82,45 +75,15 @@ def check_group(group: Group, *, called: str, axes: Iterable[str], most_copies: 
     if group.pairs and len(group.jobs) < 2:
         raise UsageError(f"{called}: pairs need two jobs or more, not {len(group.jobs)}")
     if sum(copies_of(job) or most_copies for job in group.jobs) < 2:
-        number = "one job" if group.jobs else "no job"
         raise UsageError(
-            f"{called}: {number} runs beside none; give two or more, or copies of one (copies = 2, --copies 2)"
+            f"{called}: {len(group.jobs)} job runs beside none; give two or more, or copies of one"
         )
-    for field in axes:
-        settled = settled_by(group, field)
-        if settled:
-            raise UsageError(f"the axis {field} has no effect: every job of {called} gives {settled}")
-
-
-def check_titles(groups: Sequence[Group]) -> None:
-    """Raises UsageError for two groups of one name."""
-    seen: set[str] = set()
-    for group in groups:
-        if group.title in seen:
-            raise UsageError(f"two groups are named {shown(group.title)}; give each a name of its own")
-        seen.add(group.title)
-
-
-def settled_by(group: Group, field: str) -> str | None:
-    """Which fields settle `field` in every job, in words (`it` for itself); None where a job leaves it open."""
-    settled: list[str] = []
-    for job in group.jobs:
-        settling = next((name for name in (field, *RIVALS.get(field, ())) if name in job), None)
-        if settling is None:
-            return None
-        settled.append("it" if settling == field else settling)
-    return " or ".join(dict.fromkeys(settled)) or None
 
 
 def copies_of(fields: Mapping[str, Any]) -> int | None:
     """How many equal jobs these fields ask for; None where they leave it open, or say what a trial won't take."""
     copies = fields.get("copies")
     return copies if isinstance(copies, int) and not isinstance(copies, bool) and copies > 0 else None
-
-
-def is_one_line(text: str) -> bool:
-    """Whether text has neither line ends nor control codes."""
-    return not any(unicodedata.category(sign) in _CONTROL for sign in text)
 
 
 def label(job: Mapping[str, Any]) -> str:
@@ -130,7 +93,7 @@ def label(job: Mapping[str, Any]) -> str:
     text = " ".join(words) or UNCHANGED
     if "gpu_ids" in job:
         text += "@" + as_text(job["gpu_ids"])
-    return "".join(sign if is_one_line(sign) else " " for sign in text)
+    return clean(text)
 
 
 def name_jobs(trials: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -9,12 +9,10 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Protocol
 
 from gpubench.basics.collector import collector_paused
 from gpubench.basics.errors import UsageError, unknown
-from gpubench.basics.quoted import shown
 from gpubench.datasets.facts import DataFacts
 from gpubench.plan import values
 from gpubench.plan.checks import why_not_together, why_senseless
@@ -123,10 +121,6 @@ def check_names(experiment: Experiment) -> None:
         if name == "model":
             catalog.check_model(value)
         elif name == "variant" and value not in experiment.variants:
-            if "/" in str(value) or Path(str(value)).exists():
-                raise UsageError(
-                    f"unknown variant {shown(value)}: it looks like a folder; did you mean --data {value}?"
-                )
             raise unknown("variant", str(value), experiment.variants)
         elif name == "strategy" and value not in catalog.STRATEGIES:
             raise unknown("strategy", str(value), catalog.STRATEGIES)
@@ -260,7 +254,7 @@ class _Maker:
         try:
             t = trial.make(fields)
         except InvalidValueError as error:
-            raise UsageError(error.named(self._experiment.typed)) from None
+            raise UsageError(str(error)) from None
         if any(_matches(t, per_gpu, exclude) for exclude in self._experiment.excludes):
             return None, EXCLUDED
         facts = self._sources.data(t.data)

@@ -60,20 +60,15 @@ UNASKED = Rounds()
 
 
 def rounds_of(
-    number: int | None,
-    within: str | float | None,
-    budget: str | float | None,
-    *,
-    repeats: int = 1,
-    dashes: str = "",
+    number: int | None, within: str | float | None, budget: str | float | None, *, repeats: int = 1
 ) -> Rounds:
-    """The rounds that were asked for. `dashes`: before the names in errors. Raises UsageError."""
+    """The rounds that were asked for. Raises UsageError."""
     if number is not None and not 1 <= number <= MOST:
-        raise UsageError(f"{dashes}rounds: {number} is not from 1 to {MOST}")
+        raise UsageError(f"rounds: {number} is not from 1 to {MOST}")
     return Rounds(
         number=number,
-        within_pct=None if within is None else values.percent(within, f"{dashes}within"),
-        budget_s=None if budget is None else values.seconds(budget, f"{dashes}budget"),
+        within_pct=None if within is None else values.percent(within, "within"),
+        budget_s=None if budget is None else values.seconds(budget, "budget"),
         repeats=repeats,
     )
 
@@ -87,7 +82,7 @@ def overridden(
     """
     if budget is not None and budget.strip().isdecimal():
         raise UsageError(f"--budget {budget}: write {budget}m or {budget}s, for minutes or seconds")
-    given = rounds_of(number, within, budget, dashes="--")
+    given = rounds_of(number, within, budget)
     kept = None if file_rounds.number == 1 and (within, budget) != (None, None) else file_rounds.number
     return Rounds(
         number=kept if number is None else number,

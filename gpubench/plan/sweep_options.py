@@ -44,8 +44,6 @@ class Options:
 
     fields: Mapping[str, str] = field(default_factory=dict)
     """Trial field -> values, in the order given: by options of their own, and by --set."""
-    typed: Mapping[str, str] = field(default_factory=dict)
-    """Trial field -> what it was called: `--batch-size`, `--set lr`."""
     zips: Annotated[
         tuple[str, ...],
         Declared(

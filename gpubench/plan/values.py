@@ -15,6 +15,7 @@ from typing import Any, Literal
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
 from gpubench.schema.trial_fields import ABOUT, DEFAULTS, FIELDS, TYPES
+from gpubench.schema.validation import InvalidValueError, convert, with_bounds
 
 LONGEST_RANGE = 100_000
 BATCH_PER_GPU = "batch_per_gpu"
@@ -38,6 +39,7 @@ def _plain(annotation: Any) -> type:
 
 KINDS: dict[str, type] = {name: _plain(annotation) for name, annotation in TYPES.items()}
 """Every field that an experiment may give -> the plain Python type of its values."""
+_CHECKED: Mapping[str, Any] = {name: with_bounds(annotation) for name, annotation in TYPES.items()}
 OPTIONAL: frozenset[str] = frozenset(name for name in FIELDS if DEFAULTS[name] is None)
 
 
@@ -75,71 +77,61 @@ _PARSERS: Mapping[type, Callable[[str, str], Any]] = {
 }
 
 
-def _is_size(field: str) -> bool:
-    return ABOUT[field].unit == "MiB"
-
-
-def _is_time(field: str) -> bool:
-    return ABOUT[field].unit == "s"
-
-
 def _check_is_no_share(value: Any, text: str, called: str) -> None:
     """Raises UsageError for 0.6 per cent that was typed without its sign, for it may be meant as a part of 1."""
     if isinstance(value, float) and 0 < value < 1 and not text.endswith("%"):
         raise UsageError(f"{called} {text}: write {100 * value:g}, or {value:g}% where so little is meant")
 
 
-def parse_one(field: str, text: str, called: str | None = None) -> Any:
-    """One value of a trial field; `auto` leaves it to the machine. `called`: what its user calls the field."""
+def parse_one(field: str, text: str) -> Any:
+    """One value of a trial field; `auto` leaves it to the machine."""
     check_field(field)
-    called = called or field
     text = text.strip()
     if not text:
-        raise UsageError(f"{called}: a value is missing")
+        raise UsageError(f"{field}: a value is missing")
     if text == "auto" and field in OPTIONAL:
         return None
-    if _is_size(field) and not text.isdigit():
-        return mebibytes(text, called)
-    if _is_time(field):
-        return seconds(text, called)
+    if ABOUT[field].unit == "MiB" and not text.isdigit():
+        return mebibytes(text, field)
+    if ABOUT[field].unit == "s":
+        return seconds(text, field)
     if ABOUT[field].unit == "%":
         text = text.removesuffix("%").strip()
-    return _PARSERS[KINDS[field]](text, called)
+    return _PARSERS[KINDS[field]](text, field)
 
 
-def parse(field: str, text: str, called: str | None = None) -> list[Any]:
-    """A list of values: comma-separated single values and ranges. `called`: what its user calls the field."""
+def parse(field: str, text: str) -> list[Any]:
+    """A list of values: comma-separated single values and ranges."""
     check_field(field)
     ranges = KINDS[field] in (int, float)
     parsed: list[Any] = []
     for item in text.split(","):
         if ranges and ":" in item:
-            parsed.extend(span(field, item.strip(), called))
+            parsed.extend(span(field, item.strip()))
         else:
-            parsed.append(parse_one(field, item, called))
+            parsed.append(parse_one(field, item))
             if ABOUT[field].unit == "%":
-                _check_is_no_share(parsed[-1], item.strip(), called or field)
+                _check_is_no_share(parsed[-1], item.strip(), field)
     return list(dict.fromkeys(parsed))
 
 
-def span(field: str, text: str, called: str | None = None) -> list[Any]:
+def span(field: str, text: str) -> list[Any]:
     """`first:last:step` or `first:last:xfactor`, both ends included where the step meets them."""
-    called = called or field
     parts = text.split(":")
     if len(parts) != 3:
         raise UsageError(
-            f"{called}: {shown(text)} is not first:last:step (16:64:16) or first:last:xfactor (16:512:x2)"
+            f"{field}: {shown(text)} is not first:last:step (16:64:16) or first:last:xfactor (16:512:x2)"
         )
     kind = KINDS[field]
-    first, last = (_number(kind, p.strip(), called) for p in parts[:2])
+    first, last = (_number(kind, p.strip(), field) for p in parts[:2])
     step_text = parts[2].strip()
     geometric = step_text.startswith("x")
-    step = _number(float if geometric else kind, step_text.removeprefix("x"), called)
+    step = _number(float if geometric else kind, step_text.removeprefix("x"), field)
     if last < first:
-        raise UsageError(f"{called}: {shown(text)} begins above its end; write smallest:largest:step")
+        raise UsageError(f"{field}: {shown(text)} begins above its end; write smallest:largest:step")
     if step <= (1 if geometric else 0) or (geometric and first <= 0):
         raise UsageError(
-            f"{called}: {shown(text)} never ends; write a step above 0, or :x2 with a factor over 1"
+            f"{field}: {shown(text)} never ends; write a step above 0, or :x2 with a factor over 1"
         )
     values: list[Any] = []
     value = first
@@ -148,7 +140,7 @@ def span(field: str, text: str, called: str | None = None) -> list[Any]:
         values.append(round(value) if kind is int else float(f"{value:.12g}"))
         value = value * step if geometric else first + step * len(values)
         if len(values) > LONGEST_RANGE:
-            raise UsageError(f"{called}: {shown(text)} has more than {LONGEST_RANGE:,} values")
+            raise UsageError(f"{field}: {shown(text)} has more than {LONGEST_RANGE:,} values")
     return values
 
 
@@ -164,33 +156,14 @@ def as_text(value: Any) -> str:
 
 
 def from_toml(name: str, value: Any) -> Any:
-    """A TOML value as the trial field wants it."""
-    kind = KINDS[check_field(name)]
-    if kind is tuple and isinstance(value, str):
+    """A TOML value as the trial field wants it; texts as on the command line where a number or a list may be one."""
+    about, kind = ABOUT[check_field(name)], KINDS[name]
+    if isinstance(value, str) and (kind is tuple or about.unit in ("MiB", "s") or value == "auto"):
         return parse_one(name, value)
-    if isinstance(value, dict) or (
-        isinstance(value, list) and any(isinstance(v, (list, dict)) for v in value)
-    ):
-        raise UsageError(f"{name}: {shown(value)} is not a value of a trial field")
-    if kind is tuple and isinstance(value, list):
-        return tuple(value)
-    if isinstance(value, list):
-        raise UsageError(f"{name} takes one value here, not {shown(value)}; put a list under [axes]")
-    if kind is tuple:
-        raise UsageError(f'{name}: {shown(value)} is not a list; write [0], [0, 1] or "0+1"')
-    if kind is str and not isinstance(value, str):
-        raise UsageError(f"{name}: {shown(value)} is not a text in quotes")
-    if value == "auto" and name in OPTIONAL:
-        return None
-    if _is_size(name) and isinstance(value, str):
-        return mebibytes(value, name)
-    if _is_time(name) and isinstance(value, str):
-        return seconds(value, name)
-    if kind in (int, float) and not isinstance(value, (int, float)):
-        raise UsageError(f"{name}: {shown(value)} is not a number; numbers stand without quotes")
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return _number(float, value, name)
-    return value
+    try:
+        return convert(value, _CHECKED[name])
+    except InvalidValueError as error:
+        raise UsageError(f"{'.'.join((name, *error.path))} {error.problem}") from None
 
 
 def axis_from_toml(name: str, given: list[Any] | str) -> tuple[Any, ...]:
@@ -207,16 +180,16 @@ def to_toml(value: Any) -> Any:
     return "auto" if value is None else list(value) if isinstance(value, tuple) else value
 
 
-def assignments(text: str, what: str) -> dict[str, str]:
+def assignments(text: str) -> dict[str, str]:
     """`a=1,b=2` as a dict of texts."""
     texts: dict[str, str] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not equals:
-            raise UsageError(f"{what}: {shown(part)} is not FIELD=VALUE")
+            raise UsageError(f"{shown(part)} is not FIELD=VALUE")
         field = check_field(name.strip().replace("-", "_"))
         if field in texts:
-            raise UsageError(f"{what}: {field} is given twice in {shown(text)}")
+            raise UsageError(f"{field} is given twice in {shown(text)}")
         texts[field] = value
     return texts
 

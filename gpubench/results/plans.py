@@ -27,7 +27,7 @@ from gpubench.plan.sources import StoredSources
 from gpubench.results.store import Results
 from gpubench.schema.columns import Devices
 from gpubench.schema.record import Record
-from gpubench.schema.validation import InvalidValueError, convert, toml_error_message
+from gpubench.schema.validation import InvalidValueError, convert
 
 MOST_PLANS = 1_000_000
 """No folder holds more: a larger number has been damaged, and counts as none."""
@@ -122,14 +122,12 @@ def read_plan_file(path: Path) -> PlanFile:
         facts = convert({"plan": plan}, _PlanToml).plan
         shards.parse_parts(facts.shards)
         return PlanFile(path=path, text=text, facts=facts)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"it is not TOML: {toml_error_message(error)}") from None
     except UnicodeDecodeError as error:
         raise UsageError(f"it is no text in UTF-8 from byte {error.start + 1} on") from None
     except InvalidValueError as error:
         raise UsageError(str(error)) from None
-    except (RecursionError, ValueError):  # of a number of more than 4,300 digits
-        raise UsageError("it is nested too deeply, or holds a number that is too long") from None
+    except (RecursionError, ValueError) as error:  # also of a number of more than 4,300 digits
+        raise UsageError(f"it is not TOML: {error}") from None
 
 
 def list_plan_files(results: Results) -> list[PlanFile]:

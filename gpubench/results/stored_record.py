@@ -91,7 +91,7 @@ def _read_whole(text: bytes, shape: Any) -> tuple[str, list[Record]]:
     content, is_json = _parse(text)
     jobs: Any = content.get("jobs") if shape is _GROUP and isinstance(content, dict) else [content]
     try:
-        convert(_as_checked(content), shape, table="an object in braces")
+        convert(_as_checked(content), shape)
     except InvalidValueError as error:
         raise _describe_damage(error, [content, *jobs] if isinstance(jobs, list) else [content]) from None
     if not is_json:

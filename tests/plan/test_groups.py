@@ -13,12 +13,9 @@ from gpubench.basics.errors import UsageError
 from gpubench.plan.groups import (
     MOST_JOBS,
     Group,
-    check_group,
-    check_titles,
     job_name,
     label,
     list_job_sets,
-    settled_by,
 )
 
 
@@ -168,7 +165,7 @@ def test_pairs_that_are_on_one_gpu_or_on_none(fields: Any, jobs: Any) -> None:
         ([{"variant": "cached", "model": "mlp"}, {"workers": 4, "lr": 0.1}], "mlp cached & workers=4 lr=0.1"),
         ([{}, {"gpu_ids": (1,)}], "base & base@1"),
         ([{"workers": None, "gpu_ids": None}, {"cudnn_benchmark": True}], "workers=auto@auto & cudnn_benchmark=true"),
-        ([{"data": "a\nb\x1b\u2028c"}, {"batch_per_gpu": 8}], "data=a b  c & batch_per_gpu=8"),
+        ([{"data": "a\nb\x1b\u2028c"}, {"batch_per_gpu": 8}], "data=a bc & batch_per_gpu=8"),
     ],
 )  # fmt: skip
 def test_a_group_without_a_name_is_named_by_its_jobs(jobs: list[dict[str, Any]], title: str) -> None:
@@ -182,68 +179,3 @@ def test_a_label_tells_jobs_apart() -> None:
 
 def test_names_of_jobs() -> None:
     assert [job_name(place, 3) for place in range(3)] == ["1 of 3", "2 of 3", "3 of 3"]
-
-
-# ---- what is refused ----
-
-
-@pytest.mark.parametrize(
-    ("asked", "axes", "copies", "says"),
-    [
-        (group(), [], 1, "X: no job runs beside none; give two or more"),
-        (group({"lr": 0.1}), [], 1, "X: one job runs beside none; give two or more, or copies of one"),
-        (group({"copies": 1}), [], 3, "X: one job runs beside none"),
-        (group({}, name="a\nb"), [], 1, "X: a name is one line of plain text"),
-        (group({}, {}, name="a\x1b[1m"), [], 1, "X: a name is one line of plain text"),
-        (group({}, pairs=True), [], 1, "X: pairs need two jobs or more, not 1"),
-        (group({}, {"copies": 2}, pairs=True), [], 1, "X: a pair is of two jobs, without copies"),
-        (group({}, {}, pairs=True), [], 2, "X: a pair is of two jobs, without copies"),
-        (
-            group({"batch_size": 1}, {"batch_size": 2}), ["lr", "batch_size"], 1,
-            "the axis batch_size has no effect: every job of X gives it",
-        ),
-        (
-            group({"batch_size": 1}, {"batch_per_gpu": 2}), ["batch_size"], 1,
-            "the axis batch_size has no effect: every job of X gives it or batch_per_gpu",
-        ),
-        (
-            group({"gpu_ids": (0,)}, {"gpu_ids": (1,)}), ["gpus"], 1,
-            "the axis gpus has no effect: every job of X gives gpu_ids",
-        ),
-    ],
-)  # fmt: skip
-def test_a_group_that_makes_no_sense(asked: Group, axes: list[str], copies: int, says: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        check_group(asked, called="X", axes=axes, most_copies=copies)
-    assert str(caught.value).startswith(says)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("asked", "axes", "copies"),
-    [
-        (group({}, {}), ["batch_size"], 1),
-        (group({"copies": 2}), [], 1),
-        (group({"lr": 0.1}), ["copies"], 3),
-        (group({"batch_size": 8}, {}), ["batch_size"], 1),
-        (group({}, {}, name="ünïcode, \"quoted\" & 'all' = 🧪👩‍🔬"), [], 1),
-        (group({}, {}, pairs=True), ["copies"], 1),
-    ],
-)
-def test_a_group_that_makes_sense(asked: Group, axes: list[str], copies: int) -> None:
-    check_group(asked, called="X", axes=axes, most_copies=copies)
-
-
-def test_two_groups_of_one_name() -> None:
-    named, unnamed = group({"lr": 0.1}, {}, name="16 & 32"), group({"batch_size": 16}, {"batch_size": 32})
-    check_titles([named, group({"lr": 0.2}, {}), group({"lr": 0.3}, {})])
-    for twice in ([named, named], [named, unnamed], [unnamed, unnamed]):
-        with pytest.raises(UsageError, match="two groups are named '16 & 32'"):
-            check_titles(twice)
-
-
-def test_a_field_that_some_jobs_leave_open_is_not_settled() -> None:
-    asked = group({"gpus": 2, "lr": 0.1}, {"gpu_ids": (0, 1)})
-    assert settled_by(asked, "gpus") == "it or gpu_ids"
-    assert settled_by(asked, "lr") is None
-    assert settled_by(group(), "lr") is None

@@ -169,7 +169,7 @@ def test_senseless_combinations_are_dropped_and_counted_by_reason() -> None:
         (experiment({"model": "resnet35"}), "unknown model 'resnet35': did you mean resnet"),
         (experiment({"variant": "crop"}), "unknown variant 'crop'"),
         (experiment({"variant": "pre-resize"}), "did you mean pre-resized?"),
-        (experiment({"variant": "data/birds"}), "did you mean --data data/birds?"),
+        (experiment({"variant": "data/birds"}), "unknown variant 'data/birds'"),
         (experiment(strategy=["single", "dpd"]), "unknown strategy 'dpd'"),
         (experiment({"optimizer": "adamm"}), "did you mean adam"),
         (experiment(excludes=({"strategy": "dpp"},)), "unknown strategy 'dpp'"),

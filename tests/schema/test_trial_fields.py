@@ -72,7 +72,7 @@ def test_a_new_field_is_its_entry(extended: Path, tmp_path: Path) -> None:
     assert "flavour=0.1" in planned.stdout
     refused = told(extended, tmp_path, "sweep", "-n", *ASKED, "--set", "flavour=2")
     assert refused.returncode == 2
-    assert re.search(r"\bflavour\b.*\b0\b.*\b1\b.*\b2\b", refused.stderr)
+    assert re.search(r"\bflavour\b.*\b1\b.*\b2\b", refused.stderr)
 
 
 IDS = """

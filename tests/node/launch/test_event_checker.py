@@ -45,7 +45,7 @@ HELLO: dict[str, Any] = {"event": "hello", "rank": 0, "pid": 7, "cuda": None, "t
         (json.dumps(HELLO | {"pid": True}).encode(), "pid"),
         (json.dumps(HELLO | {"more": 1}).encode(), "more"),
         (json.dumps(HELLO | {"rank": 1}).encode(), "'hello' of rank 1"),
-        (b'{"event":"filling","rank":0,"at":Infinity}', "must be a finite number"),
+        (b'{"event":"filling","rank":0,"at":Infinity}', "must be at most 1.79769e+308"),
         (b'{"event":"progress","rank":0,"epoch":-1,"step":1}', "must be at least 0"),
         (b'{"event":"steps","rank":0,"epoch":0,"end_us":[],"wait_us":[]}', "end_us"),
     ],

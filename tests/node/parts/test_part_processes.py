@@ -67,7 +67,7 @@ def test_a_part_takes_no_orders_that_srun_has_left_for_another(tmp_path: Path) -
     [
         (b'{"file":"node","version":"1","host":1}', "host"),
         (b'{"file":"node","more":1}', "unknown key 'more'"),
-        (b'{"file":"joke"}', "file must be node"),
+        (b'{"file":"joke"}', "file is refused"),
         (b"[]", "it must be a table"),
         (b"no JSON", "Expecting value: "),
     ],
