@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from gpubench import __version__, usage
-from gpubench.cli import data, keep, measure, read, slurm
+from gpubench import __version__
+from gpubench.cli import data, keep, measure, read, slurm, usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from gpubench import completion
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.cli.gone import GONE
 from gpubench.cli.options import ResultsFolders, choose_form, text
@@ -45,9 +44,7 @@ def export(
     results: ResultsFolders = None,
     form: Annotated[
         str | None,
-        text(
-            "--format", "NAME", f"{', '.join(FORMATS)}; by default as FILE ends.", completion.one_of(FORMATS)
-        ),
+        text("--format", "NAME", f"{', '.join(FORMATS)}; by default as FILE ends.", lambda: FORMATS),
     ] = None,
     out: Annotated[str | None, text("--out", "FILE", "Where it is written; none: stdout for text.")] = None,
     to: Annotated[
@@ -56,7 +53,7 @@ def export(
             "--to",
             "TRACKER",
             "mlflow: a run for each trial; --out is then a folder, or an MLflow address.",
-            completion.one_of(TRACKERS),
+            lambda: TRACKERS,
         ),
     ] = None,
     sheet: Annotated[
@@ -65,7 +62,7 @@ def export(
             "--sheet",
             "NAME",
             f"What a CSV holds: {', '.join(SHEETS)}.",
-            completion.one_of(SHEETS),
+            lambda: SHEETS,
             show_default=False,
         ),
     ] = DEFAULT_OPTIONS.sheet,

@@ -9,9 +9,9 @@ from typing import NoReturn
 
 import typer
 
-from gpubench import completion, usage
 from gpubench.basics.errors import GpubenchError, UnusableError
 from gpubench.basics.stopping import AT_ONCE
+from gpubench.cli import usage
 from gpubench.cli.app import app
 from gpubench.cli.errors import print_error
 from gpubench.cli.gone import GONE
@@ -19,7 +19,6 @@ from gpubench.cli.gone import GONE
 
 def main() -> NoReturn:
     """Runs the command that was typed."""
-    completion.put_together(os.environ)
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A path that the terminal's encoding can't say must not end a command whose work is done.
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -42,6 +41,6 @@ def main() -> NoReturn:
         # The command line library's own usage errors know their words and their exit code.
         if not hasattr(error, "format_message"):
             raise
-        print_error(usage.told(error, GONE))
+        print_error(usage.write_error(error, GONE))
         code = getattr(error, "exit_code", 2)
     sys.exit(code if isinstance(code, int) else 0)

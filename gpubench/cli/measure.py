@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gpubench import completion, usage
 from gpubench.basics.errors import UsageError
 from gpubench.basics.stopping import AT_ONCE, WITHOUT_CTRL_C, unwound_by_signals
+from gpubench.cli import usage
 from gpubench.cli.errors import print_error
 from gpubench.cli.parameters import SweepCommand
 from gpubench.plan.sweep_options import Options
@@ -33,7 +33,6 @@ def _sweep(experiment: Path | None, given: Mapping[str, Any]) -> None:
 EXPERIMENT = Annotated[
     Path | None,
     typer.Argument(
-        autocompletion=completion.experiment,
         metavar="EXPERIMENT.toml",
         help="Experiment file; none: the built-in one.",
     ),

@@ -2,68 +2,69 @@
 
 from __future__ import annotations
 
+import os
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from gpubench import completion, usage
 from gpubench.basics.errors import UsageError
 from gpubench.render.forms import AnswerForm
+from gpubench.schema import catalog
+from gpubench.schema.trial_fields import TYPES
 
-
-def sweep_option(
-    name: str, text: str, *, metavar: str | None = "VALUES", completer: completion.Completer | None = None
-) -> Any:
-    """An option of a sweep that says what is tried."""
-    return typer.Option(
-        name,
-        metavar=metavar,
-        help=text,
-        autocompletion=completer,
-        rich_help_panel="What to try (lists and ranges)",
-    )
-
-
-def how(
-    *names: str,
-    text: str,
-    metavar: str | None = None,
-    parser: Callable[[Any], Any] | None = None,
-    words: Sequence[str] = (),
-) -> Any:
-    """An option of a sweep that says how it is run. `words`: all that may be given."""
-    return typer.Option(
-        *names,
-        readable=False,
-        metavar=metavar,
-        help=text,
-        parser=parser,
-        autocompletion=completion.listed(words) if words else None,
-        rich_help_panel="How to run it",
-    )
+TRY, RUN = "What to try (lists and ranges)", "How to run it"
+"""The headings of a sweep's options in `--help`."""
 
 
 def count(name: str, text: str, *short: str, least: int = 0, panel: str | None = None) -> Any:
     """An option that is a whole number. `panel`: under which heading `--help` names it."""
-    return typer.Option(
-        name, *short, metavar="N", help=text, parser=usage.whole(name, least), rich_help_panel=panel
-    )
+    return typer.Option(name, *short, metavar="N", help=text, min=least, rich_help_panel=panel)
 
 
 def text(
-    name: str, metavar: str, help_: str, completer: completion.Completer | None = None, **more: Any
+    name: str, metavar: str, help_: str, names: Callable[[], Iterable[str]] | None = None, **more: Any
 ) -> Any:
-    """An option that is text, or several of it. `metavar`: how it looks. `more`: what typer's own takes besides."""
-    return typer.Option(name, metavar=metavar, help=help_, autocompletion=completer, **more)
+    """An option that is text, or several of it. `metavar`: how it looks. `names`: what a shell offers for it. `more`:
+    what typer's own takes besides."""
+    return typer.Option(
+        name, metavar=metavar, help=help_, autocompletion=offer(names) if names else None, **more
+    )
+
+
+def offer(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Completes the last of several values with commas between them."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [f"{before}{comma}{name}" for name in names() if name.startswith(last)]
+
+    return complete
+
+
+def list_named_values(field: str) -> Sequence[str]:
+    """The values of a trial field that have names; of numbers none."""
+    named: Mapping[str, Iterable[str]] = {
+        "model": catalog.models(),
+        "strategy": catalog.STRATEGIES,
+        "variant": catalog.VARIANTS,
+        "optimizer": catalog.OPTIMIZERS,
+        "data": (catalog.PROCEDURAL, *catalog.NAMED_DATA),
+    }
+    kind, *_ = typing.get_args(TYPES[field])
+    choices = [part for part in (kind, *typing.get_args(kind)) if typing.get_origin(part) is Literal]
+    return tuple(named.get(field, typing.get_args(choices[0]) if choices else ()))
+
+
+def _list_results() -> list[str]:
+    return [str(path) for path in sorted(Path(os.environ.get("GPUBENCH_OUT", "results")).glob("*/"))]
 
 
 def folders(help_: str) -> Any:
     """The argument of commands that read results folders."""
-    return typer.Argument(
-        autocompletion=completion.results, metavar=usage.RESULTS, help=help_, readable=False
-    )
+    return typer.Argument(autocompletion=offer(_list_results), metavar="RESULTS", help=help_, readable=False)
 
 
 ResultsFolders = Annotated[list[Path] | None, folders("Results folders; none: the newest one.")]

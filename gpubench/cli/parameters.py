@@ -11,19 +11,22 @@ from typing import Annotated, Any, get_args, get_type_hints
 
 import typer
 
-from gpubench import completion, usage
 from gpubench.cli import options
 from gpubench.plan.sweep_options import Declared, Options, RunOptions
 from gpubench.render.forms import FORMS
 from gpubench.schema.field import Option, in_order
 from gpubench.schema.trial_fields import ABOUT
 
+SET = options.text(
+    "--set", "FIELD=VALUES", "any trial field, one value or an axis", rich_help_panel=options.TRY
+)
+
 
 class SweepCommand:
     """`gpubench sweep` as the library that reads command lines is to see it: all its options as parameters.
 
-    They stand behind its argument: `--set` and those of trial fields, each in the order of the fields or behind the one
-    that its entry names, and those of `Options` and `RunOptions`.
+    They stand behind its argument: those of trial fields, each in the order of the fields or behind the one that its
+    entry names, `--set`, and those of `Options` and `RunOptions`.
     """
 
     def __init__(self, run: Callable[[Path | None, Mapping[str, Any]], None], experiment: Any) -> None:
@@ -35,17 +38,11 @@ class SweepCommand:
         for kind in (Options, RunOptions):
             hints = get_type_hints(kind, include_extras=True)
             for field in dataclasses.fields(kind):
-                if option := _find_declaration(hints[field.name]):
-                    parameters[option.names.partition("/")[0].split()[0]] = _make_parameter(
-                        field, hints[field.name], option
-                    )
+                if option := next(iter(getattr(hints[field.name], "__metadata__", ())), None):
+                    parameters[option.names[0]] = _make_parameter(field, hints[field.name], option)
         names = in_order(list(parameters), {option.name: option.behind for option in declared.values()})
         # Later axes vary faster, so this order is that of a plan's trials.
-        axes = in_order(
-            [name for name in names if name in of_fields],
-            {option.name: option.varies_behind for option in declared.values()},
-        )
-        self._axes = [of_fields[name].name for name in axes]
+        self._fields = [of_fields[name].name for name in names if name in of_fields]
         self._run = run
         self.__name__, self.__doc__ = run.__name__, run.__doc__
         argument = inspect.Parameter(
@@ -60,45 +57,31 @@ class SweepCommand:
         """The options of what was given by parameter. Raises UsageError for a field that is no field."""
         named = {
             name: "true" if given[name] is True else given[name]
-            for name in self._axes
+            for name in self._fields
             if given[name] not in (None, False)
         }
         fields = options.read_fields(named, given["set_"] or ())
-        return (
-            Options(fields=fields, **_select_values(Options, given)),
-            RunOptions(**_select_values(RunOptions, given)),
+        return Options(fields=fields, **_select_values(Options, given)), RunOptions(
+            **_select_values(RunOptions, given)
         )
-
-
-SET = options.sweep_option(
-    "--set", "any trial field, one value or an axis", metavar="FIELD=VALUES", completer=completion.assignment
-)
-
-
-def _find_declaration(hint: Any) -> Declared | None:
-    """What a field of options says of its option; None for one that has none."""
-    annotations = getattr(hint, "__metadata__", ())
-    return next((option for option in annotations if isinstance(option, Declared)), None)
 
 
 def _make_parameter(field: dataclasses.Field[Any], hint: Any, option: Declared) -> inspect.Parameter:
     """A field of options as a parameter of a command."""
-    kind, _ = get_args(hint)
-    if kind == tuple[str, ...]:
-        return _make_keyword(field.name, Annotated[list[str] | None, _make_option(option)], None)
-    return _make_keyword(field.name, Annotated[kind, _make_option(option)], field.default)
-
-
-def _make_option(option: Declared) -> Any:
-    names = option.names.split()
-    if option.tries:
-        return options.sweep_option(option.names, option.help, metavar=option.metavar)
-    return options.how(
-        *names,
-        text=option.help,
+    kind = get_args(hint)[0]
+    is_many = kind == tuple[str, ...]
+    declared = typer.Option(
+        *option.names,
         metavar=option.metavar,
-        parser=None if option.least is None else usage.whole(names[0], option.least),
-        words=option.words,
+        help=option.help,
+        min=option.least,
+        autocompletion=options.offer(lambda: option.words) if option.words else None,
+        rich_help_panel=options.TRY if option.tries else options.RUN,
+    )
+    return _make_keyword(
+        field.name,
+        Annotated[list[str] | None if is_many else kind, declared],
+        None if is_many else field.default,
     )
 
 
@@ -113,13 +96,12 @@ def _select_values(kind: type[Options | RunOptions], given: Mapping[str, Any]) -
 
 def _make_field_parameter(name: str, option: Option) -> inspect.Parameter:
     """A field's option as a parameter of a command."""
-    kind: Any = bool if option.is_flag else str | None
-    default = False if option.is_flag else None
-    completer = completion.of_field(name) if completion.values_of(name) else None
-    typed = options.sweep_option(option.name, option.help, metavar=option.metavar, completer=completer)
     if option.is_flag:
-        typed = options.how(option.name, text=option.help)
-    return _make_keyword(name, Annotated[kind, typed], default)
+        flag = typer.Option(option.name, help=option.help, rich_help_panel=options.RUN)
+        return _make_keyword(name, Annotated[bool, flag], False)
+    names = functools.partial(options.list_named_values, name)
+    typed = options.text(option.name, option.metavar, option.help, names, rich_help_panel=options.TRY)
+    return _make_keyword(name, Annotated[str | None, typed], None)
 
 
 def _make_keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
@@ -130,21 +112,13 @@ def with_form_options(command: Callable[..., None]) -> Callable[..., None]:
     """The command with an option for each form that has one; its parameter `form` gets the name of the one given."""
     *parameters, _ = inspect.signature(command, eval_str=True).parameters.values()
     of_forms = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=False,
-            annotation=Annotated[bool, typer.Option(f"--{name}", help=text)],
-        )
+        _make_keyword(name, Annotated[bool, typer.Option(f"--{name}", help=text)], False)
         for name, text in FORMS.items()
     ]
 
     @functools.wraps(command)
     def run(**given: Any) -> None:
-        command(
-            form=options.choose_form([parameter.name for parameter in of_forms if given.pop(parameter.name)]),
-            **given,
-        )
+        command(form=options.choose_form([form.name for form in of_forms if given.pop(form.name)]), **given)
 
     return _with_parameters(run, [*parameters, *of_forms])
 

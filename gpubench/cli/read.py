@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from gpubench import completion
 from gpubench.basics.errors import UsageError
 from gpubench.cli.gone import GONE
 from gpubench.cli.options import (
@@ -31,7 +30,6 @@ def table(
             "--columns",
             "NAME,-NAME,…",
             "Add columns of docs/columns.md, or all of them; -NAME removes one.",
-            completion.columns,
         ),
     ] = None,
     where: Annotated[
@@ -40,12 +38,11 @@ def table(
             "--where",
             "CONDITION",
             "Show rows such as 'batch_size>=64' or variant=cached,synthetic; again for one more condition.",
-            completion.condition,
         ),
     ] = None,
     sort: Annotated[
         str | None,
-        text("--sort", "NAME,-NAME,…", "Show rows by columns; -NAME: largest first.", completion.columns),
+        text("--sort", "NAME,-NAME,…", "Show rows by columns; -NAME: largest first."),
     ] = None,
     why: Annotated[
         bool, typer.Option("--why", help="Every claim with its p-value, and what would settle it.")
@@ -130,13 +127,6 @@ def status(
     raise typer.Exit(command.status(results or (), as_json=json_))
 
 
-def list_pictures(incomplete: str) -> list[str]:
-    """Completes names of pictures."""
-    from gpubench.render.pictures.pictures import KINDS
-
-    return completion.listed(KINDS)(incomplete)
-
-
 def plot(
     results: ResultsFolders = None,
     out: Annotated[
@@ -145,11 +135,11 @@ def plot(
     ] = None,
     form: Annotated[
         str | None,
-        text("--format", "svg,png,pdf", "Default: svg.", completion.listed(("svg", "png", "pdf"))),
+        text("--format", "svg,png,pdf", "Default: svg.", lambda: ("svg", "png", "pdf")),
     ] = None,
     only: Annotated[
         str | None,
-        text("--only", "NAME,…", "These pictures of docs/plots.md; none: all there are.", list_pictures),
+        text("--only", "NAME,…", "These pictures of docs/plots.md; none: all there are."),
     ] = None,
     trial: Annotated[
         str | None,
@@ -181,7 +171,6 @@ def compare(
             "--field",
             "FIELD=V,V",
             "Two values of a field in one folder: precision=fp32,bf16.",
-            completion.assignment,
         ),
     ] = None,
     figures: Annotated[
@@ -190,7 +179,7 @@ def compare(
             "--figures",
             "NAME,…",
             "Only these: time,memory,cpu,energy,top1.",
-            completion.listed(("time", "memory", "cpu", "energy", "top1")),
+            lambda: ("time", "memory", "cpu", "energy", "top1"),
         ),
     ] = None,
     threshold: Annotated[

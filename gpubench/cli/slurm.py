@@ -8,12 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from gpubench import usage
 from gpubench.basics.errors import UsageError
-from gpubench.basics.quoted import shown
+from gpubench.cli import usage
 from gpubench.cli.measure import sweep_option_names, sweep_options
 from gpubench.cli.options import count
-from gpubench.usage import TOML
 
 BEHIND = "sweep_words"
 """In the context: what stands behind `--`."""
@@ -38,7 +36,7 @@ def slurm(
     experiment: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar=f"EXPERIMENT{TOML}",
+            metavar="EXPERIMENT.toml",
             help="Experiment file; none: the built-in one. Options of the sweep stand behind --; other options are "
             "passed on to sbatch (--partition gpu, --gres=gpu:1, --account NAME).",
         ),
@@ -78,18 +76,16 @@ def slurm(
         Path | None,
         typer.Option("--out", metavar="FOLDER", help="Results folder (default: results/NAME)."),
     ] = None,
-    submit: Annotated[
-        bool, typer.Option("--submit", help="Submit it, and a job that writes the table.")
-    ] = False,
+    submit: Annotated[bool, typer.Option("--submit", help="Submit it.")] = False,
 ) -> None:
     """Print the batch script of a sweep for SLURM, or submit it."""
     from gpubench.commands import slurm as command
-    from gpubench.plan.batch_script import option_name, passed_on, seconds
+    from gpubench.plan.batch_script import passed_on, seconds, split_option
 
     file, options = passed_on(experiment or ())
     of_the_sweep = sweep_option_names() - set(OF_BOTH)
     for option in options:
-        if (name := option_name(option)) in of_the_sweep:
+        if (name := split_option(option)[0]) in of_the_sweep:
             raise UsageError(
                 f"{name} is an option of the sweep, and stands behind --: gpubench slurm … -- {option}"
             )
@@ -102,8 +98,6 @@ def slurm(
         raise UsageError(
             f"with {min(measures_nothing)} the job would measure nothing: ask gpubench sweep itself"
         )
-    if not Path.cwd().as_posix().isprintable():
-        raise UsageError(f"{shown(str(Path.cwd()))} can't stand in a line of a batch script")
     raise typer.Exit(
         command.slurm(
             Path(file) if file else None,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -12,15 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpubench.basics.errors import GpubenchError, UnusableError, UsageError
+from gpubench.basics.words import many
 from gpubench.node.cluster import Cluster
 from gpubench.node.environment import Gpu, Machine, cpu_name
 from gpubench.node.node import Node
 from gpubench.node.parts.process import PartCommand
 from gpubench.node.watch.nvml import NoNvml
-from gpubench.plan.batch_advice import Remaining, advice, plan_line
-from gpubench.plan.batch_script import CPUS_BY_GPU, BatchScript, cpus_of, gpus_of, limit, option_name
+from gpubench.plan.batch_script import CPUS_BY_GPU, CPUS_OF_GPU, BatchScript, count_gpus, limit, split_option
 from gpubench.plan.command_line import make_plan, read_experiment
-from gpubench.plan.estimate import Estimate
+from gpubench.plan.estimate import Estimate, format_seconds
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.skips import NEEDS
 from gpubench.plan.sources import Disk
@@ -30,8 +28,6 @@ from gpubench.results.store import Results
 from gpubench.run.sweep_state import SweepState
 from gpubench.run.unit_runner import UnitRunner
 
-MOST_GPUS = 16
-"""Of a node, where the options do not tell how many it has."""
 ASK_LIMIT_S = 60.0
 
 
@@ -54,28 +50,28 @@ def slurm(
     `cpus_per_task`: None: so many for each GPU. `time`: None: by the plan's estimate. `sbatch_options`: those that are
     passed on. `command_line`: the one that asks for this script.
     """
-    gpus = gpus_of(sbatch_options, nodes)
-    wants_gpus = gpus is None or gpus > 0
-    if cpus_per_task is not None and CPUS_BY_GPU in map(option_name, sbatch_options):
+    gpus = count_gpus(sbatch_options, nodes)
+    is_by_gpu = any(split_option(option)[0] == CPUS_BY_GPU for option in sbatch_options)
+    if cpus_per_task is not None and is_by_gpu:
         raise UsageError(f"--cpus-per-task and {CPUS_BY_GPU}: SLURM takes one of them")
-    experiment = read_experiment(path, options, has_gpu=wants_gpus)
-    folder = results_folder(out, experiment)
+    cpus = cpus_per_task or CPUS_OF_GPU * max(1, gpus)
+    experiment = read_experiment(path, options, has_gpu=gpus > 0)
+    folder = results_folder(out, experiment).absolute()
+    file = [str(path.absolute())] if path else []
     script = BatchScript(
         name=experiment.name,
-        gpubench=_find_gpubench(),
-        command=["sweep", *([str(path.absolute())] if path else []), *sweep_words],
-        results=str(folder.absolute()),
+        command=[*_find_gpubench(), "sweep", *file, *sweep_words, "--out", str(folder), "--yes"],
         home=str(Path.cwd()),
         command_line=command_line,
         tasks=tasks,
         nodes=max(nodes, experiment.most_nodes),
         trial_nodes=experiment.most_nodes,
-        cpus_per_task=cpus_per_task or cpus_of(sbatch_options, gpus),
+        cpus_per_task=None if is_by_gpu else cpus,
         time=time or "0",
         options=sbatch_options,
     )
     try:
-        work = _find_remaining(experiment, folder, script, MOST_GPUS if gpus is None else gpus)
+        units, skipped = _find_remaining(experiment, folder, _describe_node(gpus, cpus), script.nodes)
     except GpubenchError as why:
         # Who has said how long it may take need not be where its images are.
         if time is None:
@@ -83,33 +79,23 @@ def slurm(
         _print_note(f"the plan can't be made here, so nobody knows whether the nodes can: {why}")
     else:
         if time is None:
-            script = replace(script, time=limit([unit.seconds for unit in work.units], tasks))
-        _print_note(plan_line(work, script, is_by_plan=time is None))
-        for line in advice(work, script):
-            _print_note(line)
-    if not _is_writable(folder.absolute()):
+            script = replace(script, time=limit([unit.seconds for unit in units], tasks))
+        total = format_seconds(sum(unit.seconds for unit in units))
+        about = "about" if all(unit.known for unit in units) else "roughly"
         _print_note(
-            f"{folder.absolute()} can't be written from here; it must be from the nodes (--out names another)"
+            f"{many(len(units), 'unit')} to run, {about} {total} in all; each job has --time {script.time}"
         )
-    try:
-        script.text().encode()
-    except UnicodeEncodeError:
-        raise UsageError(
-            "the name of a file or folder is no UTF-8, which a batch script must be: rename it, or name another one"
-        ) from None
+        if skipped:
+            _print_note(
+                f"{len(skipped)} of the plan would be skipped: {skipped[0]}; --gres=gpu:N and --cpus-per-task N ask "
+                "SLURM for more"
+            )
     if submit:
-        _submit(script)
+        print(job := _sbatch(script.text()))
+        _print_note(f"submitted as job {job}; gpubench status and gpubench table {folder} tell how far it is")
     else:
         sys.stdout.write(script.text())
-        table = shlex.join(["sbatch", *script.table_options("JOB")])
-        _print_note(f"once it is submitted as JOB, this writes the table at its end:\n{table}")
     return 0
-
-
-def _is_writable(folder: Path) -> bool:
-    """Whether a folder can be written, or made where it is not there yet."""
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    return os.access(existing, os.W_OK | os.X_OK)
 
 
 def _find_gpubench() -> list[str]:
@@ -119,67 +105,46 @@ def _find_gpubench() -> list[str]:
     return [str(Path(path).absolute())] if path else [sys.executable, "-m", "gpubench"]
 
 
-def _find_remaining(experiment: Experiment, folder: Path, job: BatchScript, gpu_count: int) -> Remaining:
-    """What the plan has left for jobs of that size. `gpu_count`: of a node, as far as they are told."""
-    gpus = tuple(Gpu(index=n, uuid=f"GPU-{n}", name="GPU", memory_mib=0) for n in range(gpu_count))
-    machine = Machine(
+def _describe_node(gpus: int, cpus: int) -> Machine:
+    """A node of the job, as far as is known before it runs."""
+    return Machine(
         host="a node",
-        gpus=gpus,
+        gpus=tuple(Gpu(index=n, uuid=f"GPU-{n}", name="GPU", memory_mib=0) for n in range(gpus)),
         driver=None,
         cpu_name=cpu_name(),
-        cpu_ids=tuple(range(job.cpus_per_task)),
-        cpu_count=job.cpus_per_task,
+        cpu_ids=tuple(range(cpus)),
+        cpu_count=cpus,
     )
+
+
+def _find_remaining(
+    experiment: Experiment, folder: Path, machine: Machine, nodes: int
+) -> tuple[list[Estimate], list[str]]:
+    """What the plan has left for so many of these nodes, and why each unit is skipped that wants more."""
     sources = Disk(experiment.bad_images)
     plan = make_plan(experiment, machine, sources, None)
     node = Node(nvml=NoNvml("the nodes of the job are not here"), machine=machine)
     # Of its further nodes only their number matters: nothing is started on them.
-    nodes = Cluster(
-        first=node, commands=[PartCommand(name="a node", before=())] * (job.nodes - 1), address=""
-    )
-    work = SweepState(plan=plan, runner=UnitRunner.build(plan, node, Results(folder), sources, nodes))
+    commands = [PartCommand(name="a node", before=())] * (nodes - 1)
+    cluster = Cluster(first=node, commands=commands, address="")
+    work = SweepState(plan=plan, runner=UnitRunner.build(plan, node, Results(folder), sources, cluster))
     if folder.is_dir():
         work.load(lambda _: None)
     planned = work.pending()
-    to_run = [item for item in planned if item.state == "run"]
-    single = work.estimates([item.unit for item in to_run])
-    rounds = experiment.rounds
-    return Remaining(
-        units=work.estimates_of_all(planned),
-        longest=max(single, key=lambda estimate: estimate.seconds, default=Estimate(0.0, True)),
-        measurements=None
-        if rounds.is_open_ended
-        else sum(len(item.rounds) or rounds.most for item in to_run),
-        skipped=[
-            item.why.replace(f"{machine.shows} ", "such a job has ")
-            for item in planned
-            if item.state == "skip" and item.why.startswith(NEEDS)
-        ],
-    )
-
-
-def _submit(script: BatchScript) -> None:
-    """Submits the script, and the job that writes the table behind it; says their numbers."""
-    job = _sbatch([], script.text())
-    print(job)
-    what = "array" if script.is_array else "job"
-    _print_note(
-        f"submitted as {what} {job}; gpubench status {shlex.quote(script.results)} tells how far it is"
-    )
-    table = _sbatch(script.table_options(job), None)
-    _print_note(f"job {table} writes the table once it has ended: {script.job_name}-table-{table}.out")
+    skipped = [item.why for item in planned if item.state == "skip" and item.why.startswith(NEEDS)]
+    return work.estimates_of_all(planned), [why.replace(machine.shows, "such a job has") for why in skipped]
 
 
 def _print_note(text: str) -> None:
     print(f"gpubench: {text}", file=sys.stderr)
 
 
-def _sbatch(options: Sequence[str], script: str | None) -> str:
+def _sbatch(script: str) -> str:
     """The id that sbatch gives a job. Raises UnusableError, in its words."""
     try:
         done = subprocess.run(
-            ["sbatch", "--parsable", *options],
-            input=script or "",
+            ["sbatch", "--parsable"],
+            input=script,
             capture_output=True,
             text=True,
             timeout=ASK_LIMIT_S,
@@ -188,11 +153,9 @@ def _sbatch(options: Sequence[str], script: str | None) -> str:
     except FileNotFoundError:
         raise UnusableError("no sbatch on this machine: submit from a login node of the cluster") from None
     except subprocess.TimeoutExpired:
-        late = f"sbatch did not answer within {ASK_LIMIT_S:g} s; squeue tells whether it took the job"
-        raise UnusableError(late) from None
+        raise UnusableError(
+            f"sbatch did not answer within {ASK_LIMIT_S:g} s; squeue tells whether it took the job"
+        ) from None
     if done.returncode:
-        lines = [line for line in done.stderr.strip().splitlines() if line] or [
-            f"exit code {done.returncode}"
-        ]
-        raise UnusableError(f"sbatch refused it: {'; '.join(lines)}")
+        raise UnusableError(f"sbatch refused it: {done.stderr.strip() or f'exit code {done.returncode}'}")
     return done.stdout.strip().split(";")[0]

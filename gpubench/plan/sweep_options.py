@@ -26,8 +26,8 @@ RETRY = ("failed", "timeout", "stale", "oom")
 class Declared:
     """How an option stands on the command line and in `--help`."""
 
-    names: str
-    """`--yes -y`."""
+    names: tuple[str, ...]
+    """`--yes`, `-y`."""
     help: str
     metavar: str | None = None
     words: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Options:
     zips: Annotated[
         tuple[str, ...],
         Declared(
-            "--zip",
+            ("--zip",),
             "fields that move together: batch_size,lr=16/0.1,32/0.2",
             metavar="F,F=V/V,…",
             tries=True,
@@ -55,12 +55,12 @@ class Options:
     ] = ()
     excludes: Annotated[
         tuple[str, ...],
-        Declared("--exclude", "leave out: strategy=dp,gpus=1", metavar="F=V,…", tries=True),
+        Declared(("--exclude",), "leave out: strategy=dp,gpus=1", metavar="F=V,…", tries=True),
     ] = ()
     jobs: Annotated[
         tuple[str, ...],
         Declared(
-            "--job",
+            ("--job",),
             "one of several jobs that run together; give it once for each",
             metavar="F=V,F=V,…",
             tries=True,
@@ -68,16 +68,16 @@ class Options:
     ] = ()
     """Each as `batch_size=32,gpu_ids=2+3`: they take the place of the file's groups."""
     pairs: Annotated[
-        bool, Declared("--pairs", "measure every pair of the --job's on one GPU", tries=True)
+        bool, Declared(("--pairs",), "measure every pair of the --job's on one GPU", tries=True)
     ] = False
     """The jobs by twos, the file's own too."""
     repeats: Annotated[
-        int | None, Declared("--repeats", "Repeat each trial with seed + 0, 1, …", metavar="N", least=1)
+        int | None, Declared(("--repeats",), "Repeat each trial with seed + 0, 1, …", metavar="N", least=1)
     ] = None
     rounds: Annotated[
         int | None,
         Declared(
-            "--rounds",
+            ("--rounds",),
             "Measure each trial in so many processes, round after round (default: 3)",
             metavar="N",
             least=1,
@@ -86,7 +86,7 @@ class Options:
     within: Annotated[
         str | None,
         Declared(
-            "--within",
+            ("--within",),
             "Go on until half the 95 % interval of each time is as narrow: 2%",
             metavar="SHARE",
         ),
@@ -94,19 +94,19 @@ class Options:
     budget: Annotated[
         str | None,
         Declared(
-            "--budget",
+            ("--budget",),
             "Begin no process of a further round that would end after this: 10m. Alone: rounds until then, or until "
             "every question of the table is answered",
             metavar="TIME",
         ),
     ] = None
     timeout: Annotated[
-        str | None, Declared("--timeout", "Deadline of each trial: 90s, 10m, 2h", metavar="TIME")
+        str | None, Declared(("--timeout",), "Deadline of each trial: 90s, 10m, 2h", metavar="TIME")
     ] = None
     bad_images: Annotated[
         str | None,
         Declared(
-            "--bad-images",
+            ("--bad-images",),
             "fail (default), or skip: leave images out that can't be decoded",
             metavar="POLICY",
             words=BAD_IMAGES,
@@ -121,7 +121,7 @@ class RunOptions:
     order: Annotated[
         str | None,
         Declared(
-            "--order",
+            ("--order",),
             "given or random (default: random where there are repeats)",
             metavar="ORDER",
             words=ORDERS,
@@ -130,24 +130,33 @@ class RunOptions:
     retry: Annotated[
         str | None,
         Declared(
-            "--retry",
+            ("--retry",),
             "Run these again: failed,timeout,stale,oom",
             metavar="STATUS,…",
             words=RETRY,
         ),
     ] = None
     allow_busy: Annotated[
-        bool, Declared("--allow-busy", "Measure on GPUs that somebody else keeps busy, all the same.")
+        bool, Declared(("--allow-busy",), "Measure on GPUs that somebody else keeps busy, all the same.")
     ] = False
-    yes: Annotated[bool, Declared("--yes -y", "Make images without asking first.")] = False
+    yes: Annotated[
+        bool,
+        Declared(
+            (
+                "--yes",
+                "-y",
+            ),
+            "Make images without asking first.",
+        ),
+    ] = False
     find_max_batch: Annotated[
         bool,
-        Declared("--find-max-batch", "Then try larger batches until GPU memory ends, a few steps each."),
+        Declared(("--find-max-batch",), "Then try larger batches until GPU memory ends, a few steps each."),
     ] = False
     shard: Annotated[
         str | None,
         Declared(
-            "--shard",
+            ("--shard",),
             "Run one part of the plan, the second of eight: 2/8. gpubench merge puts the folders of all together.",
             metavar="I/N",
         ),
@@ -155,7 +164,7 @@ class RunOptions:
     agents: Annotated[
         tuple[str, ...],
         Declared(
-            "--agent",
+            ("--agent",),
             "How a process is started on a further node: 'ssh n2'; once for each (default: srun, in a SLURM job)",
             metavar="COMMAND",
         ),
@@ -163,19 +172,37 @@ class RunOptions:
     network: Annotated[
         str | None,
         Declared(
-            "--network",
+            ("--network",),
             "By which name or IP address further nodes reach this one (default: its host name)",
             metavar="ADDRESS",
         ),
     ] = None
-    fresh: Annotated[bool, Declared("--fresh", "Run everything again; earlier records are kept.")] = False
+    fresh: Annotated[bool, Declared(("--fresh",), "Run everything again; earlier records are kept.")] = False
     out: Annotated[
         Path | None,
-        Declared("--out", "Results folder (default: results/NAME)", metavar="FOLDER"),
+        Declared(("--out",), "Results folder (default: results/NAME)", metavar="FOLDER"),
     ] = None
-    dry_run: Annotated[bool, Declared("--dry-run -n", "Print the plan and run nothing.")] = False
-    quiet: Annotated[bool, Declared("--quiet -q", "Print only the path of the results.")] = False
-    json: Annotated[bool, Declared("--json", "Print a JSON line for each trial.")] = False
+    dry_run: Annotated[
+        bool,
+        Declared(
+            (
+                "--dry-run",
+                "-n",
+            ),
+            "Print the plan and run nothing.",
+        ),
+    ] = False
+    quiet: Annotated[
+        bool,
+        Declared(
+            (
+                "--quiet",
+                "-q",
+            ),
+            "Print only the path of the results.",
+        ),
+    ] = False
+    json: Annotated[bool, Declared(("--json",), "Print a JSON line for each trial.")] = False
 
     @property
     def mode(self) -> Mode:

@@ -20,8 +20,6 @@ class Option:
     """The option behind which it stands in `--help`, where that is not the one of the field before."""
     is_flag: bool = False
     """Whether it takes no value and means true. Flags stand among the options that say how to run."""
-    varies_behind: str = ""
-    """The option behind which its axis comes, where that is not the one before in `--help`: later axes vary faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,9 +14,9 @@ import committed
 import pytest
 import typer
 
-from gpubench import usage
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.quiet_pipe import OutlivingStream, quiet_pipes
+from gpubench.cli import usage
 from gpubench.cli.app import app
 
 

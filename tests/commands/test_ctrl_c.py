@@ -16,7 +16,11 @@ from gpubench.cli.main import main
 
 @pytest.mark.parametrize(
     "moment",
-    ["typer.core.TyperGroup.parse_args", "gpubench.usage.refuse_repeated", "gpubench.commands.table.table"],
+    [
+        "typer.core.TyperGroup.parse_args",
+        "gpubench.cli.usage.refuse_repeated",
+        "gpubench.commands.table.table",
+    ],
 )
 def test_ctrl_c_is_told_at_any_moment_of_a_command(
     moment: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -181,9 +181,8 @@ def _job(text: bytes, _: Path) -> None:
         batch_seconds(time)
     except UsageError as error:
         raise RefusedError(str(error)) from None
-    script = dataclasses.replace(JOB, options=options, time=time, command=["sweep", file or ""])
+    script = dataclasses.replace(JOB, options=options, time=time, command=["gpubench", "sweep", file or ""])
     assert script.text().startswith("#!/bin/bash\n")
-    script.table_options("1")
 
 
 def _time_left(text: bytes, _: Path) -> None:
@@ -199,8 +198,6 @@ def _time_left(text: bytes, _: Path) -> None:
 JOB = BatchScript(
     name="fuzz",
     command=["sweep"],
-    gpubench=["gpubench"],
-    results="r",
     home="/",
     command_line="",
     cpus_per_task=1,

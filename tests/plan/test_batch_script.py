@@ -11,14 +11,12 @@ import golden
 import pytest
 
 from gpubench.basics.errors import UsageError
-from gpubench.plan.batch_script import BatchScript, cpus_of, gpus_of, limit, passed_on, seconds
+from gpubench.plan.batch_script import BatchScript, count_gpus, limit, passed_on, seconds
 
 GOLDEN = Path(__file__).parent / "golden"
 ONE = BatchScript(
     name="batch-size",
-    command=["sweep", "/home/me/batch-size.toml", "--rounds", "5", "--set", "note=it's mine"],
-    gpubench=["/home/me/venv/bin/gpubench"],
-    results="/home/me/results/batch-size",
+    command=["/home/me/venv/bin/gpubench", "sweep", "/home/me/batch-size.toml", "--set", "note=it's mine"],
     home="/home/me/my work",
     command_line="gpubench slurm batch-size.toml --partition gpu",
     cpus_per_task=4,
@@ -30,12 +28,11 @@ SCRIPTS = {
     "array": replace(ONE, tasks=8, time="30", options=["--partition=gpu", "--gres=gpu:1", "-A project"]),
     "nodes": replace(ONE, nodes=2, time="1-12:00:00", options=[]),
     "trial-over-nodes": replace(ONE, nodes=2, trial_nodes=2),
-    # What sbatch was given by name stands in place of our own.
+    # What sbatch was given by name stands behind our own, which it beats.
     "own": replace(
         ONE, options=["-a 1-8%2", "--output=%j.log", "-J 'my job'", "-D /scratch"],
-        command=["sweep", "--rounds", "2"],
     ),
-    "cpus-by-gpu": replace(ONE, options=["--gres=gpu:2", "--cpus-per-gpu=2"]),
+    "cpus-by-gpu": replace(ONE, cpus_per_task=None, options=["--gres=gpu:2", "--cpus-per-gpu=2"]),
 }  # fmt: skip
 
 
@@ -54,20 +51,6 @@ def test_shellcheck_finds_nothing(name: str, tmp_path: Path) -> None:
     assert done.stdout == ""
 
 
-def test_the_table_s_job_waits_for_all_tasks_and_has_their_account() -> None:
-    assert SCRIPTS["array"].table_options("17") == [
-        "--job-name=batch-size-table", "--output=%x-%j.out", "--dependency=afterany:17", "--time=15",
-        "--partition=gpu", "-A", "project",
-        "--wrap=/home/me/venv/bin/gpubench merge /home/me/results/batch-size && "
-        "/home/me/venv/bin/gpubench table /home/me/results/batch-size",
-    ]  # fmt: skip
-
-
-def test_the_table_s_job_is_called_as_the_other_one_is() -> None:
-    assert SCRIPTS["own"].table_options("17")[0] == "--job-name=my job-table"
-    assert replace(ONE, options=["--job-name=mine"]).job_name == "mine"
-
-
 @pytest.mark.parametrize(
     ("options", "nodes", "expected"),
     [
@@ -81,30 +64,12 @@ def test_the_table_s_job_is_called_as_the_other_one_is() -> None:
         (["--gpus=a100:4"], 1, 4),
         (["--gpus-per-node=4"], 2, 4),
         (["--gpus-per-task=2", "--gres=gpu:4"], 1, 4),
-        (["--gpus=many"], 1, None),
-        (["--gpus"], 1, None),
     ],
 )
 def test_gpus_of_a_node_are_read_from_what_sbatch_is_given(
-    options: list[str], nodes: int, expected: int | None
+    options: list[str], nodes: int, expected: int
 ) -> None:
-    assert gpus_of(options, nodes) == expected
-
-
-@pytest.mark.parametrize(
-    ("options", "gpus", "cpus"),
-    [
-        ([], 0, 4),
-        ([], None, 4),
-        ([], 2, 8),
-        (["--cpus-per-gpu=2"], 2, 4),
-        (["--cpus-per-gpu 3"], 1, 3),
-        (["--cpus-per-gpu=1", "--cpus-per-gpu=2"], 4, 8),
-        (["--cpus-per-gpu=all"], 2, 8),
-    ],
-)
-def test_each_gpu_of_a_job_has_its_cpus(options: list[str], gpus: int | None, cpus: int) -> None:
-    assert cpus_of(options, gpus) == cpus
+    assert count_gpus(options, nodes) == expected
 
 
 @pytest.mark.parametrize(
@@ -131,17 +96,8 @@ def test_a_word_that_belongs_to_nothing_is_refused(words: list[str]) -> None:
         passed_on(words)
 
 
-def test_where_and_on_whose_account_is_said_of_the_table_s_job_in_whatever_form() -> None:
-    _, options = passed_on(["-pgpu", "--account=two words", "-q", "high", "-G2"])
-    assert gpus_of(options, 1) == 2
-    found = replace(ONE, options=options).table_options("17")
-    assert found[4:-1] == ["-pgpu", "--account=two words", "-q", "high"]
-    assert 'requeue "$SLURM_JOB_ID"' in replace(ONE, options=passed_on(["-n4"])[1]).text()
-    assert "_$SLURM_ARRAY_TASK_ID" in replace(ONE, options=passed_on(["-a1-8"])[1]).text()
-
-
 def test_a_line_of_the_script_stays_one() -> None:
-    with pytest.raises(UsageError, match="can't stand in a line of a batch script"):
+    with pytest.raises(UsageError, match="neither an experiment file nor the value"):
         passed_on(["--comment=a\nrm -rf results"])
 
 

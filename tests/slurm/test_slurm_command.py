@@ -24,12 +24,11 @@ def slurm(work: Workplace, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def submitted(work: Workplace, *words: str) -> tuple[str, str]:
-    """The ids of the jobs that sweep, and of the one that writes the table."""
+def submitted(work: Workplace, *words: str) -> str:
+    """The id of the jobs that sweep."""
     done = slurm(work, *words[: words.index("--")], "--submit", *words[words.index("--") :])
     assert done.returncode == 0, done.stderr
-    table = done.stderr.split("gpubench: job ")[1].split()[0]
-    return done.stdout.strip(), table
+    return done.stdout.strip()
 
 
 def told(work: Workplace) -> str:
@@ -37,16 +36,14 @@ def told(work: Workplace) -> str:
     return "\n".join(f"== {file.name}\n{file.read_text()}" for file in sorted(work.home.glob("*.out")))
 
 
-def test_tasks_of_an_array_share_a_plan_and_the_table_comes_last(work: Workplace) -> None:
+def test_tasks_of_an_array_share_a_plan(work: Workplace) -> None:
     # Three tasks, so that more than one is on a node.
-    array, table = submitted(
+    array = submitted(
         work, "--tasks", "3", "--cpus-per-task", "2", "--partition", "low",
         "--", *TINY, "--variant", "synthetic", "--batch-size", "4,8,16,32,64",
     )  # fmt: skip
     assert set(work.cluster.await_end(array).split(",")) == {"COMPLETED"}, told(work)
-    assert work.cluster.await_end(table) == "COMPLETED", told(work)
-    (shown,) = work.home.glob(f"batch-size-table-{table}.out")
-    assert "Which batch size?" in shown.read_text()
+    assert "Which batch size?" in told(work)
     assert list(work.trials()["status"]) == ["ok"] * 5
     rows = work.trials()
     assert list(rows.index) == [4, 8, 16, 32, 64]
@@ -57,7 +54,7 @@ def test_tasks_of_an_array_share_a_plan_and_the_table_comes_last(work: Workplace
 
 
 def test_cpus_may_be_asked_for_by_gpu(work: Workplace) -> None:
-    job, _ = submitted(work, "--gres=gpu:2", "--cpus-per-gpu=2", "--", *TINY, "--batch-size", "8")
+    job = submitted(work, "--gres=gpu:2", "--cpus-per-gpu=2", "--", *TINY, "--batch-size", "8")
     assert work.cluster.await_end(job) == "COMPLETED", told(work)
     rows = work.trials()
     assert list(rows["status"]) == ["ok"]
@@ -68,7 +65,7 @@ def test_exit_75_becomes_a_requeue_that_goes_on(work: Workplace) -> None:
     hold = work.home / "hold"
     hold.touch()
     (work.home / "nets.py").write_text(HELD.format(hold=str(hold)))
-    job, table = submitted(
+    job = submitted(
         work, "--tasks", "2", "--cpus-per-task", "2", "--time", "5",
         "--", *SMALL, "--model", "nets.py:net", "--batch-size", "8",
     )  # fmt: skip
@@ -84,7 +81,6 @@ def test_exit_75_becomes_a_requeue_that_goes_on(work: Workplace) -> None:
     facts = work.cluster.run("scontrol", "-o", "show", "job", job)
     # The task that had ended stays so.
     assert sorted(re.findall(r"Restarts=(\d+)", facts)) == ["0", "1"]
-    assert work.cluster.await_end(table) == "COMPLETED", told(work)
     assert list(work.trials()["status"]) == ["ok"]
 
 
@@ -116,11 +112,10 @@ def test_the_printed_script_is_what_would_be_submitted(work: Workplace) -> None:
 
 def test_a_trial_over_two_nodes_is_started_once_by_its_script(work: Workplace) -> None:
     network = () if work.cluster.has_host_names else ("--network", "127.0.0.1")
-    job, table = submitted(
+    job = submitted(
         work, "--cpus-per-task", "2", "--partition", "low",
         "--", *TINY, "--batch-size", "16", "--ranks", "2", "--nodes", "1,2", *network,
     )  # fmt: skip
     assert work.cluster.await_end(job) == "COMPLETED", told(work)
-    assert work.cluster.await_end(table) == "COMPLETED", told(work)
     found = [json.loads(path.read_text()) for path in work.home.glob("results/*/records/*/*.json")]
     assert sorted((one["trial"].get("nodes", 1), one["status"]) for one in found) == [(1, "ok"), (2, "ok")]

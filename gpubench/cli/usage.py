@@ -1,0 +1,106 @@
+"""How every command reads its options: none given twice, `-h`, advice for one that is not known, plain help."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from gpubench.basics.errors import UsageError
+from gpubench.basics.quiet_pipe import quiet_pipes
+from gpubench.schema.trial_fields import ABOUT
+
+SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
+"""Settings of the context of all commands."""
+
+
+class Command(TyperCommand):
+    """A command that refuses what it would have to lose silently: the first of two values of one option."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = list(args)
+        rest: list[str] = super().parse_args(ctx, args)  # --help ends here
+        # The library keeps the last value of an option, but tells of each time that it was given.
+        *_, order = self.make_parser(ctx).parse_args(args=given)
+        refuse_repeated(order)
+        return rest
+
+
+class Reader(Command):
+    """A command that only tells: whoever reads the answer may leave, as `head` does once it has its lines."""
+
+    def invoke(self, ctx: Any) -> Any:
+        with quiet_pipes():
+            return super().invoke(ctx)
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands. Ctrl-C leaves it as an Abort: the library would end without a word."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return _plain(super().get_params(ctx))
+
+    def make_context(self, *args: Any, **given: Any) -> Any:
+        with _aborted_by_ctrl_c():
+            return super().make_context(*args, **given)
+
+    def invoke(self, ctx: Any) -> Any:
+        with _aborted_by_ctrl_c():
+            return super().invoke(ctx)
+
+
+def _plain(params: Sequence[Any]) -> list[Any]:
+    """The parameters without `<bool>` behind the flags, and without Python's word for several paths."""
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+        if param.param_type_name == "argument" and param.nargs == -1:
+            param.display_type = lambda *_: "<path>"
+    return list(params)
+
+
+@contextlib.contextmanager
+def _aborted_by_ctrl_c() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Abort from None
+
+
+def refuse_repeated(order: Sequence[Any]) -> None:
+    """Raises UsageError for an option with one value that is there twice. Flags do no harm.
+
+    `order`: the parameters of a command line, each as often as it is there.
+    """
+    for index, option in enumerate(order):
+        takes_value = option.param_type_name == "option" and not (option.is_flag or option.multiple)
+        if takes_value and option in order[:index]:
+            raise UsageError(
+                f"{max(option.opts, key=len)} is given twice: once is enough, with commas between several values"
+            )
+
+
+def write_error(error: Any, gone: Mapping[str, str]) -> str:
+    """A usage error of the command line library in one line, with advice.
+
+    `gone`: options and commands that there are no longer -> what to do instead.
+    """
+    words = error.format_message().removesuffix(".")
+    context = getattr(error, "ctx", None)
+    option = getattr(error, "option_name", None) or ""
+    if command := re.match(r"No such command '([^']+)'", words):
+        option = command[1]
+    field = option.lstrip("-").replace("-", "_")
+    names = {name for param in context.command.params for name in param.opts} if context else set()
+    if option in gone.keys() - names:
+        words = f"{command[0] if command else f'No such option: {option}'}; {gone[option]}"
+    elif field in ABOUT and "--set" in names and f"--{field.replace('_', '-')}" not in names:
+        words = f"No such option: {option}; {field} is a trial field: write --set {field}=VALUES"
+    return f"{words}; see {getattr(context, 'command_path', 'gpubench')} --help"
