@@ -71,16 +71,13 @@ def _find_versions() -> dict[str, Any]:
 def _read_folder(folder: Path, versions: Mapping[str, Any]) -> FolderStatus:
     if not folder.exists():
         raise UnusableError(
-            f"{folder} is not there: no sweep has begun to write it yet, or it has another name (whether a batch job "
-            "that is to write it still waits, squeue --me tells)"
+            f"{folder} is not there: no sweep has begun to write it yet, or it has another name"
         )
-    if not folder.is_dir():
-        raise no_results_folder(folder)
     if not any((folder / name).exists() for name in ("records", "plans")):
         if inside := results_in(folder):
             raise UnusableError(
                 f"{folder} holds results folders, and is none: name one of them, or several: "
                 f"{listed([path.name for path in inside])}"
             )
-        raise UnusableError(f"{folder} holds no plan and no record of a sweep")
+        raise no_results_folder(folder)
     return read_status(Results(folder), warn, versions)

@@ -1,8 +1,8 @@
-"""Combinations that make no sense, each with its reason. A new rule is a function in RULES."""
+"""Combinations that make no sense, each with its reason. A new rule is a line in one of RULES."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from gpubench.basics.words import many
@@ -25,223 +25,142 @@ class Combination:
     """Jobs that run at the same time, this one among them."""
 
 
-def _devices(case: Combination) -> str | None:
-    t = case.trial
-    if case.device == "cpu":
-        if t.gpus:
-            count = t.ranks or t.gpus
-            return (
-                f"a CPU trial uses no GPUs: for {count} process{'es' if count > 1 else ''} give ranks = {count} "
-                f"(--ranks {count}) in place of {'gpu_ids (--gpu-ids)' if t.gpu_ids else 'gpus (--gpus)'}"
-            )
-        return None
-    if t.ranks is not None:
-        return (
+def _list_of_devices(case: Combination) -> Iterator[str]:
+    """What is wrong with the devices that a trial asks for, and with its strategy on them."""
+    t, on_cpu = case.trial, case.device == "cpu"
+    strategy = catalog.STRATEGIES[t.strategy]
+    if on_cpu and t.gpus:
+        count, given = t.ranks or t.gpus, "gpu_ids (--gpu-ids)" if t.gpu_ids else "gpus (--gpus)"
+        yield (
+            f"a CPU trial uses no GPUs: for {count} process{'es' if count > 1 else ''} give ranks = {count} "
+            f"(--ranks {count}) in place of {given}"
+        )
+    if not on_cpu and t.ranks is not None:
+        yield (
             f"ranks counts the processes of a CPU trial: give gpus = {t.ranks} (--gpus {t.ranks}) in its place, "
             "or device = cpu (--device cpu)"
         )
-    if t.gpus == 0:
-        return "a GPU trial needs at least one GPU"
-    if t.gpu_ids is not None and (len(set(t.gpu_ids)) != len(t.gpu_ids) or len(t.gpu_ids) != t.gpus):
-        return f"gpu_ids {'+'.join(map(str, t.gpu_ids))} do not name {t.gpus} different GPUs"
-    return None
-
-
-def _nodes(case: Combination) -> str | None:
-    t = case.trial
-    if t.nodes == 1:
-        return None
-    over = f"nodes = {t.nodes} (--nodes {t.nodes})"
-    if case.together > 1:
-        return "jobs that run together run on one node: leave nodes (--nodes) out"
-    if not catalog.STRATEGIES[t.strategy].process_per_device:
-        spanning = [name for name, strategy in catalog.STRATEGIES.items() if strategy.process_per_device]
-        return (
-            f"strategy {t.strategy} is one process, which can't be on {t.nodes} nodes: take "
-            f"{', '.join(spanning[:-1])} or {spanning[-1]}"
-        )
-    if t.gpu_ids is not None:
-        return f"gpu_ids (--gpu-ids) name GPUs of one node: with {over} give their number, gpus (--gpus)"
-    counted, option = ("ranks", "--ranks") if case.device == "cpu" else ("gpus", "--gpus")
-    if t.devices % t.nodes:
-        return (
-            f"{counted} = {t.devices} can't be shared equally by {t.nodes} nodes: {counted} ({option}) counts those of "
-            f"all nodes, so take a multiple of {t.nodes}"
-        )
-    if t.cpus is not None and t.cpus % t.nodes:
-        return (
-            f"cpus = {t.cpus} can't be shared equally by {t.nodes} nodes: cpus (--cpus) counts those of all nodes, so "
-            f"take a multiple of {t.nodes}"
-        )
-    return None
-
-
-def _strategy(case: Combination) -> str | None:
-    t = case.trial
+    if not on_cpu and t.gpus == 0:
+        yield "a GPU trial needs at least one GPU"
+    if not on_cpu and t.gpu_ids is not None and (len(set(t.gpu_ids)), len(t.gpu_ids)) != (t.gpus, t.gpus):
+        yield f"gpu_ids {'+'.join(map(str, t.gpu_ids))} do not name {t.gpus} different GPUs"
+    if t.nodes > 1:
+        if case.together > 1:
+            yield "jobs that run together run on one node: leave nodes (--nodes) out"
+        if not strategy.process_per_device:
+            *most, last = [name for name, facts in catalog.STRATEGIES.items() if facts.process_per_device]
+            yield (
+                f"strategy {t.strategy} is one process, which can't be on {t.nodes} nodes: take {', '.join(most)} or "
+                f"{last}"
+            )
+        if t.gpu_ids is not None:
+            yield f"gpu_ids (--gpu-ids) name GPUs of one node: with nodes = {t.nodes} give their number, gpus (--gpus)"
+        for name, number in (("ranks" if on_cpu else "gpus", t.devices), ("cpus", t.cpus or 0)):
+            if number % t.nodes:
+                yield (
+                    f"{name} = {number} can't be shared equally by {t.nodes} nodes: {name} (--{name}) counts those of "
+                    f"all nodes, so take a multiple of {t.nodes}"
+                )
+    if on_cpu:
+        if case.variant.needs_gpu:
+            yield f"variant {t.variant} needs a GPU: on a CPU take another (gpubench data list)"
+        if t.precision in ("tf32", "fp16"):
+            yield f"precision {t.precision} needs a GPU: on a CPU take fp32 or bf16"
+        if t.execution == "graph":
+            yield "execution graph needs a GPU: on a CPU take eager or compile"
+        if t.gpu_mem_cap_mib is not None:
+            yield "a GPU memory cap needs a GPU: leave gpu_mem_cap_mib (--gpu-mem-cap) out on a CPU"
+        if t.launch_cpu != "free":
+            yield "launch_cpu one is for what launches kernels on a GPU: leave it out on a CPU"
     for name, facts in catalog.STRATEGIES.items():
         for field in facts.own_fields:
             if name != t.strategy and getattr(t, field) is not None:
-                return f"{field} belongs to strategy {name}: leave it out with {t.strategy}"
-    known = catalog.STRATEGIES[t.strategy]
-    if known.needs_gpu and case.device == "cpu":
-        return (
+                yield f"{field} belongs to strategy {name}: leave it out with {t.strategy}"
+    if strategy.needs_gpu and on_cpu:
+        yield (
             f"strategy {t.strategy} needs GPUs: on a CPU take ddp with processes in their place "
             "(--strategy ddp --ranks 2), or single"
         )
-    unit = "process" if case.device == "cpu" else "GPU"
-    if t.devices < known.min_devices:
-        units = "processes" if case.device == "cpu" else "GPUs"
-        return f"strategy {t.strategy} needs at least {known.min_devices} {units}"
-    if known.max_devices is not None and t.devices > known.max_devices:
-        return f"strategy {t.strategy} uses one {unit}, not {t.devices}"
-    if known.process_per_device and t.devices > catalog.MOST_RANKS:
-        return f"a trial has {catalog.MOST_RANKS} processes at most, not {t.devices}"
-    for name, values in known.cannot.items():
-        value = getattr(t, name)
-        if value in values:
-            why = values[value] and f": {values[value]}"
-            return f"{name} {value} does not work with strategy {t.strategy}{why}"
-    return None
+    unit, units = ("process", "processes") if on_cpu else ("GPU", "GPUs")
+    if t.devices < strategy.min_devices:
+        yield f"strategy {t.strategy} needs at least {strategy.min_devices} {units}"
+    if strategy.max_devices is not None and t.devices > strategy.max_devices:
+        yield f"strategy {t.strategy} uses one {unit}, not {t.devices}"
+    if strategy.process_per_device and t.devices > catalog.MOST_RANKS:
+        yield f"a trial has {catalog.MOST_RANKS} processes at most, not {t.devices}"
+    for name, values in strategy.cannot.items():
+        if (value := getattr(t, name)) in values:
+            yield f"{name} {value} does not work with strategy {t.strategy}{values[value] and f': {values[value]}'}"
+    if t.launch_cpu == "one":
+        if not strategy.process_per_device and t.devices > 1:
+            yield (
+                f"launch_cpu one does not work with strategy {t.strategy}, whose process launches for all GPUs at once"
+            )
+        if case.together > 1 and t.cpu_sharing != "pinned":
+            yield "launch_cpu one gives each rank a CPU of its own: jobs together need cpu_sharing pinned for it"
+        if t.cpus is not None and t.cpus < 2 * t.devices:
+            yield f"launch_cpu one takes two CPUs for each GPU, one of them for loaders: {t.cpus} are too few"
 
 
-def _batch(case: Combination) -> str | None:
-    t = case.trial
+def _list_of_work(case: Combination) -> Iterator[str]:
+    """What is wrong with the work that is to be shared."""
+    t, facts, ranks = case.trial, case.facts, processes(case.trial)
     share = t.devices * t.accumulate
     if t.batch_size % share:
         parts = f"{t.devices} devices × {t.accumulate} micro-batches"
-        return f"a batch of {t.batch_size:,} can't be shared equally: {parts} take a multiple of {share:,}"
-    images = t.train_images or case.facts.train_images
-    if images > case.facts.train_images > 0 and case.variant.files != "none":
-        return f"the data have only {case.facts.train_images:,} training images"
+        yield f"a batch of {t.batch_size:,} can't be shared equally: {parts} take a multiple of {share:,}"
+    images = t.train_images or facts.train_images
+    if images > facts.train_images > 0 and case.variant.files != "none":
+        yield f"the data have only {facts.train_images:,} training images"
     if images and t.batch_size > images:
-        broken = case.facts.skipped_images
+        broken = facts.skipped_images
         left_out = f": {many(broken, 'other')} can't be decoded and {'is' if broken == 1 else 'are'} left out"
-        return f"a batch of {t.batch_size:,} is larger than the epoch of {many(images, 'image')}" + (
+        yield f"a batch of {t.batch_size:,} is larger than the epoch of {many(images, 'image')}" + (
             left_out if broken else ""
         )
-    return None
-
-
-def _workers(case: Combination) -> str | None:
-    t = case.trial
-    ranks = processes(t)
     if t.workers and t.workers % ranks:
-        return (
-            f"{t.workers} worker{'s' if t.workers > 1 else ''} can't be shared equally by {ranks} processes: "
-            f"take a multiple of {ranks}"
+        yield (
+            f"{many(t.workers, 'worker')} can't be shared equally by {ranks} processes: take a multiple of {ranks}"
         )
-    return None
-
-
-def _gpu_only(case: Combination) -> str | None:
-    t = case.trial
-    if case.device != "cpu":
-        return None
-    if case.variant.needs_gpu:
-        return f"variant {t.variant} needs a GPU: on a CPU take another (gpubench data list)"
-    if t.precision in ("tf32", "fp16"):
-        return f"precision {t.precision} needs a GPU: on a CPU take fp32 or bf16"
-    if t.execution == "graph":
-        return "execution graph needs a GPU: on a CPU take eager or compile"
-    if t.gpu_mem_cap_mib is not None:
-        return "a GPU memory cap needs a GPU: leave gpu_mem_cap_mib (--gpu-mem-cap) out on a CPU"
-    if t.launch_cpu != "free":
-        return "launch_cpu one is for what launches kernels on a GPU: leave it out on a CPU"
-    return None
-
-
-def _graph(case: Combination) -> str | None:
-    t = case.trial
-    if t.execution != "graph":
-        return None
-    if not catalog.OPTIMIZERS[t.optimizer].capturable:
-        return f"a step of {t.optimizer} can't be captured into a CUDA graph"
-    return "a CUDA graph is one launch: breakdown finds no parts in it" if t.breakdown else None
-
-
-def _model(case: Combination) -> str | None:
-    t = case.trial
+    if t.execution == "graph" and not catalog.OPTIMIZERS[t.optimizer].capturable:
+        yield f"a step of {t.optimizer} can't be captured into a CUDA graph"
+    if t.execution == "graph" and t.breakdown:
+        yield "a CUDA graph is one launch: breakdown finds no parts in it"
     if t.width != 1.0 and t.model not in catalog.WIDTH_MODELS and not catalog.is_user_model(t.model):
-        return f"{t.model} has no width to set"
-    return None
+        yield f"{t.model} has no width to set"
 
 
-def _warmup(case: Combination) -> str | None:
-    t = case.trial
-    if t.epochs is None:
-        if t.warmup_epochs is not None:
-            return "warmup_epochs are of whole epochs: give their number, epochs (--epochs), or leave it out"
-        return None
-    warmup = t.warmup_epochs or 0
-    if warmup >= t.epochs:
-        is_only_epoch = warmup == t.epochs == 1
-        warm = "the only epoch warms up" if is_only_epoch else f"{warmup} of {t.epochs} epochs warm up"
-        return (
-            f"{warm}, which leaves none to measure: write --epochs {warmup + 1} or more, or --set "
-            f"warmup_epochs={t.epochs - 1} (in a file the same fields under [run])"
+def _list_of_measuring(case: Combination) -> Iterator[str]:
+    """What is wrong with how long it is trained, and beside what."""
+    t, warmup = case.trial, case.trial.warmup_epochs or 0
+    if t.epochs is None and t.warmup_epochs is not None:
+        yield "warmup_epochs are of whole epochs: give their number, epochs (--epochs), or leave it out"
+    if t.epochs is not None and warmup >= t.epochs:
+        yield (
+            f"{warmup} of {many(t.epochs, 'epoch')} warm up, which leaves none to measure: write --epochs "
+            f"{warmup + 1} or more, or --set warmup_epochs={t.epochs - 1} (in a file the same fields under [run])"
         )
-    return None
-
-
-def _launch_cpu(case: Combination) -> str | None:
-    t = case.trial
-    if t.launch_cpu == "free":
-        return None
-    if not catalog.STRATEGIES[t.strategy].process_per_device and t.devices > 1:
-        return f"launch_cpu one does not work with strategy {t.strategy}, whose process launches for all GPUs at once"
-    if case.together > 1 and t.cpu_sharing != "pinned":
-        return "launch_cpu one gives each rank a CPU of its own: jobs together need cpu_sharing pinned for it"
-    if t.cpus is not None and t.cpus < 2 * t.devices:
-        return f"launch_cpu one takes two CPUs for each GPU, one of them for loaders: {t.cpus} are too few"
-    return None
-
-
-def _target(case: Combination) -> str | None:
-    t = case.trial
-    if t.until_top1 is None:
-        return (
-            "confirm_top1 confirms that a top-1 was reached: say which one with until_top1 (--until-top1)"
-            if t.confirm_top1
-            else None
+    if t.until_top1 is None and t.confirm_top1:
+        yield "confirm_top1 confirms that a top-1 was reached: say which one with until_top1 (--until-top1)"
+    if t.until_top1 is not None and case.variant.files == "none":
+        yield f"until_top1 (--until-top1) needs a validation split, and variant {t.variant} reads no images"
+    if t.until_top1 is not None and not case.facts.val_images:
+        yield "until_top1 (--until-top1) needs a validation split, and the data have none"
+    if case.together == 1 and t.cpu_sharing != "shared":
+        yield (
+            f"CPUs are {t.cpu_sharing} only among jobs that run together: leave cpu_sharing (--cpu-sharing) out, or "
+            "give copies (--copies) or jobs (--job)"
         )
-    if case.variant.files == "none":
-        return f"until_top1 (--until-top1) needs a validation split, and variant {t.variant} reads no images"
-    if not case.facts.val_images:
-        return "until_top1 (--until-top1) needs a validation split, and the data have none"
-    return None
+    if case.together > 1 and t.until_top1 is not None:
+        yield "jobs that run together leave top-1 to the trial alone; use until_top1 (--until-top1) without them"
+    if case.together > 1 and t.breakdown:
+        yield "the parts of steps are timed alone; leave breakdown out where jobs run together"
 
 
-def _together(case: Combination) -> str | None:
-    t = case.trial
-    if case.together == 1:
-        if t.cpu_sharing != "shared":
-            return (
-                f"CPUs are {t.cpu_sharing} only among jobs that run together: leave cpu_sharing (--cpu-sharing) "
-                "out, or give copies (--copies) or jobs (--job)"
-            )
-        return None
-    if t.until_top1 is not None:
-        return "jobs that run together leave top-1 to the trial alone; use until_top1 (--until-top1) without them"
-    return (
-        "the parts of steps are timed alone; leave breakdown out where jobs run together"
-        if t.breakdown
-        else None
-    )
-
-
-RULES: tuple[Callable[[Combination], str | None], ...] = (
-    _devices,
-    _nodes,
-    _gpu_only,
-    _strategy,
-    _batch,
-    _workers,
-    _graph,
-    _model,
-    _warmup,
-    _launch_cpu,
-    _target,
-    _together,
+RULES: tuple[Callable[[Combination], Iterator[str]], ...] = (
+    _list_of_devices,
+    _list_of_work,
+    _list_of_measuring,
 )
 
 
@@ -253,7 +172,7 @@ def why_senseless(
     `together`: jobs that run at the same time, this one among them.
     """
     case = Combination(t, variant, device, facts, together)
-    return next((reason for rule in RULES if (reason := rule(case))), None)
+    return next((reason for rule in RULES for reason in rule(case)), None)
 
 
 def why_not_together(trials: list[Trial]) -> str | None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpubench.plan.estimate import format_seconds
 from gpubench.plan.rounds import FEWEST_FOR_CERTAINTY, Rounds
-from gpubench.stats.power import find_processes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,64 +27,32 @@ class Left:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ahead:
-    """What further rounds have before them of one unit."""
-
-    each_s: float
-    """Of its process in one of them."""
-    samples: tuple[tuple[float, ...], ...] = ()
-    """Times of each of its configurations until now, one a process."""
-    turns: int = 0
-    """Processes of each that are still to come in this round."""
-
-    @property
-    def is_known(self) -> bool:
-        """Whether anybody knows how far its processes lie apart."""
-        return all(len(times) > 1 for times in self.samples)
-
-    def more(self, within_pct: float) -> float:
-        """Processes in further rounds after which it should be as sure as that; infinite for more than there may be."""
-        counts = [self._more(times, within_pct) for times in self.samples]
-        return max(0.0, max(counts, default=FEWEST_FOR_CERTAINTY) - self.turns)
-
-    def _more(self, times: Sequence[float], within_pct: float) -> float:
-        known = len(times) > 1
-        enough = find_processes(times, within_pct) if known else FEWEST_FOR_CERTAINTY
-        return math.inf if enough is None else max(enough, FEWEST_FOR_CERTAINTY) - len(times)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Outlook:
     """What is before a sweep after the round that it is in."""
 
     rounds: Rounds
     number: int
     """Of that round."""
-    later_s: float = 0.0
-    """Of the rounds after it; infinite where only a budget ends them."""
-    at_least: bool = False
+    each_s: float = 0.0
+    """Of each round after it."""
 
     def left(self, round_s: float, elapsed_s: float, pace: float = 1.0) -> Left:
-        """`round_s`: what is left of this round. `pace`: by how much `later_s` was missed until now."""
-        seconds = round_s + self.later_s * pace
+        """`round_s`: what is left of this round. `pace`: by how much `each_s` was missed until now."""
         budget_s, within_pct = self.rounds.budget_s, self.rounds.within_pct
+        after: float = self.rounds.most - self.number
+        is_certainty = within_pct is not None and after > 0
+        if is_certainty:  # nobody knows how many it takes, but no fewer than these
+            after = max(0, min(after, FEWEST_FOR_CERTAINTY - self.number))
+        elif self.rounds.is_endless:
+            after = math.inf
+        later_s = self.each_s * after * pace if math.isfinite(after) else math.inf
+        seconds = round_s + later_s
         if budget_s is not None and (rest := max(0.0, budget_s - elapsed_s)) < seconds:
             if self.number == 1 and rest < round_s:  # the first round is always gone through
                 return Left(seconds=round_s)
             return Left(seconds=rest, until="of the budget", at_most=self.rounds.until_answered)
         until = f"to ± {within_pct:g} %" if within_pct is not None else ""
-        return Left(seconds=seconds, until=until, at_least=self.at_least)
-
-
-def outlook(rounds: Rounds, number: int, ahead: Sequence[Ahead]) -> Outlook:
-    """The outlook from round `number`. `ahead`: each unit that may be measured in further rounds."""
-    after = rounds.most - number
-    if rounds.within_pct is None:
-        later_s = math.inf if rounds.is_endless else after * sum(unit.each_s for unit in ahead)
-        return Outlook(rounds=rounds, number=number, later_s=later_s)
-    later_s = sum(unit.each_s * min(unit.more(rounds.within_pct), after) for unit in ahead)
-    at_least = after > 0 and not all(unit.is_known for unit in ahead)
-    return Outlook(rounds=rounds, number=number, later_s=later_s, at_least=at_least)
+        return Left(seconds=seconds, until=until, at_least=is_certainty)
 
 
 def place(number: int, rounds: Rounds) -> str:

@@ -117,22 +117,18 @@ def parse(field: str, text: str) -> list[Any]:
 
 def span(field: str, text: str) -> list[Any]:
     """`first:last:step` or `first:last:xfactor`, both ends included where the step meets them."""
-    parts = text.split(":")
+    kind, parts = KINDS[field], [part.strip() for part in text.split(":")]
+    geometric = parts[-1].startswith("x")
+    wrong = UsageError(
+        f"{field}: {shown(text)} is no range: write first:last:step with a step above 0 (16:64:16), or "
+        "first:last:xfactor with a factor over 1 (16:512:x2)"
+    )
     if len(parts) != 3:
-        raise UsageError(
-            f"{field}: {shown(text)} is not first:last:step (16:64:16) or first:last:xfactor (16:512:x2)"
-        )
-    kind = KINDS[field]
-    first, last = (_number(kind, p.strip(), field) for p in parts[:2])
-    step_text = parts[2].strip()
-    geometric = step_text.startswith("x")
-    step = _number(float if geometric else kind, step_text.removeprefix("x"), field)
-    if last < first:
-        raise UsageError(f"{field}: {shown(text)} begins above its end; write smallest:largest:step")
-    if step <= (1 if geometric else 0) or (geometric and first <= 0):
-        raise UsageError(
-            f"{field}: {shown(text)} never ends; write a step above 0, or :x2 with a factor over 1"
-        )
+        raise wrong
+    first, last = (_number(kind, part, field) for part in parts[:2])
+    step = _number(float if geometric else kind, parts[2].removeprefix("x"), field)
+    if last < first or step <= (1 if geometric else 0) or (geometric and first <= 0):
+        raise wrong
     values: list[Any] = []
     value = first
     while value <= last + 1e-9 * abs(last):

@@ -15,14 +15,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from gpubench.plan.plan import Plan, Unit
+from gpubench.plan.plan import Unit
 from gpubench.plan.skips import Room
 from gpubench.plan.state import Planned, list_rounds, out_of_memory, survey, unit_ending
+from gpubench.plan.unit_label import unit_label
 from gpubench.results.counting import count_without_first_round, newest, newest_of_rounds
 from gpubench.results.file_names import AttemptFile, parse_name
 from gpubench.results.plans import StoredPlan, stored_plans
 from gpubench.results.store import Results
-from gpubench.schema.cell import format_cell
 from gpubench.schema.record import Record, ending
 from gpubench.store.work_claims import Worker, list_workers
 
@@ -153,7 +153,7 @@ def make_status(
         rules = plan.plan.experiment.rounds
         status.parts += [text for part in plan.facts.parts if (text := str(part)) not in status.parts]
         status.is_open_ended = status.is_open_ended or rules.is_open_ended
-        labels |= {unit.unit_id: _label(unit, plan.plan) for unit in units}
+        labels |= {unit.unit_id: unit_label(plan.plan, unit) for unit in units}
         ids = {unit.unit_id for unit in units}
         first = [item for item in _survey(plan, records, stored, versions) if item.unit.unit_id in ids]
         most = max(stored, default=1) if rules.is_open_ended else _find_most(plan, stored)
@@ -312,16 +312,3 @@ def _list_running(
             trial = RunningTrial(trial_id=trial_id, label=labels[unit_id], log=log, who=who.get(unit_id, ""))
             trials[trial_id] = touched, trial
     return [trial for _, trial in sorted(trials.values(), key=lambda pair: pair[0])]
-
-
-def _label(unit: Unit, plan: Plan) -> str:
-    """A unit's name among its neighbours."""
-    if unit.group:
-        return unit.group
-    trial = unit.jobs[0].trial
-    fields = dict.fromkeys(name for axis in plan.experiment.varied for name in axis)
-    values = [
-        f"{name}={format_cell(value)}" for name in fields if (value := getattr(trial, name, None)) is not None
-    ]
-    values += [f"repeat={trial.repeat}"] if plan.experiment.repeats > 1 else []
-    return " ".join(values) or f"{trial.model} {trial.batch_size}"

@@ -9,10 +9,10 @@ from typing import Any
 from gpubench.basics.errors import UnusableError
 from gpubench.core.report import Report
 from gpubench.plan.estimate import Estimate, Forecast, estimates
-from gpubench.plan.outlook import Ahead, Outlook, outlook
+from gpubench.plan.outlook import Outlook
 from gpubench.plan.plan import Job, Plan, Unit
 from gpubench.plan.skips import OutOfMemory, Room, skip_reason
-from gpubench.plan.state import Planned, PlanState, out_of_memory
+from gpubench.plan.state import Planned, PlanState, out_of_memory, unit_ending
 from gpubench.record.together import ALONE, GroupPrediction
 from gpubench.render.live import LiveReport
 from gpubench.results.allowance import Key, keep_matching
@@ -228,25 +228,14 @@ class SweepState:
         rounds = self.plan.experiment.rounds
         if number == rounds.most:
             return Outlook(rounds=rounds, number=number)
-        kept = self.alike()
-        first, times = self._of_plan(newest(kept)), self._times(kept)
-        to_come = [item.unit for item in planned if item.state == "run" and not over]
-        known = [
+        first = self._of_plan(newest(self.alike()))
+        units = [
             item.unit
             for item in planned
-            if all((record := first.get(job.trial_id)) and record.status == "ok" for job in item.unit.jobs)
+            if (item.state == "run" and not over) or unit_ending(item.unit, first) == "ok"
         ]
-        known_ids, to_come_ids = {unit.unit_id for unit in known}, {unit.unit_id for unit in to_come}
-        units = [*known, *(unit for unit in to_come if unit.unit_id not in known_ids)]
-        ahead = [
-            Ahead(
-                each_s=guess.seconds,
-                samples=tuple(tuple(times.get(self._configuration_of(job), ())) for job in unit.jobs),
-                turns=int(unit.unit_id in to_come_ids),
-            )
-            for unit, guess in zip(units, self.estimates(units), strict=True)
-        ]
-        return outlook(rounds, number, ahead)
+        each_s = sum(guess.seconds for guess in self.estimates(units))
+        return Outlook(rounds=rounds, number=number, each_s=each_s)
 
     def predict(self, unit: Unit) -> GroupPrediction:
         """What the trials alone, as far as they were measured here, say of a group."""

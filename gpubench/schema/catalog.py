@@ -253,15 +253,14 @@ def is_user_model(name: str) -> bool:
 
 def check_model(name: str) -> None:
     """Raises UsageError unless `name` is a known model or reads `path/to/file.py:function`."""
-    path, _, function = name.rpartition(":") if is_user_model(name) else (name, "", "")
-    if path.endswith(".py") and not function.isidentifier():
-        if not Path(path).is_file():
-            raise UsageError(
-                f"model {name!r}: there is no file {path}; a model of your own is FILE.py:FUNCTION"
-            )
-        raise UsageError(f"model {name!r} names no function: write FILE.py:FUNCTION, for example {path}:net")
-    if not is_user_model(name) and name not in SMALL_MODELS and name not in TORCHVISION_MODELS:
-        is_own_model = "/" in name or ":" in name
-        raise unknown(
-            "model", name, models(), "a model of your own is FILE.py:FUNCTION" if is_own_model else ""
+    path, _, function = name.rpartition(":")
+    hint = "a model of your own is FILE.py:FUNCTION"
+    if is_user_model(name) and function.isidentifier():
+        return
+    if name.endswith(".py") or is_user_model(name):
+        path = path if is_user_model(name) else name
+        raise UsageError(
+            f"model {name!r}: " + (hint if Path(path).is_file() else f"there is no file {path}; {hint}")
         )
+    if name not in models():
+        raise unknown("model", name, models(), hint if "/" in name or ":" in name else "")

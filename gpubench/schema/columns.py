@@ -405,78 +405,6 @@ class CpuSpeedColumns:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DerivedColumns:
-    """What tables work out from the rows that they show; never stored."""
-
-    gpu_mem_growth_pct: float | None = column(
-        "%", "memory against the row before along the ordered axis", "growth", 0
-    )
-    epoch_time_growth_pct: float | None = column("%", "time per image against the row before", "growth", 0)
-    images_per_joule: float | None = column("images/J", "images_per_epoch / energy_j", "img/J", 2)
-    edp_js: float | None = column("J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s", 0)
-    speedup: float | None = column(
-        "", "images/s over those of the baseline, which is named under the table", "speedup", 2
-    )
-    strong_efficiency_pct: float | None = column(
-        "%", "speedup / how many times the baseline's devices, same global batch", "strong eff. %", 0
-    )
-    weak_efficiency_pct: float | None = column(
-        "%", "speedup / how many times the baseline's devices, same batch a device", "weak eff. %", 0
-    )
-    epoch_time_low_s: float | None = column(
-        "s", "lower end of the 95 % interval of the epoch time, over processes", "low s", 2
-    )
-    epoch_time_high_s: float | None = column("s", "upper end of the same", "high s", 2)
-    between_pct: float | None = column(
-        "%", "standard deviation between processes, what their own steps explain taken out", "between %", 1
-    )
-    within_pct: float | None = column(
-        "%", "standard error of a process's own mean step, root mean square over its processes", "within %", 1
-    )
-    epoch_time_growth_low_pct: float | None = column(
-        "%", "lower end of the 95 % interval of epoch_time_growth_pct, over processes", "growth low", 1
-    )
-    epoch_time_growth_high_pct: float | None = column("%", "upper end of the same", "growth high", 1)
-    cost_growth_pct: float | None = column(
-        "%",
-        "memory × time per image against the row before, over processes: of steady steps; of whole epochs "
-        "where one of both rows has none",
-        "cost growth",
-        1,
-    )
-    cost_growth_low_pct: float | None = column("%", "lower end of its 95 % interval", "cost low", 1)
-    cost_growth_high_pct: float | None = column("%", "upper end of the same", "cost high", 1)
-    speedup_low: float | None = column(
-        "", "lower end of the 95 % interval of speedup, over processes", "speedup low", 2
-    )
-    speedup_high: float | None = column("", "upper end of the same", "speedup high", 2)
-    strong_efficiency_low_pct: float | None = column(
-        "%", "lower end of the 95 % interval of strong_efficiency_pct, over processes", "strong low", 0
-    )
-    strong_efficiency_high_pct: float | None = column("%", "upper end of the same", "strong high", 0)
-    weak_efficiency_low_pct: float | None = column(
-        "%", "lower end of the 95 % interval of weak_efficiency_pct, over processes", "weak low", 0
-    )
-    weak_efficiency_high_pct: float | None = column("%", "upper end of the same", "weak high", 0)
-    slowdown_low: float | None = column(
-        "", "lower end of the 95 % interval of slowdown, over processes", "slowdown low", 2
-    )
-    slowdown_high: float | None = column("", "upper end of the same", "slowdown high", 2)
-    overlap_gain_low: float | None = column(
-        "", "lower end of the 95 % interval of overlap_gain, over processes", "gain low", 2
-    )
-    overlap_gain_high: float | None = column("", "upper end of the same", "gain high", 2)
-    images_per_joule_low: float | None = column(
-        "images/J", "lower end of the 95 % interval of images_per_joule, over processes", "img/J low", 2
-    )
-    images_per_joule_high: float | None = column("images/J", "upper end of the same", "img/J high", 2)
-    top1_crossing_low_s: float | None = column(
-        "s", "lower end of the 95 % interval of `top1_crossing_s`, over seeds", "low s to crossing", 1
-    )
-    top1_crossing_high_s: float | None = column("s", "upper end of the same", "high s to crossing", 1)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class EpochColumns:
     """One epoch of a trial: a line of epochs.csv."""
 
@@ -564,7 +492,63 @@ IMAGES = of_class(ImageColumns)
 ROUNDS = (*of_class(RoundColumns), *of_class(LaterColumns))
 ALLOCATION = of_class(AllocationColumns)
 CPU_SPEED = of_class(CpuSpeedColumns)
-DERIVED = of_class(DerivedColumns)
+
+
+def _derived(name: str, unit: str, meaning: str, heading: str, digits: int) -> tuple[Column, ...]:
+    """What tables work out from the rows that they show; never stored."""
+    return (Column(name, unit, meaning, heading, digits, holds=float),)
+
+
+def _interval(
+    name: str, unit: str, figure: str, heading: str, digits: int, over: str = ", over processes"
+) -> tuple[Column, ...]:
+    """The ends of the 95 % interval of a figure. `name`, `heading`: with `{}` where low and high stand."""
+    lower = f"lower end of the 95 % interval of {figure}{over}"
+    return _derived(name.format("low"), unit, lower, heading.format("low"), digits) + _derived(
+        name.format("high"), unit, "upper end of the same", heading.format("high"), digits
+    )
+
+
+_DERIVED: tuple[tuple[Column, ...], ...] = (
+    _derived("gpu_mem_growth_pct", "%", "memory against the row before along the ordered axis", "growth", 0),
+    _derived("epoch_time_growth_pct", "%", "time per image against the row before", "growth", 0),
+    _derived("images_per_joule", "images/J", "images_per_epoch / energy_j", "img/J", 2),
+    _derived("edp_js", "J s", "energy-delay product: energy_j × epoch_time_s", "EDP J s", 0),
+    _derived("speedup", "", "images/s over those of the baseline, which is named under the table", "speedup", 2),
+    _derived(
+        "strong_efficiency_pct", "%", "speedup / how many times the baseline's devices, same global batch",
+        "strong eff. %", 0,
+    ),
+    _derived(
+        "weak_efficiency_pct", "%", "speedup / how many times the baseline's devices, same batch a device",
+        "weak eff. %", 0,
+    ),
+    _interval("epoch_time_{}_s", "s", "the epoch time", "{} s", 2),
+    _derived(
+        "between_pct", "%", "standard deviation between processes, what their own steps explain taken out",
+        "between %", 1,
+    ),
+    _derived(
+        "within_pct", "%", "standard error of a process's own mean step, root mean square over its processes",
+        "within %", 1,
+    ),
+    _interval("epoch_time_growth_{}_pct", "%", "epoch_time_growth_pct", "growth {}", 1),
+    _derived(
+        "cost_growth_pct", "%",
+        "memory × time per image against the row before, over processes: of steady steps; of whole epochs where one of "
+        "both rows has none",
+        "cost growth", 1,
+    ),
+    _interval("cost_growth_{}_pct", "%", "cost_growth_pct", "cost {}", 1),
+    _interval("speedup_{}", "", "speedup", "speedup {}", 2),
+    _interval("strong_efficiency_{}_pct", "%", "strong_efficiency_pct", "strong {}", 0),
+    _interval("weak_efficiency_{}_pct", "%", "weak_efficiency_pct", "weak {}", 0),
+    _interval("slowdown_{}", "", "slowdown", "slowdown {}", 2),
+    _interval("overlap_gain_{}", "", "overlap_gain", "gain {}", 2),
+    _interval("images_per_joule_{}", "images/J", "images_per_joule", "img/J {}", 2),
+    _interval("top1_crossing_{}_s", "s", "`top1_crossing_s`", "{} s to crossing", 1, ", over seeds"),
+)  # fmt: skip
+DERIVED: tuple[Column, ...] = sum(_DERIVED, ())
 EPOCH_COLUMNS = of_class(EpochColumns)
 NODE_COLUMNS = of_class(NodeColumns)
 SAMPLE_COLUMNS = of_class(SampleColumns)

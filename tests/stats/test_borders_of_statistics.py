@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import optimize
 
 from gpubench.core.claims import Claim, Evidence
 from gpubench.stats.outliers import find_outliers
-from gpubench.stats.power import find_processes
 
 ROSNER = """
 -0.25 0.68 0.94 1.15 1.20 1.26 1.26 1.34 1.38 1.43 1.49 1.49 1.55 1.56 1.58 1.65 1.69 1.70 1.76 1.77 1.81 1.91 1.94 1.96
@@ -41,22 +38,6 @@ def test_the_first_outlier_begins_where_the_table_of_grubbs_says(count: int, lim
     for wanted, places in ((limit - 0.002, []), (limit + 0.002, [count - 1])):
         farthest = optimize.brentq(lambda value, wanted=wanted: distance(value) - wanted, 1, 1e3)
         assert find_outliers(np.exp(sample(farthest))) == places
-
-
-@pytest.mark.parametrize(
-    ("figures", "within_pct"), [([1.0, 1.1], 20.0), ([1.0, 1.02, 1.05], 3.0), ([2.0, 2.5, 3], 10)]
-)
-def test_the_least_number_of_processes_whose_interval_is_so_narrow(
-    figures: list[float], within_pct: float
-) -> None:
-    deviation = float(np.log(figures).std(ddof=1))
-    widths = {
-        count: float(stats.t.ppf(0.975, count - 1)) * deviation / math.sqrt(count) for count in range(2, 400)
-    }
-    assert find_processes(figures, within_pct) == min(
-        count for count, width in widths.items() if width <= math.asinh(within_pct / 100)
-    )
-    assert find_processes(figures[:1], within_pct) is None
 
 
 def test_a_claim_is_read_after_it_is_decided_and_held_against_no_difference() -> None:
