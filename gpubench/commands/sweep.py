@@ -185,7 +185,10 @@ def measure_plan(request: Request, view: live.View) -> int:
                     view.say(line)
                 has_work = any(item.state == "run" for item in planned)
                 if has_work:
-                    announce_others(request, view)
+                    if workers := state.list_others():
+                        view.say(
+                            f"{others_words(workers)} at work in {results.folder}: this sweep takes what is left"
+                        )
                     if not announce(state, planned, view, yes=request.options.yes):
                         view.say("nothing was made, nothing was run")
                         return RESUMABLE
@@ -233,17 +236,6 @@ def find_exit_code(state: SweepState, ended: Sequence[tuple[Summary, Limits]]) -
     for _, limits in ended:
         limits.batch_job.refuse()
     return int(any(summary.failed or summary.timed_out for summary, _ in ended))
-
-
-def announce_others(request: Request, view: live.View) -> None:
-    """Says who else is at work in the folder."""
-    state = request.state
-    workers = state.list_others()
-    if not workers:
-        return
-    view.say(
-        f"{others_words(workers)} at work in {state.runner.results.folder}: this sweep takes what is left"
-    )
 
 
 def count_without_running(state: SweepState, planned: Sequence[Planned], limits: Limits) -> Summary:

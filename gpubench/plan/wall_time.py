@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Literal
 
+from gpubench.basics.words import many
 from gpubench.plan.estimate import Estimate, format_seconds
 
 MOST_SPARE_S, SPARE_SHARE = 180.0, 0.1
@@ -86,25 +87,16 @@ class Late:
 
     def line(self) -> str:
         """Why the sweep stops here."""
-        is_single = len(self.waiting) == 1
-        what = (
-            "1 is left that needs"
-            if is_single
-            else f"{len(self.waiting)} are left, the shortest of which needs"
-        )
         return (
-            f"no time for what is left: {what} about {format_seconds(min(self.waiting.values()))}, and {self.job} has "
+            f"no time for what is left: {many(len(self.waiting), 'unit')}, of which the shortest takes about "
+            f"{format_seconds(min(self.waiting.values()))}, and {self.job} has "
             f"{format_seconds(max(0.0, self.left_s))} for it"
         )
 
     def too_short(self) -> str:
         """What is wrong with the job, and what to do."""
-        is_single = len(self.never) == 1
-        what = (
-            "1 trial, which takes" if is_single else f"{len(self.never)} trials, the longest of which takes"
-        )
         return (
-            f"the time limit of {self.job} is too short for {what} about "
-            f"{format_seconds(max(self.never.values()))}: it "
-            f"leaves {format_seconds(max(0.0, self.whole_s))}"
+            f"the time limit of {self.job} is too short for {many(len(self.never), 'trial')}, of which the longest "
+            f"takes about {format_seconds(max(self.never.values()))}: it leaves "
+            f"{format_seconds(max(0.0, self.whole_s))}"
         )

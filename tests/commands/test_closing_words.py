@@ -63,7 +63,7 @@ def test_a_batch_job_without_time_is_said_in_place_of_the_rounds() -> None:
     reached = limits(answered=3)
     reached.batch_job.late = Late(job="SLURM job 7", left_s=30.0, whole_s=600.0, waiting={"t1": 90.0})
     assert said(Summary(ran=1), reached) == [
-        "no time for what is left: 1 is left that needs about 2 min, and SLURM job 7 has 30 s for it; "
+        "no time for what is left: 1 unit, of which the shortest takes about 2 min, and SLURM job 7 has 30 s for it; "
         "to continue, run the same command again"
     ]
 

@@ -58,16 +58,16 @@ def test_where_the_end_takes_all_of_a_job_a_guess_is_tried_all_the_same() -> Non
 
 
 LINES = [
-    ({"b": 240.0}, 880, "1 is left that needs about 4 min, and SLURM job 7 has 2 min for it"),
+    ({"b": 240.0}, 880, "1 unit, of which the shortest takes about 4 min, and SLURM job 7 has 2 min for it"),
     (
         {"b": 240.0, "d": 180.0},
         1100,
-        "2 are left, the shortest of which needs about 3 min, and SLURM job 7 has 0 s for it",
+        "2 units, of which the shortest takes about 3 min, and SLURM job 7 has 0 s for it",
     ),
 ]
 TOO_SHORT = [
-    ({"c": 3600.0}, "1 trial, which takes about 60 min: it leaves 10 min"),
-    ({"c": 3600.0, "e": 7200.0}, "2 trials, the longest of which takes about 2.0 h: it leaves 10 min"),
+    ({"c": 3600.0}, "1 trial, of which the longest takes about 60 min: it leaves 10 min"),
+    ({"c": 3600.0, "e": 7200.0}, "2 trials, of which the longest takes about 2.0 h: it leaves 10 min"),
 ]
 
 

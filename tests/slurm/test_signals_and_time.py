@@ -98,7 +98,10 @@ def test_what_can_t_end_in_time_is_not_begun(work: Workplace) -> None:
     assert work.cluster.await_end(job) == "COMPLETED"
     told = work.cluster.told(job)
     assert "exit code 4" in told, told
-    assert f"the time limit of SLURM job {job} is too short for 1 trial, which takes about" in told
+    assert (
+        f"the time limit of SLURM job {job} is too short for 1 trial, of which the longest takes about"
+        in told
+    )
     assert "(sbatch --time)" in told
     records = [json.loads(file.read_text()) for file in work.home.glob("all/records/*/*.json")]
     assert sorted((one["trial"]["batch_size"], one["trial"]["epochs"]) for one in records) == [
