@@ -26,7 +26,7 @@ from gpubench.plan.rounds import as_table, rounds_of
 from gpubench.schema import catalog
 from gpubench.schema.events import Finite
 from gpubench.schema.trial_fields import select_fields
-from gpubench.schema.validation import InvalidValueError, convert
+from gpubench.schema.validation import convert
 
 Argument = str | bool | int | Finite
 """What can stand in a record: no date, no time, no number that is not finite."""
@@ -116,9 +116,6 @@ def parse(text: str, where: str) -> Experiment:
     is_earlier = isinstance(resolved, dict) and PROTOCOL not in resolved
     try:
         file = convert(table, _ExperimentFile)
-    except InvalidValueError as error:
-        raise UsageError(f"{where}: {error}") from None
-    try:
         return _by_whole_epochs(_experiment(file, is_checked=is_earlier)) if is_earlier else _experiment(file)
     except UsageError as error:
         raise UsageError(f"{where}: {error}") from None

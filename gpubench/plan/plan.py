@@ -22,7 +22,6 @@ from gpubench.plan.shares import alone, device_of, shares_of
 from gpubench.schema import catalog, trial
 from gpubench.schema.trial import Trial
 from gpubench.schema.trial_fields import DEFAULTS
-from gpubench.schema.validation import InvalidValueError
 
 EXCLUDED = "excluded"
 MOST_COMBINATIONS = 100_000
@@ -158,10 +157,12 @@ def expand(
         for fields in _combinations(experiment):
             for group in experiment.groups or (None,):
                 for name, members in list_job_sets(fields, group):
-                    unit, reason = maker.unit(name, members)
-                    if reason:
-                        dropped[reason] += 1
-                    elif unit is not None and unit.unit_id not in seen:
+                    try:
+                        unit = maker.unit(name, members)
+                    except _DroppedError as why:
+                        dropped[str(why)] += 1
+                        continue
+                    if unit.unit_id not in seen:
                         seen.add(unit.unit_id)
                         units.append(unit)
     if not units:
@@ -212,6 +213,10 @@ def _combinations(experiment: Experiment) -> Iterator[dict[str, Any]]:
             yield fields
 
 
+class _DroppedError(Exception):
+    """Why a combination makes no sense, or is not wanted."""
+
+
 class _Maker:
     """Makes units of fields, for one experiment on one machine."""
 
@@ -223,21 +228,16 @@ class _Maker:
         self._definitions = {name: v.definition() for name, v in experiment.variants.items()}
         self._compares_strategies = any("strategy" in axis.fields for axis in experiment.axes)
 
-    def unit(self, name: str, members: Sequence[dict[str, Any]]) -> tuple[Unit | None, str | None]:
-        """The unit of these jobs (one: a trial alone), or why it is dropped."""
-        jobs: list[Job] = []
-        for fields in members:
-            job, reason = self._job(fields, together=len(members))
-            if job is None:
-                return None, reason
-            jobs.append(job)
+    def unit(self, name: str, members: Sequence[dict[str, Any]]) -> Unit:
+        """The unit of these jobs (one: a trial alone). Raises _DroppedError."""
+        jobs = [self._job(fields, together=len(members)) for fields in members]
         if len(jobs) == 1:
-            return Unit((jobs[0],)), None
+            return Unit((jobs[0],))
         if why := why_not_together([job.trial for job in jobs]):
-            return None, why
-        return self._group(name, jobs), None
+            raise _DroppedError(why)
+        return self._group(name, jobs)
 
-    def _job(self, fields: dict[str, Any], *, together: int) -> tuple[Job | None, str | None]:
+    def _job(self, fields: dict[str, Any], *, together: int) -> Job:
         per_gpu = fields.pop(values.BATCH_PER_GPU, None)
         variant = self._experiment.variants[fields.get("variant", DEFAULTS["variant"])]
         if variant.data is not None:
@@ -251,17 +251,14 @@ class _Maker:
             for name in catalog.OWN_FIELDS:
                 if name not in catalog.own_fields(fields.get("strategy")):
                     fields.pop(name, None)
-        try:
-            t = trial.make(fields)
-        except InvalidValueError as error:
-            raise UsageError(str(error)) from None
+        t = trial.make(fields)
         if any(_matches(t, per_gpu, exclude) for exclude in self._experiment.excludes):
-            return None, EXCLUDED
+            raise _DroppedError(EXCLUDED)
         facts = self._sources.data(t.data)
         reason = why_senseless(t, variant, device_of(t, self._device), facts, together=together)
         if reason:
-            return None, reason
-        return self._make_job(t, variant), None
+            raise _DroppedError(reason)
+        return self._make_job(t, variant)
 
     def _make_job(self, t: Trial, variant: catalog.Variant) -> Job:
         facts, definition = self._sources.data(t.data), self._definitions[t.variant]

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, inspect
 
-from gpubench.basics.errors import unknown
+from gpubench.basics.errors import UsageError, unknown
 from gpubench.basics.quoted import shown
 from gpubench.schema.field import Bounds
 
@@ -38,7 +38,7 @@ _KINDS: Mapping[str, str] = {
 _BOUNDS: Mapping[str, str] = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}
 
 
-class InvalidValueError(ValueError):
+class InvalidValueError(UsageError, ValueError):
     """A value that its type does not take. The message is one line that names it."""
 
     def __init__(self, path: Sequence[str], problem: str, message: str = "") -> None:
