@@ -79,11 +79,6 @@ def _try_files(root: Path, files: list[str], progress: Progress | None) -> dict[
     return {path: reason for path, reason in zip(files, reasons, strict=True) if reason is not None}
 
 
-def describe_crash(name: str) -> str:
-    """The reason of an image at which a process ends that decodes it. `name`: of the signal."""
-    return f"it crashes the decoder ({name})"
-
-
 def _stat(path: str) -> os.stat_result | str:
     """What is known of a file that can be opened, or why it can't be. Nothing is opened: a pipe would wait for ever."""
     try:

@@ -33,8 +33,6 @@ _START = (
 )
 LOOK_S = 0.25
 """How often the caller hears how far it is, also while no image gets done."""
-CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL)
-"""What a process ends by whose own code went wrong; SIGKILL is somebody else's doing."""
 STALL_S = 120.0
 """A worker that takes longer for its few images hangs: a dead mount, a device, a stopped process."""
 

@@ -43,7 +43,9 @@ class StrategyFacts:
 
 
 STRATEGIES: dict[str, StrategyFacts] = {
-    "single": StrategyFacts(target="gpubench.train.strategies.single:Single", exchange=None, max_devices=1),
+    "single": StrategyFacts(
+        target="gpubench.train.strategies.contract:Strategy", exchange=None, max_devices=1
+    ),
     "dp": StrategyFacts(
         target="gpubench.train.strategies.dp:DataParallel",
         exchange=None,

@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import monotonic  # by name: a model may put another time.monotonic in its place
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -31,7 +31,7 @@ class Breakdown:
     """Collects one rank's marks. In plain steps and outside a window a mark does nothing."""
 
     def __init__(self, assignment: DeviceAssignment) -> None:
-        self._clock: _Clock = _CudaClock() if assignment.is_cuda else _HostClock()
+        self._clock: Any = _CudaClock() if assignment.is_cuda else _HostClock()
         self._current: _StepMarks | None = None
         self._draw = random.Random(0)
         self._window: list[_StepMarks] = []
@@ -181,15 +181,6 @@ class _StepMarks:
     """Ready and done."""
 
 
-class _Clock(Protocol):
-    def now(self) -> Any: ...
-
-    def seconds(self, a: Any, b: Any) -> float: ...
-
-    def reuse(self) -> None:
-        """No mark that was given out is needed any more."""
-
-
 class _HostClock:
     """For a CPU, where work has ended when its call returns."""
 
@@ -200,7 +191,7 @@ class _HostClock:
         return b - a
 
     def reuse(self) -> None:
-        pass
+        """No mark that was given out is needed any more."""
 
 
 class _CudaClock:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from typing import Literal
 
@@ -10,8 +9,6 @@ import torch
 
 from gpubench.basics.errors import GpubenchError
 from gpubench.basics.quoted import LONGEST, clean
-from gpubench.train.data.folder_source import describe_broken, find_defect_apart
-from gpubench.train.data.under_way import find_file
 
 # What CUDA and the libraries above it say when an allocation on the device fails.
 _DEVICE_OOM = re.compile(
@@ -27,11 +24,8 @@ _HOST_MEMORY = re.compile(
     re.IGNORECASE,
 )
 
-_CRASHED_WORKER = re.compile(
-    r"DataLoader worker \(pid (\d+)\).*(Segmentation fault|Aborted|Illegal instruction|Floating point exception)"
-)
+_CRASHED_WORKER = re.compile(r"DataLoader worker \(pid \d+\).*Segmentation fault")
 _DAMAGED_PNG = "a damaged PNG may do that to torchvision's decoder, and --bad-images skip finds such files"
-
 
 MOST_WORDS = 100_000
 """Characters of an error's words that are looked at."""
@@ -65,26 +59,14 @@ def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     return kind, clean(reason, LONGEST)
 
 
-def _describe_crash(pid: int, text: str) -> str:
-    """Why a loader's worker crashed. `text`: what torch says of it."""
-    path = find_file(pid)
-    hint = f"; {_DAMAGED_PNG}" if "Segmentation fault" in text else ""
-    if path is None:  # its images are no files
-        return text + hint
-    reason = None
-    with contextlib.suppress(Exception):  # no room for one more process: the file is known all the same
-        reason = find_defect_apart(path)
-    return describe_broken(path, reason) if reason else f"{text}, as it worked on {path}{hint}"
-
-
 def _classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     if isinstance(error.__cause__, RuntimeError) and "exited unexpectedly" in _read_message(error):
         error = error.__cause__  # a loader's worker: how it ended is told by the error beneath
     words = _read_message(error)
     first = _shorten_message(words)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
-    if crash := _CRASHED_WORKER.search(words):
-        return "failed", _describe_crash(int(crash[1]), text.rstrip(". "))
+    if _CRASHED_WORKER.search(words):
+        return "failed", f"{text.rstrip('. ')}; {_DAMAGED_PNG}"
     if isinstance(error, GpubenchError):
         return "failed", first
     if isinstance(error, MemoryError) or _HOST_MEMORY.search(words):

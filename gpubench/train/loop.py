@@ -52,22 +52,22 @@ class Loop:
         after_first_step: Callable[[], None],
         breakdown: Breakdown | None = None,
     ) -> None:
+        self.data = data
+        self.strategy = strategy
+        self.report = report
         self._step = step
-        self._strategy = strategy
         self._clock = clock
-        self._report = report
         self._after_first_step: Callable[[], None] | None = after_first_step
         self._breakdown = breakdown
-        self._data = data
         self._to_device = data.to_device if breakdown is None else self._marked_to_device
         self.phases: dict[str, float] = {"warm_up": 0.0, "measured": 0.0}
 
     def run(self, segment: Segment, batches: Iterator[Any] | None = None) -> TimedWindow:
         """Trains one segment. `batches`: the stream that it goes on with; None: an epoch, whose loader it starts."""
-        rank = self._strategy.assignment.local_rank
+        rank = self.strategy.assignment.local_rank
         self._step.loss_sum.zero_()
-        self._strategy.barrier()
-        self._report(
+        self.strategy.barrier()
+        self.report(
             Begin(
                 rank=rank,
                 epoch=segment.number,
@@ -82,7 +82,7 @@ class Loop:
         # ---- the window ----
         self._clock.begin()
         if batches is None:
-            batches = self._data.train_epoch(segment.number)
+            batches = self.data.train_epoch(segment.number)
         self._take(segment, batches)
         window = self._clock.end()
         # ---- the window ends ----
@@ -90,10 +90,11 @@ class Loop:
         if self._breakdown is not None:
             self._breakdown.end(window.step_s, measured=segment.measured)
         self.phases["measured" if segment.measured else "warm_up"] += window.seconds
-        loss = self._strategy.mean_loss(self._step.loss_sum)
+        # Each rank has the mean over its share of each batch.
+        loss = self.strategy.sum(self._step.loss_sum.clone()).item() / self.strategy.assignment.world
         for message in step_messages(window, rank, segment.number):
-            self._report(message)
-        self._report(
+            self.report(message)
+        self.report(
             End(
                 rank=rank,
                 epoch=segment.number,
@@ -109,12 +110,8 @@ class Loop:
 
     def _take(self, segment: Segment, batches: Iterator[Any]) -> None:
         """The segment's steps. In a measured window of a stream nothing is told, and no rank waits for another."""
-        rank, clock, step, to_device = (
-            self._strategy.assignment.local_rank,
-            self._clock,
-            self._step,
-            self._to_device,
-        )
+        rank = self.strategy.assignment.local_rank
+        clock, step, to_device = self._clock, self._step, self._to_device
         next_report = float("inf") if segment.seconds else monotonic() + PROGRESS_PERIOD_S
         for done in range(segment.steps):
             batch = next(batches)
@@ -122,9 +119,10 @@ class Loop:
             step(*to_device(batch))
             clock.step()
             if self._after_first_step is not None:
-                self._first_step()
+                self._after_first_step()
+                self._after_first_step = None
             if monotonic() >= next_report:
-                self._report(StepsDone(rank=rank, epoch=segment.number, step=done + 1))
+                self.report(StepsDone(rank=rank, epoch=segment.number, step=done + 1))
                 next_report = monotonic() + PROGRESS_PERIOD_S
 
     def fill(self, batches: Iterator[Any], steps: int, *, is_over: Callable[[], bool]) -> None:
@@ -133,7 +131,7 @@ class Loop:
             self._clock.begin()
             for batch in itertools.islice(batches, steps):
                 self._clock.batch()
-                self._step(*self._data.to_device(batch))
+                self._step(*self.data.to_device(batch))
                 self._clock.step()
             self._clock.end()
             if is_over():
@@ -142,12 +140,7 @@ class Loop:
     def _marked_to_device(self, batch: Any) -> OnDevice:
         assert self._breakdown is not None
         self._breakdown.step_begins()
-        return self._data.to_device(batch)
-
-    def _first_step(self) -> None:
-        assert self._after_first_step is not None
-        self._after_first_step()
-        self._after_first_step = None
+        return self.data.to_device(batch)
 
 
 def step_messages(window: TimedWindow, rank: int, epoch: int) -> Iterator[Steps]:

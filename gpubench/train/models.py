@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import importlib
 import importlib.util
 import inspect
 import itertools
+import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,7 +18,7 @@ import torchvision
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpubench.basics.errors import UsageError, suggest_name
+from gpubench.basics.errors import UsageError
 from gpubench.schema import catalog
 
 
@@ -89,13 +89,13 @@ def load_user_function(name: str) -> Callable[..., Any]:
     module = _load(path)
     user_function = getattr(module, function, None)
     if not callable(user_function):
-        names = [known for known, value in vars(module).items() if callable(value)]
-        near = suggest_name(function, names)
-        own = [
-            known for known in names if getattr(vars(module)[known], "__module__", None) == module.__name__
+        defined = [
+            known
+            for known, value in vars(module).items()
+            if callable(value) and getattr(value, "__module__", None) == module.__name__
         ]
-        hint = f": did you mean {near}?" if near else f"; it defines {', '.join(own) or 'none'}"
-        raise UsageError(f"model {name!r}: {path} has no function {function!r}{hint}")
+        hint = f"it defines {', '.join(defined) or 'none'}"
+        raise UsageError(f"model {name!r}: {path} has no function {function!r}; {hint}")
     return user_function  # type: ignore[no-any-return]
 
 
@@ -113,44 +113,28 @@ def _load(path: str) -> ModuleType:
 
 
 def build_model(
-    name: str, *, num_classes: int, input_size: int, channels: int = 3, width: float = 1.0
+    model: str, *, num_classes: int, input_size: int, channels: int = 3, width: float = 1.0
 ) -> nn.Module:
     """A fresh model that maps (N, channels, input_size, input_size) to (N, num_classes).
 
     A user's function is called with those of `num_classes`, `input_size`, `channels` and `width` that it takes.
     """
     offered = {"num_classes": num_classes, "input_size": input_size, "channels": channels, "width": width}
-    if catalog.is_user_model(name):
-        function = load_user_function(name)
+    if catalog.is_user_model(model):
+        function = load_user_function(model)
         takes = inspect.signature(function).parameters
         everything = any(p.kind is p.VAR_KEYWORD for p in takes.values())
-        _refuse_others(name, takes, offered)
-        model = function(**{k: v for k, v in offered.items() if everything or k in takes})
-        if not isinstance(model, nn.Module):
-            raise UsageError(f"model {name!r} returned {type(model).__name__}, not a torch.nn.Module")
-        return model
-    if name in catalog.SMALL_MODELS:
-        module, _, function_name = catalog.SMALL_MODELS[name].partition(":")
-        small: nn.Module = getattr(importlib.import_module(module), function_name)(**offered)
+        built = function(**{k: v for k, v in offered.items() if everything or k in takes})
+        if not isinstance(built, nn.Module):
+            raise UsageError(f"model {model!r} returned {type(built).__name__}, not a torch.nn.Module")
+        return built
+    if model in catalog.SMALL_MODELS:
+        small: nn.Module = pkgutil.resolve_name(catalog.SMALL_MODELS[model])(**offered)
         return small
-    if name.startswith("mobilenet_v3") and width != 1.0:
-        return _mobilenet_v3(name, num_classes, width)
-    extras = _torchvision_extras(name, input_size, width)
-    return torchvision.models.get_model(name, weights=None, num_classes=num_classes, **extras)  # type: ignore[no-any-return]
-
-
-def _refuse_others(name: str, takes: Mapping[str, inspect.Parameter], offered: Mapping[str, Any]) -> None:
-    """Raises UsageError for a parameter of a user's function that needs a value and gets none."""
-    for parameter in takes.values():
-        left_open = parameter.default is parameter.empty and parameter.kind not in (
-            parameter.VAR_POSITIONAL,
-            parameter.VAR_KEYWORD,
-        )
-        if left_open and (parameter.name not in offered or parameter.kind is parameter.POSITIONAL_ONLY):
-            raise UsageError(
-                f"model {name!r}: the function wants {parameter.name!r}, but it is called by name with those of "
-                f"{', '.join(offered)} that it takes: give {parameter.name!r} a default"
-            )
+    if model.startswith("mobilenet_v3") and width != 1.0:
+        return _mobilenet_v3(model, num_classes, width)
+    extras = _torchvision_extras(model, input_size, width)
+    return torchvision.models.get_model(model, weights=None, num_classes=num_classes, **extras)  # type: ignore[no-any-return]
 
 
 def parameters_m(model: nn.Module) -> float:

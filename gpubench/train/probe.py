@@ -14,15 +14,18 @@ CUDA starts in forked children first, so that a hang there can be ended; in this
 
 from __future__ import annotations
 
+import functools
 import json
+import multiprocessing
 import os
-import select
 import signal
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +40,7 @@ SIDE = 512
 """The side of the matrices that are multiplied; their product of ones is exact in any precision."""
 
 Job = Callable[[], Any]
-"""What a forked child does; its answer is made of JSON values."""
+"""What a forked child does."""
 
 
 def main(parent: int, uuids: Sequence[str]) -> None:
@@ -127,11 +130,8 @@ def run_ranks(backend: str, uuids: Sequence[str]) -> dict[str, Any]:
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="gpubench-doctor-") as scratch:
         meeting = str(Path(scratch) / "rendezvous")
-
-        def of_rank(rank: int) -> Job:
-            return lambda: all_reduce(backend, rank, uuids, meeting)
-
-        answers = run_in_children([of_rank(rank) for rank in range(len(uuids))], RANKS_LIMIT_S)
+        jobs = [functools.partial(all_reduce, backend, rank, uuids, meeting) for rank in range(len(uuids))]
+        answers = run_in_children(jobs, RANKS_LIMIT_S)
     errors = [answer for answer in answers if isinstance(answer, str)]
     return {
         "ranks": backend,
@@ -175,60 +175,50 @@ def run_in_children(jobs: Sequence[Job], limit_s: float) -> list[Any]:
 
     No job outlives the call: whoever has not answered within `limit_s` seconds is killed.
     """
-    parent = os.getpid()
-    pids: list[int] = []
-    ends: list[int] = []
+    context = multiprocessing.get_context("fork")
+    children: list[BaseProcess] = []
+    ends: list[Connection] = []
     try:
         for job in jobs:
-            reading_end, writing_end = os.pipe()
+            reading_end, writing_end = context.Pipe(duplex=False)
+            children.append(context.Process(target=_run, args=(job, writing_end, os.getpid())))
             ends.append(reading_end)
-            pid = os.fork()
-            if pid == 0:
-                _run(job, writing_end, parent)
-            os.close(writing_end)
-            pids.append(pid)
+            children[-1].start()
+            writing_end.close()
         return _collect_answers(ends, limit_s)
     finally:
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-        for pid in pids:
-            os.waitpid(pid, 0)
-        for end in ends:
-            os.close(end)
+        for child in children:
+            child.kill()
+        for child in children:
+            child.join()
 
 
-def _run(job: Job, answer: int, parent: int) -> None:
+def _run(job: Job, answer: Connection, parent: int) -> None:
     """The child: answers, and waits to be killed, since a rank that ends early takes the others' sockets away."""
+    linux.die_with_parent(parent)
     try:
-        linux.die_with_parent(parent)
-        try:
-            text = json.dumps(job())
-        except Exception as error:  # noqa: BLE001 - the reason is the finding
-            text = json.dumps(describe_error(error))
-        os.write(answer, text.encode() + b"\n")
-        while True:
-            signal.pause()
-    finally:
-        os._exit(1)
+        answer.send(job())
+    except Exception as error:  # noqa: BLE001 - the reason is the finding
+        answer.send(describe_error(error))
+    while True:
+        signal.pause()
 
 
-def _collect_answers(ends: Sequence[int], limit_s: float) -> list[Any]:
+def _collect_answers(ends: Sequence[Connection], limit_s: float) -> list[Any]:
     """One answer from each pipe. After one that tells of an error the others get GRACE_S: they may wait for it."""
-    texts = dict.fromkeys(ends, b"")
-    answers: dict[int, Any] = {}
+    answers: dict[Any, Any] = {}
     deadline = time.monotonic() + limit_s
     while waiting := [end for end in ends if end not in answers]:
-        readable, _, _ = select.select(waiting, [], [], max(0.0, deadline - time.monotonic()))
+        readable = wait(waiting, max(0.0, deadline - time.monotonic()))
         if not readable:
             break
         for end in readable:
-            part = os.read(end, 1 << 16)
-            texts[end] += part
-            if not part:
+            assert isinstance(end, Connection)
+            try:
+                answers[end] = end.recv()
+            except (EOFError, OSError):
                 answers[end] = "its process died"
-            elif texts[end].endswith(b"\n"):
-                answers[end] = json.loads(texts[end])
-            if isinstance(answers.get(end), str):
+            if isinstance(answers[end], str):
                 deadline = min(deadline, time.monotonic() + GRACE_S)
     return [answers.get(end, f"{NO_ANSWER} within {limit_s:g} s") for end in ends]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import pkgutil
 from typing import Any
 
 import torch
@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from torch import nn
 
 from gpubench.schema import catalog
-from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.strategies.contract import Strategy
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
@@ -30,8 +29,7 @@ def set_precision(precision: str) -> None:
 def make_optimizer(name: str, lr: float, model: nn.Module, *, graph: bool) -> torch.optim.Optimizer:
     """The optimizer of the catalogue under that name."""
     known = catalog.OPTIMIZERS[name]
-    module, _, cls = known.target.partition(":")
-    factory = getattr(importlib.import_module(module), cls)
+    factory = pkgutil.resolve_name(known.target)
     kwargs: dict[str, Any] = dict(known.kwargs)
     if graph and "capturable" in inspect.signature(factory).parameters:
         kwargs["capturable"] = True
@@ -47,23 +45,16 @@ class Step:
     """
 
     def __init__(
-        self,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer | None,
-        strategy: Strategy,
-        *,
-        precision: str,
-        accumulate: int,
+        self, model: nn.Module, optimizer: torch.optim.Optimizer, strategy: Strategy, *, precision: str
     ) -> None:
-        """`model` as it is trained. `optimizer`: None where this rank updates no weights."""
-        assignment: DeviceAssignment = strategy.assignment
+        """`model` as it is trained."""
+        assignment = strategy.assignment
         self.model = model
         self.optimizer = optimizer
         self.loss_sum = torch.zeros((), device=assignment.device)
         self._strategy = strategy
         self._device_type = assignment.device.type
         self._dtype = AUTOCAST.get(precision)
-        self.accumulate = accumulate
         # The scaler looks at gradients on the host once a step; that is what fp16 costs its users, too.
         self._scaler = torch.amp.GradScaler(self._device_type) if precision == "fp16" else None
 
@@ -79,9 +70,7 @@ class Step:
         (self._scaler.scale(loss) if self._scaler else loss).backward()  # type: ignore[no-untyped-call]
 
     def update(self) -> None:
-        """The optimizer's step on the gradients. Does nothing where this rank has no optimizer."""
-        if self.optimizer is None:
-            return
+        """The optimizer's step on the gradients."""
         if self._scaler:
             self._scaler.step(self.optimizer)
             self._scaler.update()
@@ -91,14 +80,10 @@ class Step:
     def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         strategy = self._strategy
         strategy.before_step()
-        self.drop_gradients()
-        strategy.gradients(self, images, labels)
+        self.optimizer.zero_grad(set_to_none=True)
+        strategy.gradients(self.forward, self.backward, images, labels)
         strategy.apply_update(self.update)
         strategy.after_step()
-
-    def drop_gradients(self) -> None:
-        """Forgets those of the step before."""
-        (self.model if self.optimizer is None else self.optimizer).zero_grad(set_to_none=True)
 
 
 class GraphStep(Step):
@@ -136,11 +121,11 @@ class GraphStep(Step):
 
     def _capture(self, images: torch.Tensor, labels: torch.Tensor) -> None:
         self._images, self._labels = images, labels
-        self.drop_gradients()
+        self.optimizer.zero_grad(set_to_none=True)
         self._graph = torch.cuda.CUDAGraph()
         # thread_local: the loader's pinning thread goes on allocating meanwhile. Gradients are None here, so a
         # replay writes them anew instead of adding to the last step's.
         with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
-            self._strategy.gradients(self, images, labels)
+            self._strategy.gradients(self.forward, self.backward, images, labels)
             if not self._scaler:
                 self._strategy.apply_update(self.update)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from time import monotonic  # by name: a model may put another time.monotonic in its place
-from typing import Protocol
 
 import torch
 
@@ -35,37 +34,21 @@ class TimedWindow:
     def seconds(self) -> float:
         return self.t1 - self.t0
 
-    @property
-    def data_wait_s(self) -> float:
-        """This rank's waits for data, added up."""
-        return sum(self.wait_s)
-
-
-class StepClock(Protocol):
-    """Follows one window: begin, then batch and step in turn, then end."""
-
-    def begin(self) -> None: ...
-
-    def batch(self) -> None:
-        """A batch has just been handed over; called before its step."""
-
-    def step(self) -> None:
-        """A step has just been launched (or, on a CPU, has ended)."""
-
-    def end(self) -> TimedWindow: ...
-
 
 class HostClock:
-    """For a CPU, where a step has ended when it returns."""
+    """For a CPU, where a step has ended when it returns. Follows one window: begin, then batch and step in turn, then
+    end."""
 
     def begin(self) -> None:
         self._batches: list[float] = []
         self._ends: list[float] = [monotonic()]
 
     def batch(self) -> None:
+        """A batch has just been handed over; called before its step."""
         self._batches.append(monotonic())
 
     def step(self) -> None:
+        """A step has just been launched (or, on a CPU, has ended)."""
         self._ends.append(monotonic())
 
     def end(self) -> TimedWindow:
@@ -81,7 +64,7 @@ class HostClock:
 
 
 class CudaClock:
-    """CUDA events on the current stream of the rank's first device; read after the window."""
+    """The same by CUDA events on the current stream of the rank's first device; read after the window."""
 
     def __init__(self, assignment: DeviceAssignment) -> None:
         self._assignment = assignment
@@ -123,6 +106,9 @@ class CudaClock:
             wait_s=[min(next_s, gap) for next_s, gap in zip(self._next_s, gaps, strict=True)],
             first_batch_s=self._next_s[0] if self._next_s else 0.0,
         )
+
+
+StepClock = HostClock | CudaClock
 
 
 def step_clock(assignment: DeviceAssignment) -> StepClock:

@@ -23,6 +23,7 @@ from typing import Any
 from gpubench.basics import linux
 from gpubench.basics.errors import GpubenchError, UsageError
 from gpubench.schema.order import transforms
+from gpubench.train.probe import describe_error
 
 
 def main(parent: int, limit_s: int) -> None:
@@ -35,7 +36,7 @@ def main(parent: int, limit_s: int) -> None:
         import torch  # noqa: F401
         import torchvision  # noqa: F401
     except Exception as error:  # noqa: BLE001 - whatever a broken installation raises is the finding
-        out.write(json.dumps({"failed": _describe_error(error)}) + "\n")
+        out.write(json.dumps({"failed": describe_error(error)}) + "\n")
         os._exit(1)
     for arguments in tries:
         signal.alarm(limit_s)
@@ -48,16 +49,16 @@ def find_error(arguments: Mapping[str, Any]) -> str | None:
     """Why a try fails, in one line; None where it doesn't."""
     try:
         if "model" in arguments:
-            try_model(**arguments)
+            from gpubench.train import models
+
+            models.build_model(**arguments)
         else:
             try_transforms(**arguments)
     except GpubenchError as error:
         return str(error)
     except BaseException as error:  # noqa: BLE001 - sys.exit() in a user's file, too, is the finding
-        place = (
-            _locate_error(error, str(arguments["model"]).rpartition(":")[0]) if "model" in arguments else ""
-        )
-        return f"{place}{_describe_error(error)}"
+        place = _locate_error(error, arguments["model"]) if "model" in arguments else ""
+        return f"{place}{describe_error(error)}"
     return None
 
 
@@ -77,48 +78,15 @@ def try_transforms(*, cpu: Sequence[Any], gpu: Sequence[Any], input_size: int) -
             raise UsageError(f"transform {name} on the GPU: {' '.join(str(error).split())}") from error
 
 
-def try_model(*, model: str, num_classes: int, input_size: int, channels: int, width: float) -> None:
-    """Builds a user's model, without memory for its weights where that works. Raises what the file raises."""
-    import torch
-
-    from gpubench.train import models
-
-    models.load_user_function(model)  # the file first, on the device that it expects
-    sizes: dict[str, Any] = {
-        "num_classes": num_classes, "input_size": input_size, "channels": channels, "width": width,
-    }  # fmt: skip
-    try:
-        with torch.device("meta"):
-            models.build_model(model, **sizes)
-    except Exception:  # noqa: BLE001 - many a right model can't be built there (it loads or reads weights)
-        models.build_model(model, **sizes)
-
-
-def _locate_error(error: BaseException, path: str) -> str:
+def _locate_error(error: BaseException, model: str) -> str:
     """`nets.py, line 7: `, where in the user's file, or in one beside it, it went wrong; empty where nowhere there."""
-    folder = Path(path).absolute().parent
-    if isinstance(error, SyntaxError) and error.filename is not None:
-        frames = [(error.filename, error.lineno)]
-    else:
-        frames = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)]
-    files = [
-        (Path(file), line) for file, line in frames if not file.startswith("<")
-    ]  # as Python's own frozen modules
-    mine = [(file, line) for file, line in files if folder in file.absolute().parents]
-    if not mine:
-        return ""
-    file, line = mine[-1]
-    is_given_file = file.absolute() == Path(path).absolute()
-    place = path if is_given_file else str(file)
-    return f"{place}, line {line}: " if line else f"{place}: "
-
-
-def _describe_error(error: BaseException) -> str:
-    """The error in one line."""
-    words = error.msg if isinstance(error, SyntaxError) else str(error)
-    if "null bytes" in words:
-        words += ", as binary files and texts in UTF-16 do; name a Python file, saved as UTF-8"
-    return f"{type(error).__name__}: {' '.join(words.split())}"[:300].rstrip(": ")
+    path = model.rpartition(":")[0]
+    given = Path(path).absolute()
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename).absolute()
+        if not frame.filename.startswith("<") and given.parent in file.parents:
+            return f"{path if file == given else file}, line {frame.lineno}: "
+    return ""
 
 
 if __name__ == "__main__":

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib
 import os
+import pkgutil
 import random
 import statistics
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
@@ -30,44 +29,28 @@ from gpubench.schema.events import (
     BreakdownTimes,
     DriverMemory,
     Error,
-    Filling,
     Held,
     Hello,
     Result,
     Settle,
-    Told,
-    Warm,
 )
 from gpubench.schema.order import TrialOrder
 from gpubench.schema.validation import reader
 from gpubench.train import loop, models, step
 from gpubench.train.breakdown import Breakdown, MarkedStep
 from gpubench.train.cpu_probe import measure_cpu_ms
-from gpubench.train.data import Data, open_data
+from gpubench.train.data import Data, LoaderSettings, open_data
 from gpubench.train.data.decoders import DECODER
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.failure import classify
 from gpubench.train.memory_cap import MIB, MemoryCap
-from gpubench.train.protocols import Quality, TrainingSetup, choose_protocol, largest
-from gpubench.train.strategies.contract import Strategy, StrategySettings
+from gpubench.train.protocols import ParentChannel, Peers, Quality, choose_protocol
+from gpubench.train.strategies.contract import Strategy
 from gpubench.train.timing import step_clock
 
 _write = os.write
 ANSWER_LIMIT_S = 60.0
-FOR_EVER_S = 30 * 86_400.0
-"""For answers that only the parent's own deadline limits."""
-
-
-class ParentChannel(Protocol):
-    """What a rank needs of its channel to the parent."""
-
-    def send(self, message: Told) -> None: ...
-
-    def ask(self, message: Told, timeout: float) -> Any: ...
-
-    def receive(self, timeout: float | None = None) -> Any: ...
-
-
+MEMORY_FORMAT = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}
 read_answer: Callable[[Any], Answer] = reader(Answer)
 
 
@@ -93,15 +76,6 @@ def log_traceback(error: BaseException) -> None:
     """Writes it where this process prints, whatever a model has put in place of sys.stderr."""
     with contextlib.suppress(Exception):  # what it says may fail to be said; the reason has been told
         _write(2, "".join(traceback.format_exception(error)).encode(errors="backslashreplace"))
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ModelFacts:
-    """What is counted of a model, or why its multiply-adds are not."""
-
-    params_m: float | None = None
-    gmacs_per_image: float | None = None
-    gmacs_missing: str | None = None
 
 
 class Rank:
@@ -134,9 +108,9 @@ class Rank:
         self.create_context(assignment)
         self.phase("context")
 
-        facts = catalog.STRATEGIES[order.trial.strategy]
-        settings = StrategySettings(accumulate=order.trial.accumulate, sync_every=order.trial.sync_every or 1)
-        strategy: Strategy = import_target(facts.target)(assignment, settings)
+        strategy: Strategy = pkgutil.resolve_name(catalog.STRATEGIES[order.trial.strategy].target)(
+            assignment, accumulate=order.trial.accumulate, sync_every=order.trial.sync_every or 1
+        )
         strategy.open()
         self.phase("rendezvous")
         breakdown = Breakdown(assignment) if order.trial.breakdown else None
@@ -146,25 +120,21 @@ class Rank:
         training_step = self.build_step(trained, strategy, breakdown)
         self.phase("build")
         probes_ms = [self.probe_cpu(strategy)]
-        data = self.open_data(strategy)
+        data = self.open_data(assignment)
         self.phase("data")
 
-        training = TrainingSetup(
-            loop=loop.Loop(
-                data,
-                training_step,
-                strategy,
-                step_clock(assignment),
-                self.channel.send,
-                lambda: self.after_first_step(assignment),
-                breakdown,
-            ),
-            data=data,
-            strategy=strategy,
-            report=self.channel.send,
-            evaluate=functools.partial(self.evaluate, data, strategy, dtype),
+        training = loop.Loop(
+            data,
+            training_step,
+            strategy,
+            step_clock(assignment),
+            self.channel.send,
+            lambda: self.after_first_step(assignment),
+            breakdown,
         )
-        protocol = choose_protocol(order, training, PeersByParent(self, strategy))
+        evaluate = functools.partial(self.evaluate, data, strategy, dtype)
+        peers = Peers(self.channel, strategy, self.phases)
+        protocol = choose_protocol(order, training, evaluate, peers)
         self._training_began = monotonic()
         trained.train()
         protocol.train()
@@ -177,21 +147,21 @@ class Rank:
 
     def result(
         self,
-        training: TrainingSetup,
+        training: loop.Loop,
         breakdown: Breakdown | None,
         memory: AllocatorMemory | None,
         quality: Quality | None,
         cpu_probe_ms: float,
     ) -> Result:
         """The last word of a rank that has trained to its end."""
-        strategy, phases = training.strategy, training.loop.phases
+        strategy, phases = training.strategy, training.phases
         self._mark = monotonic()
-        counted = self.model_facts(strategy.model) if strategy.assignment.rank == 0 else ModelFacts()
+        counted = self.count_model(strategy.model) if strategy.assignment.rank == 0 else {}
         self.phase("count")
         self.phases.update(phases)
         self.phases["warm_up"] = max(0.0, phases["warm_up"] - self.phases["first_step"])
         exchange = catalog.STRATEGIES[self.order.trial.strategy].exchange
-        exchanged_bytes = import_target(exchange)(strategy) if exchange else None
+        exchanged_bytes = pkgutil.resolve_name(exchange)(strategy) if exchange else None
         strategy.wait_for_others()
         return Result(
             rank=self.rank,
@@ -204,9 +174,7 @@ class Rank:
             cpu_probe_ms=cpu_probe_ms,
             phases=self.phases,
             at=monotonic(),
-            params_m=counted.params_m,
-            gmacs_per_image=counted.gmacs_per_image,
-            gmacs_missing=counted.gmacs_missing,
+            **counted,
         )
 
     # ---- what a rank does, step by step ----
@@ -214,9 +182,8 @@ class Rank:
     def settle_in(self) -> DeviceAssignment:
         """Threads, visible devices, seeds: before CUDA starts."""
         order = self.order
-        if (
-            order.trial.launch_cpu == "one"
-        ):  # before torch and CUDA start threads, which stay where this one is
+        # Before torch and CUDA start threads, which stay where this one is.
+        if order.trial.launch_cpu == "one":
             os.sched_setaffinity(0, launch_cpus(order)[self.rank : self.rank + 1])
         torch.set_num_threads(order.threads_per_rank)
         os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
@@ -233,16 +200,12 @@ class Rank:
         else:
             devices = tuple(torch.device("cuda", i) for i in range(count))
         met = order.rendezvous
-        if met is None:
-            return DeviceAssignment(
-                rank=self.rank, world=order.ranks, devices=devices, rendezvous=order.scratch / "rendezvous"
-            )
         return DeviceAssignment(
-            rank=met.first_rank + self.rank,
-            world=met.world,
-            first=met.first_rank,
+            rank=self.rank + (met.first_rank if met else 0),
+            world=met.world if met else order.ranks,
+            first=met.first_rank if met else 0,
             devices=devices,
-            rendezvous=met,
+            rendezvous=met or order.scratch / "rendezvous",
         )
 
     def create_context(self, assignment: DeviceAssignment) -> None:
@@ -282,31 +245,28 @@ class Rank:
         graph = order.trial.execution == "graph"
         make = functools.partial(step.make_optimizer, order.trial.optimizer, order.trial.lr, graph=graph)
         optimizer = strategy.optimizer(make)
-        arguments: dict[str, Any] = {"precision": order.trial.precision, "accumulate": order.trial.accumulate}
+        precision = order.trial.precision
         if breakdown is not None:
-            return MarkedStep(trained, optimizer, strategy, breakdown=breakdown, **arguments)
-        return (step.GraphStep if graph else step.Step)(trained, optimizer, strategy, **arguments)
+            return MarkedStep(trained, optimizer, strategy, breakdown=breakdown, precision=precision)
+        return (step.GraphStep if graph else step.Step)(trained, optimizer, strategy, precision=precision)
 
-    def open_data(self, strategy: Strategy) -> Data:
+    def open_data(self, assignment: DeviceAssignment) -> Data:
         """This rank's share of the images."""
-        order, assignment, share = self.order, strategy.assignment, strategy.share
-        return open_data(
-            order.data,
-            device=assignment.device,
-            rank=share.index,
-            world=share.degree,
-            reads=share.reads,
-            batch_size=order.trial.batch_size // share.degree,
-            val_batch_size=max(1, order.trial.batch_size // (share.degree * len(assignment.devices))),
+        order, trial = self.order, self.order.trial
+        share = trial.batch_size // assignment.world
+        loader_cpus = {*order.cpu_ids} - {*launch_cpus(order)} if trial.launch_cpu == "one" else ()
+        settings = LoaderSettings(
+            batch_size=share,
+            val_batch_size=max(1, share // len(assignment.devices)),
+            rank=assignment.rank,
+            world=assignment.world,
             workers=order.workers // order.ranks,
-            prefetch=order.trial.prefetch,
-            dtype=torch.float32,
-            memory_format=MEMORY_FORMAT[order.trial.memory_format],
+            prefetch=trial.prefetch,
             seed=order.seed,
-            loader_cpus=sorted({*order.cpu_ids} - {*launch_cpus(order)})
-            if order.trial.launch_cpu == "one"
-            else (),
+            cpus=tuple(sorted(loader_cpus)),
         )
+        memory_format = MEMORY_FORMAT[trial.memory_format]
+        return open_data(order.data, settings, device=assignment.device, memory_format=memory_format)
 
     def probe_cpu(self, strategy: Strategy) -> float:
         """CPU milliseconds of fixed work on the first rank, while the others wait; 0 on these."""
@@ -336,7 +296,8 @@ class Rank:
     def after_first_step(self, assignment: DeviceAssignment) -> None:
         """Times the first step, and looks at the memory cap once more."""
         assignment.synchronize()
-        self.phases["first_step"] = monotonic() - self._training_began
+        # Without a warm-up it comes after the wait for the other jobs of a group.
+        self.phases["first_step"] = monotonic() - self._training_began - self.phases.get("wait_for_jobs", 0.0)
         self.cap.fit()
 
     def driver_mib(self) -> dict[str, float] | None:
@@ -364,22 +325,18 @@ class Rank:
             devices=devices,
         )
 
-    def model_facts(self, model: nn.Module) -> ModelFacts:
+    def count_model(self, model: nn.Module) -> dict[str, Any]:
         """Parameters and multiply-adds; the latter once a sweep, because counting takes a forward pass."""
-        params_m = models.parameters_m(model)
-        known = self.order.gmacs_per_image
+        counted: dict[str, Any] = {"params_m": models.parameters_m(model)}
+        known, data = self.order.gmacs_per_image, self.order.data
         if known is not None:
-            return ModelFacts(params_m=params_m, gmacs_per_image=known)
+            return counted | {"gmacs_per_image": known}
         try:
-            counted = models.gmacs_per_image(
-                model, input_size=self.order.data.input_size, channels=self.order.data.channels
-            )
+            gmacs = models.gmacs_per_image(model, input_size=data.input_size, channels=data.channels)
         except Exception as error:  # noqa: BLE001 - a user's model may not run on the meta device; the reason is kept
             why = f"the model can't be counted without data: {type(error).__name__}: {error}"[:300]
-            return ModelFacts(params_m=params_m, gmacs_missing=why)
-        return ModelFacts(params_m=params_m, gmacs_per_image=counted)
-
-    # ---- small helpers ----
+            return counted | {"gmacs_missing": why}
+        return counted | {"gmacs_per_image": gmacs}
 
     def phase(self, name: str) -> None:
         """Books the wall time since the last mark under `name`."""
@@ -388,45 +345,6 @@ class Rank:
         self._mark = now
 
 
-class PeersByParent:
-    """The other jobs of a rank's group, of which the parent knows."""
-
-    def __init__(self, rank: Rank, strategy: Strategy) -> None:
-        self._rank = rank
-        self._strategy = strategy
-        self._began = 0.0
-
-    def wait_until_warm(self) -> None:
-        """Returns when every job of the group is warm. Each rank asks: a collective would keep its GPU busy."""
-        began = monotonic()
-        self._rank.channel.ask(Warm(rank=self._rank.rank), FOR_EVER_S)
-        waited = monotonic() - began
-        self._rank.phases["wait_for_jobs"] = waited
-        self._rank._training_began += waited  # without a warm-up the first step is still to come
-
-    def tell_measured(self) -> None:
-        """This job has its window, or its epochs."""
-        self._began = monotonic()
-        if self._rank.rank == 0:
-            self._rank.channel.send(Filling(rank=0, at=self._began))
-
-    def have_measured(self) -> bool:
-        """Whether all jobs have theirs. All ranks of this one ask together, and hear the same."""
-        is_told = self._rank.rank == 0 and self._rank.channel.receive(0) is not None
-        (is_over,) = largest(self._strategy, [float(is_told)])
-        self._rank.phases["fill"] = monotonic() - self._began
-        return bool(is_over)
-
-
-def import_target(target: str) -> Any:
-    """What `module:name` in the catalogue names."""
-    module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
 def launch_cpus(order: TrialOrder) -> tuple[int, ...]:
     """The CPU of each rank's own threads, by rank, where these stay on one: spread over those of the trial."""
     return tuple(order.cpu_ids[len(order.cpu_ids) * rank // order.ranks] for rank in range(order.ranks))
-
-
-MEMORY_FORMAT = {"channels_last": torch.channels_last, "contiguous": torch.contiguous_format}

@@ -57,6 +57,7 @@ def main() -> None:
                 FolderSource(folder.list_images(root, "train")),
                 loaders.LoaderSettings(
                     batch_size=options.batch_size,
+                    val_batch_size=options.batch_size,
                     rank=0,
                     world=1,
                     workers=options.workers,

@@ -33,7 +33,7 @@ from gpubench.schema.order import DataSpec, transforms
 from gpubench.schema.window import blocks, warm_up_steps
 from gpubench.stats.distributions import t_quantile
 from gpubench.train import loop, models
-from gpubench.train.data import Data, open_data
+from gpubench.train.data import Data, LoaderSettings, open_data
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.step import Step, make_optimizer
 from gpubench.train.strategies.contract import Strategy
@@ -86,19 +86,21 @@ def _rank(
     trained.train()
     optimizer = strategy.optimizer(lambda module: make_optimizer("sgd", 0.01, module, graph=False))
     precision = "bf16" if device.type == "cuda" else "fp32"
-    step = Step(trained, optimizer, strategy, precision=precision, accumulate=1)
+    step = Step(trained, optimizer, strategy, precision=precision)
     opened = functools.partial(
         open_data,
         _spec(variant, root, options.size),
+        LoaderSettings(
+            batch_size=batch // world,
+            val_batch_size=batch // world,
+            rank=rank,
+            world=world,
+            workers=workers,
+            prefetch=PREFETCH,
+            seed=0,
+        ),
         device=device,
-        rank=rank,
-        world=world,
-        batch_size=batch // world,
-        workers=workers,
-        prefetch=PREFETCH,
-        dtype=torch.float32,
         memory_format=torch.channels_last,
-        seed=0,
     )
     numbers = itertools.count()
     ratios, rates = [], []

@@ -153,29 +153,25 @@ def gpubench_loop(options: argparse.Namespace, batch: int, precision: str, devic
 
     from gpubench.schema.order import DataSpec
     from gpubench.train import models, step
-    from gpubench.train.data import open_data
+    from gpubench.train.data import LoaderSettings, open_data
     from gpubench.train.device_assignment import DeviceAssignment
     from gpubench.train.loop import Loop, Segment
-    from gpubench.train.strategies.single import Single
+    from gpubench.train.strategies.contract import Strategy
     from gpubench.train.timing import step_clock
 
     assignment = DeviceAssignment(rank=0, world=1, devices=(device,), rendezvous=Path(os.devnull))
-    strategy = Single(assignment)
+    strategy = Strategy(assignment)
     model = models.build_model(options.model, num_classes=16, input_size=options.size).to(device)
     model = model.to(memory_format=torch.channels_last).train()
     optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
-    training_step = step.Step(model, optimizer, strategy, precision=precision, accumulate=1)
+    training_step = step.Step(model, optimizer, strategy, precision=precision)
     data = open_data(
         DataSpec(kind="none", input_size=options.size, num_classes=16, train_images=10**9),
+        LoaderSettings(
+            batch_size=batch, val_batch_size=batch, rank=0, world=1, workers=0, prefetch=2, seed=0
+        ),
         device=device,
-        rank=0,
-        world=1,
-        batch_size=batch,
-        workers=0,
-        prefetch=2,
-        dtype=torch.float32,
         memory_format=torch.channels_last,
-        seed=0,
     )
 
     def run(steps: int, *, quiet: bool = False) -> float:

@@ -259,11 +259,11 @@ def training(
 
     from gpubench.schema.order import DataSpec
     from gpubench.train import models, step
-    from gpubench.train.data import open_data
+    from gpubench.train.data import LoaderSettings, open_data
     from gpubench.train.device_assignment import DeviceAssignment
     from gpubench.train.loop import Loop, Segment
+    from gpubench.train.strategies.contract import Strategy
     from gpubench.train.strategies.ddp import DistributedDataParallel
-    from gpubench.train.strategies.single import Single
     from gpubench.train.timing import step_clock
 
     cuda = options.device == "cuda"
@@ -276,23 +276,25 @@ def training(
     assignment = DeviceAssignment(
         rank=rank, world=options.gpus, devices=(device,), rendezvous=folder / "rendezvous"
     )
-    strategy = DistributedDataParallel(assignment) if options.gpus > 1 else Single(assignment)
+    strategy = DistributedDataParallel(assignment) if options.gpus > 1 else Strategy(assignment)
     strategy.open()
     model = models.build_model(options.model, num_classes=16, input_size=options.size)
     trained = strategy.prepare(model.train(), torch.channels_last, lambda module: module)
     optimizer = step.make_optimizer("sgd", 0.05, model, graph=False)
-    training_step = step.Step(trained, optimizer, strategy, precision=precision, accumulate=1)
+    training_step = step.Step(trained, optimizer, strategy, precision=precision)
     data = open_data(
         DataSpec(kind="none", input_size=options.size, num_classes=16, train_images=10**9),
+        LoaderSettings(
+            batch_size=options.batch_per_gpu,
+            val_batch_size=options.batch_per_gpu,
+            rank=rank,
+            world=options.gpus,
+            workers=0,
+            prefetch=2,
+            seed=0,
+        ),
         device=device,
-        rank=rank,
-        world=options.gpus,
-        batch_size=options.batch_per_gpu,
-        workers=0,
-        prefetch=2,
-        dtype=torch.float32,
         memory_format=torch.channels_last,
-        seed=0,
     )
     loop = Loop(data, training_step, strategy, step_clock(assignment), channel.send, lambda: None)
     stream = data.stream()

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from gpubench.schema.order import DataSpec, transforms
-from gpubench.train.data import Data, open_data
+from gpubench.train.data import Data, LoaderSettings, open_data
 
 
 def _write(root: Path, counts: dict[str, int], size: tuple[int, int] = (60, 45)) -> Path:
@@ -62,21 +62,17 @@ def opened() -> Iterator[Callable[..., Data]]:
             "num_classes": 3,
             **fields,
         }
-        defaults: dict[str, Any] = {
-            "device": torch.device("cpu"),
-            "rank": 0,
-            "world": 1,
-            "batch_size": 8,
-            "workers": 0,
-            "prefetch": 2,
-            "dtype": torch.float32,
-            "memory_format": torch.channels_last,
-            "seed": 7,
-        }
+        device = share.pop("device", torch.device("cpu"))
+        settings = {"rank": 0, "world": 1, "batch_size": 8, "workers": 0, "prefetch": 2, "seed": 7, **share}
         lists = {
             name: transforms(given, values["input_size"]) for name, given in (("cpu", cpu), ("gpu", gpu))
         }
-        data = open_data(DataSpec(**values, **lists), **{**defaults, **share})
+        data = open_data(
+            DataSpec(**values, **lists),
+            LoaderSettings(val_batch_size=settings["batch_size"], **settings),
+            device=device,
+            memory_format=torch.channels_last,
+        )
         held.append(data)
         return data
 

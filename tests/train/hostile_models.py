@@ -16,30 +16,18 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
-import torch
+import user_models
 from torch import nn
 
 PTRACE_TRACEME, PTRACE_ATTACH = 0, 16
 
 
-class Tiny(nn.Module):
-    """Colours in, classes out. Calls `act` in its third training step."""
-
-    def __init__(self, num_classes: int, act: Callable[[], object]) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(48, num_classes))
-        self._act = act
-        self._steps = 0
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        if self.training:
-            if self._steps == 3:
-                self._act()
-            self._steps += 1
-        out: torch.Tensor = self.layers(images)
-        return out
+def Tiny(num_classes: int, act: Callable[[], object]) -> user_models.Tiny:  # noqa: N802
+    """Calls `act` in its third training step."""
+    return user_models.Tiny(num_classes, lambda step: act() if step == 3 else None)  # type: ignore[arg-type]
 
 
 def descriptors() -> Iterator[int]:
@@ -63,10 +51,6 @@ def event(**fields: object) -> bytes:
     return json.dumps({"rank": 0, **fields}).encode()
 
 
-def writes_binary(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, lambda: write_to_all(bytes(range(256))))
-
-
 def writes_an_end_of_no_number(num_classes: int) -> nn.Module:
     end = {
         "event": "end",
@@ -85,20 +69,12 @@ def _write_megabytes() -> None:
         write_to_all(block)
 
 
-def writes_a_hundred_megabytes(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, _write_megabytes)
-
-
 def _flood() -> None:
     word = event(event="progress", epoch=0, step=1)
     while True:
         for descriptor in list(descriptors()):
             with contextlib.suppress(OSError):
                 os.write(descriptor, word)
-
-
-def never_stops_telling(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, _flood)
 
 
 def _ask_without_end() -> None:
@@ -109,19 +85,11 @@ def _ask_without_end() -> None:
                 os.write(descriptor, word)
 
 
-def never_stops_asking(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, _ask_without_end)
-
-
 def _send_files() -> None:
     for descriptor in list(descriptors()):
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as sock:
             for _ in range(50):
                 socket.send_fds(sock, [event(event="progress", epoch=0, step=1)], [0] * 20)
-
-
-def sends_open_files(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, _send_files)
 
 
 def _patch_clocks() -> None:
@@ -130,22 +98,10 @@ def _patch_clocks() -> None:
     time.perf_counter = time.monotonic
 
 
-def patches_the_clocks(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, _patch_clocks)
-
-
-def closes_all(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, lambda: os.closerange(0, 4096))
-
-
 def _hang_up() -> None:
     for descriptor in list(descriptors()):
         with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as sock:
             sock.shutdown(socket.SHUT_RDWR)
-
-
-def hangs_up(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, _hang_up)
 
 
 def _change_all() -> None:
@@ -156,10 +112,6 @@ def _change_all() -> None:
             signal.signal(number, signal.SIG_IGN)
     for limit in (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, resource.RLIMIT_CORE):
         resource.setrlimit(limit, (0, 0))
-
-
-def changes_its_surroundings(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, _change_all)
 
 
 def spends_its_cpu_time(num_classes: int) -> nn.Module:
@@ -184,33 +136,9 @@ def _raise(error: BaseException) -> None:
     raise error
 
 
-def raises_the_unspeakable(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, lambda: _raise(UnspeakableError()))
-
-
-def raises_megabytes(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, lambda: _raise(ValueError("m" * 10_000_000)))
-
-
-def raises_in_colour(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, lambda: _raise(ValueError("\x1b[31mred\x1b[0m \udcff\ud800 \x07 \x9b2J end")))
-
-
 def kills_its_leader(num_classes: int) -> nn.Module:
     # Else a rank may have its result before the end of its leader reaches it.
     return Tiny(num_classes, lambda: (os.kill(os.getppid(), signal.SIGKILL), time.sleep(10)))
-
-
-def kills_its_group(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, lambda: os.killpg(0, signal.SIGKILL))
-
-
-def leaves_as_if_all_were_well(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, lambda: os._exit(0))
-
-
-def stops_itself(num_classes: int) -> nn.Module:
-    return Tiny(num_classes, lambda: os.kill(os.getpid(), signal.SIGSTOP))
 
 
 def dies_in_a_thread(num_classes: int) -> nn.Module:
@@ -221,11 +149,6 @@ def dies_in_a_thread(num_classes: int) -> nn.Module:
     return Tiny(num_classes, act)
 
 
-def traces_its_leader(num_classes: int) -> nn.Module:
-    """As a debugger that a model starts: the leader is stopped until its tracer ends."""
-    return Tiny(num_classes, lambda: ctypes.CDLL(None).ptrace(PTRACE_ATTACH, os.getppid(), 0, 0))
-
-
 def has_itself_traced(num_classes: int) -> nn.Module:
     """As what a debugger starts: from then on its parent, the leader, is asked about each of its signals."""
 
@@ -234,3 +157,25 @@ def has_itself_traced(num_classes: int) -> nn.Module:
         os.kill(os.getpid(), signal.SIGWINCH)
 
     return Tiny(num_classes, act)
+
+
+# ---- the models ----
+
+writes_binary = partial(Tiny, act=lambda: write_to_all(bytes(range(256))))
+writes_a_hundred_megabytes = partial(Tiny, act=_write_megabytes)
+never_stops_telling = partial(Tiny, act=_flood)
+never_stops_asking = partial(Tiny, act=_ask_without_end)
+sends_open_files = partial(Tiny, act=_send_files)
+patches_the_clocks = partial(Tiny, act=_patch_clocks)
+closes_all = partial(Tiny, act=lambda: os.closerange(0, 4096))
+hangs_up = partial(Tiny, act=_hang_up)
+changes_its_surroundings = partial(Tiny, act=_change_all)
+raises_the_unspeakable = partial(Tiny, act=lambda: _raise(UnspeakableError()))
+raises_megabytes = partial(Tiny, act=lambda: _raise(ValueError("m" * 10_000_000)))
+raises_in_colour = partial(
+    Tiny, act=lambda: _raise(ValueError("\x1b[31mred\x1b[0m \udcff\ud800 \x07 \x9b2J end"))
+)
+leaves_as_if_all_were_well = partial(Tiny, act=lambda: os._exit(0))
+stops_itself = partial(Tiny, act=lambda: os.kill(os.getpid(), signal.SIGSTOP))
+traces_its_leader = partial(Tiny, act=lambda: ctypes.CDLL(None).ptrace(PTRACE_ATTACH, os.getppid(), 0, 0))
+"""As a debugger that a model starts: the leader is stopped until its tracer ends."""

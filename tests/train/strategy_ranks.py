@@ -6,28 +6,25 @@ what was found. Weights are compared by the largest absolute difference.
 
 from __future__ import annotations
 
-import importlib
 import json
+import pkgutil
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpubench.schema import catalog
 from gpubench.train.device_assignment import DeviceAssignment
 from gpubench.train.step import Step, make_optimizer
-from gpubench.train.strategies.contract import Strategy, StrategySettings
+from gpubench.train.strategies.contract import Strategy
 from gpubench.train.strategies.ddp import DistributedDataParallel
 from gpubench.train.strategies.fsdp import FullySharded, blocks
 from gpubench.train.strategies.local import Local
-from gpubench.train.strategies.single import Single
 
 STEPS = 3
 BATCH = 8
@@ -78,26 +75,23 @@ class Run:
 
     def __init__(
         self,
-        kind: Callable[[DeviceAssignment, StrategySettings], Strategy],
+        kind: type[Strategy],
         assignment: DeviceAssignment,
         *,
         optimizer: str = "sgd",
         accumulate: int = 1,
         sync_every: int = 1,
         compiled: Callable[[nn.Module], nn.Module] = lambda module: module,
-        model: nn.Module | None = None,
     ) -> None:
         torch.manual_seed(0)
-        self.strategy = kind(assignment, StrategySettings(accumulate=accumulate, sync_every=sync_every))
-        self.trained = self.strategy.prepare(
-            (model or Network()).double().train(), torch.channels_last, compiled
-        )
+        self.strategy = kind(assignment, accumulate=accumulate, sync_every=sync_every)
+        self.trained = self.strategy.prepare(Network().double().train(), torch.channels_last, compiled)
         made = self.strategy.optimizer(lambda module: make_optimizer(optimizer, 0.01, module, graph=False))
-        self.step = Step(self.trained, made, self.strategy, precision="fp32", accumulate=accumulate)
+        self.step = Step(self.trained, made, self.strategy, precision="fp32")
 
     def take(self, images: torch.Tensor, labels: torch.Tensor) -> None:
-        share = self.strategy.share
-        self.step(images.chunk(share.degree)[share.index], labels.chunk(share.degree)[share.index])
+        rank, world = self.strategy.assignment.rank, self.strategy.assignment.world
+        self.step(images.chunk(world)[rank], labels.chunk(world)[rank])
 
     def train(self) -> Run:
         for images, labels in batches(self.strategy.assignment.device):
@@ -115,36 +109,8 @@ def apart(one: Weights, other: Weights) -> float:
     return max((one[name] - other[name]).abs().max().item() for name in one)
 
 
-class WithoutBuffers(nn.Module):
-    """A network of which all that enters a collective is gradients and weights. One of its weights is frozen."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(3, 7, 3)
-        self.frozen = nn.Parameter(torch.full((7,), 1.1), requires_grad=False)
-        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(3), nn.Flatten(), nn.Linear(63, 5))
-
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = self.head(torch.relu(self.conv(images)) * self.frozen[:, None, None])
-        return out
-
-
-class Zero1(DistributedDataParallel):
-    """Each rank updates its part of the weights, and hands it out: more than the gradients of `ddp` is exchanged."""
-
-    def optimizer(self, _: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer:
-        weights = [p for p in self.model.parameters() if p.requires_grad]
-        return ZeroRedundancyOptimizer(weights, optimizer_class=torch.optim.SGD, lr=0.01)
-
-
 SETTINGS: tuple[dict[str, int], ...] = ({}, {"accumulate": 2}, {"sync_every": 3})
 """Under which the bytes of each strategy are counted."""
-
-
-def named(target: str) -> Any:
-    """What `module:name` names."""
-    module, _, name = target.partition(":")
-    return getattr(importlib.import_module(module), name)
 
 
 class Collectives(TorchDispatchMode):
@@ -177,16 +143,16 @@ def cases(assignment: DeviceAssignment) -> dict[str, Any]:
 
     # ---- weights of one process ----
     for name in OPTIMIZERS:
-        expected = Run(Single, alone, optimizer=name, accumulate=assignment.world).train().weights()
+        expected = Run(Strategy, alone, optimizer=name, accumulate=assignment.world).train().weights()
         found[f"fsdp-{name}"] = apart(
             Run(FullySharded, assignment, optimizer=name).train().weights(), expected
         )
-    expected = Run(Single, alone, accumulate=2 * assignment.world).train().weights()
+    expected = Run(Strategy, alone, accumulate=2 * assignment.world).train().weights()
     found["fsdp-accumulate"] = apart(Run(FullySharded, assignment, accumulate=2).train().weights(), expected)
     ddp = Run(DistributedDataParallel, assignment).train()
     found["local-ddp"] = apart(Run(Local, assignment).train().weights(), ddp.weights())
-    found["moved"] = apart(ddp.weights(), Run(Single, alone).weights())
-    one = Run(Single, alone, accumulate=assignment.world).train()
+    found["moved"] = apart(ddp.weights(), Run(Strategy, alone).weights())
+    one = Run(Strategy, alone, accumulate=assignment.world).train()
     found["ddp-single"] = apart(ddp.weights(), one.weights())
 
     # ---- evaluation ----
@@ -230,23 +196,16 @@ def cases(assignment: DeviceAssignment) -> dict[str, Any]:
     found["channels-last"] = run.trained.stem.weight.is_contiguous(memory_format=torch.channels_last)
 
     # ---- what is handed over ----
-    as_ddp = replace(catalog.STRATEGIES["ddp"], target=f"{__name__}:Zero1")
-    for name, facts in {**catalog.STRATEGIES, "zero1 that says what ddp does": as_ddp}.items():
+    for name, facts in catalog.STRATEGIES.items():
         for settings in SETTINGS if facts.process_per_device else ():
-            run = Run(named(facts.target), assignment, model=WithoutBuffers(), **settings)
+            run = Run(pkgutil.resolve_name(facts.target), assignment, **settings)
             run.train()  # in its first steps DDP agrees on its buckets, too
             with Collectives() as seen:
                 run.train()
-            stated = named(facts.exchange)(run.strategy) if facts.exchange else None
+            seen.bytes.pop("broadcast_", None)  # DDP hands out BatchNorm's buffers, which are no gradients
+            stated = pkgutil.resolve_name(facts.exchange)(run.strategy) if facts.exchange else None
             key = "-".join([name, *map(str, settings.values())])
             found[f"bytes-{key}"] = [sum(seen.bytes.values()), stated and STEPS * stated]
-    for kind in (DistributedDataParallel, FullySharded, Local):
-        run = Run(kind, assignment)
-        with Collectives() as seen:
-            run.train()
-        seen.bytes.pop("broadcast_", None)  # DDP hands out BatchNorm's buffers, which are no gradients
-        stated = sys.modules[kind.__module__].exchanged_bytes(run.strategy)
-        found[f"bytes-{kind.__name__}-with-buffers"] = [sum(seen.bytes.values()), STEPS * stated]
     run = Run(FullySharded, assignment)
     found["shard"] = sum(p.to_local().numel() for p in run.trained.parameters())
     found["parameters"] = sum(p.numel() for p in Network().parameters())

@@ -41,26 +41,20 @@ def test_models_take_the_size_and_the_classes_that_they_are_told(name, input_siz
     assert model(images).shape == (2, 7)
 
 
-@pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2", "vgg16", "densenet121", "regnet_y_400mf"])
-def test_multiply_adds_are_those_that_torchvision_publishes(name):
+@pytest.mark.parametrize(
+    ("name", "within"),
+    [
+        *((name, 0.02) for name in ("resnet50", "mobilenet_v2", "vgg16", "densenet121", "regnet_y_400mf")),
+        # Attention counts in full here; torchvision's figure leaves parts of it out.
+        *(pytest.param(name, 0.2, marks=pytest.mark.slow) for name in ("vit_b_32", "swin_t", "maxvit_t")),
+    ],
+)
+def test_multiply_adds_are_those_that_torchvision_publishes(name, within):
     published = torchvision.models.get_model_weights(name).DEFAULT.meta
     model = on_meta(name)
     counted = models.gmacs_per_image(model, input_size=224, channels=3)
-    assert counted == pytest.approx(published["_ops"], rel=0.02)
+    assert counted == pytest.approx(published["_ops"], rel=within)
     assert models.parameters_m(model) == pytest.approx(published["num_params"] / 1e6, abs=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", ["vit_b_32", "swin_t", "swin_v2_t", "maxvit_t", "mobilenet_v3_small", "googlenet"]
-)
-def test_every_family_can_be_counted(name):
-    published = torchvision.models.get_model_weights(name).DEFAULT.meta["_ops"]
-    size = 256 if name == "swin_v2_t" else 224
-    # Attention counts in full here; torchvision's figure leaves parts of it out.
-    assert models.gmacs_per_image(on_meta(name, size), input_size=size, channels=3) == pytest.approx(
-        published, rel=0.2
-    )
 
 
 def test_counting_leaves_a_trained_model_as_it_is():
@@ -78,10 +72,6 @@ def test_width_changes_the_parameters(name):
     narrow, usual, wide = (models.parameters_m(on_meta(name, size, width=w)) for w in (0.5, 1.0, 2.0))
     assert narrow < 0.8 * usual
     assert wide > 1.3 * usual
-
-
-def test_width_one_is_torchvisions_own():
-    assert models.parameters_m(on_meta("mobilenet_v3_large")) == pytest.approx(5.483032)
 
 
 def test_small_models_take_grey_images():
@@ -105,17 +95,6 @@ def test_a_users_function_gets_what_it_asks_for(tmp_path):
     )
     model = models.build_model(name, num_classes=5, input_size=28, width=3.0)
     assert (model.in_features, model.out_features) == (3, 5)
-
-
-def test_a_users_function_may_take_everything(tmp_path):
-    name = write(
-        tmp_path,
-        "from torch import nn\n"
-        "def make(**given):\n"
-        "    assert sorted(given) == ['channels', 'input_size', 'num_classes', 'width']\n"
-        "    return nn.Identity()\n",
-    )
-    models.build_model(name, num_classes=5, input_size=28)
 
 
 def test_a_users_file_may_use_its_neighbours_and_dataclasses(tmp_path):
@@ -151,8 +130,3 @@ def test_a_users_file_may_use_its_neighbours_and_dataclasses(tmp_path):
 def test_a_users_mistake_is_named(tmp_path, text, message):
     with pytest.raises(UsageError, match=message):
         models.build_model(write(tmp_path, text), num_classes=5, input_size=28)
-
-
-def test_a_file_that_is_not_there_is_named():
-    with pytest.raises(UsageError, match=r"there is no file nowhere\.py"):
-        models.build_model("nowhere.py:make", num_classes=5, input_size=28)

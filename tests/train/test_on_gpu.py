@@ -32,22 +32,6 @@ def test_every_precision_learns(train, precision, execution):
     assert ran.outcome.result["gpu_mem_reserved_mib"] >= ran.outcome.result["gpu_mem_allocated_mib"] > 0
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
-def test_a_graph_loses_what_eager_loses(train, optimizer):
-    fields = {"model": "lenet", "optimizer": optimizer, **GPU}
-    eager, graph = train(**fields), train(execution="graph", **fields)
-    assert graph.status == "ok", graph.reason
-    assert losses(graph) == pytest.approx(losses(eager), rel=1e-2)
-
-
-@pytest.mark.slow
-def test_a_compiled_network_learns_the_same(train):
-    fields = {"model": "lenet", "timeout_s": 280, **GPU}
-    eager, compiled = train(**fields), train(execution="compile", **fields)
-    assert compiled.status == "ok", compiled.reason
-    assert losses(compiled) == pytest.approx(losses(eager), rel=1e-2)
-
-
 @pytest.mark.multigpu
 @pytest.mark.parametrize(
     "how",
@@ -146,14 +130,3 @@ def test_a_cap_below_what_cuda_itself_takes_is_out_of_memory(train):
     ran = train(batch_size=16, train_images=64, gpu_mem_cap_mib=100, **SYNTHETIC)
     assert ran.status == "oom"
     assert "the cap of 100 MiB is less than CUDA and its libraries take" in ran.reason
-
-
-def test_a_slow_loader_reads_as_data_wait(train):
-    slow = ({"Resize": {"size": [900, 900]}}, {"Resize": {"size": [28, 28]}})
-    ran = train(model="lenet", cpu=slow, **{**GPU, "epochs": 2, "workers": 1})
-    assert ran.outcome.result["data_wait_pct"] > 70
-
-
-def test_a_resident_batch_is_never_waited_for(train):
-    ran = train(batch_size=64, train_images=1024, **SYNTHETIC)
-    assert ran.outcome.result["data_wait_pct"] < 5

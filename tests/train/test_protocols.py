@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import json
-import multiprocessing
-import os
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +16,9 @@ from gpubench.schema.order import SteadyWindow, WholeEpochs
 from gpubench.train import loop
 from gpubench.train.data.opened import OnDevice
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.protocols import EpochsInGroup, Peers, Steady, SteadyInGroup, Stream, TrainingSetup
+from gpubench.train.protocols import Epochs, Peers, Steady
 from gpubench.train.strategies.contract import Strategy
-from gpubench.train.strategies.ddp import DistributedDataParallel
-from gpubench.train.strategies.single import Single
-from gpubench.train.timing import StepClock, TimedWindow, step_clock
+from gpubench.train.timing import StepClock, TimedWindow
 
 CPU = torch.device("cpu")
 ALONE = DeviceAssignment(rank=0, world=1, devices=(CPU,), rendezvous=Path("none"))
@@ -80,36 +74,22 @@ class MadeUpTimes:
 class Bench:
     """A loop over numbered batches, and all that happens in it, one after the other."""
 
-    def __init__(self, clock: StepClock, strategy: Strategy | None = None) -> None:
+    def __init__(self, clock: StepClock) -> None:
         self.data = Numbered()
         self.happened: list[Any] = []
         """Batches that were trained, messages, and in words what goes beyond this rank."""
         self.loss_sum = torch.zeros(())
-        self.strategy = strategy or Noted(self.happened)
         self.loop = loop.Loop(
-            self.data, self, self.strategy, clock, self.happened.append, lambda: None  # type: ignore[arg-type]
+            self.data, self, Noted(self.happened), clock, self.happened.append, lambda: None  # type: ignore[arg-type]
         )  # fmt: skip
 
     def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:  # noqa: ARG002
         """A step that only notes its batch."""
         self.happened.append(tuple(images.tolist()))
 
-    @property
-    def training(self) -> TrainingSetup:
-        return TrainingSetup(
-            loop=self.loop,
-            data=self.data,  # type: ignore[arg-type]
-            strategy=self.strategy,
-            report=self.happened.append,
-            evaluate=lambda: pytest.fail("is judged"),
-        )
-
     def steady(self, order: SteadyWindow, peers: Peers | None = None, **how: Any) -> None:
-        stream = Stream(**{"workers": 0, "prefetch": 2, "sync_every": None, "breakdown": False, **how})
-        if peers is None:
-            Steady(order, self.training, stream).train()
-        else:
-            SteadyInGroup(order, self.training, stream, peers).train()
+        defaults = {"workers": 0, "prefetch": 2, "sync_every": None, "breakdown": False}
+        Steady(order, self.loop, peers, **defaults | how).train()
 
     @property
     def trained(self) -> list[tuple[int, int]]:
@@ -123,7 +103,7 @@ class Bench:
         return [(begin.steps, begin.measured) for begin in begun]
 
 
-class Noted(Single):
+class Noted(Strategy):
     def __init__(self, happened: list[Any]) -> None:
         super().__init__(ALONE)
         self._happened = happened
@@ -288,7 +268,8 @@ def test_a_job_of_slow_steps_has_three_whole_ones_between_two_that_are_cut() -> 
 def test_epochs_of_a_group_go_on_where_the_measured_ones_stopped_and_count_no_more() -> None:
     bench = Bench(MadeUpTimes(eighths))
     others = Others(bench.happened, asked=2)
-    protocol = EpochsInGroup(WholeEpochs(epochs=3, warmup_epochs=1), bench.training, others)
+    order = WholeEpochs(epochs=3, warmup_epochs=1)
+    protocol = Epochs(order, bench.loop, lambda: pytest.fail("is judged"), others)
     protocol.train()
     assert bench.windows == [(4, False), (4, True), (4, True)]
     # The other jobs are asked after each second.
@@ -304,55 +285,22 @@ def test_epochs_of_a_group_go_on_where_the_measured_ones_stopped_and_count_no_mo
 # ---------------------------------------------------------------- ranks
 
 
-PACES_S = (0.02, 0.03, 0.05, 0.04)
-"""Seconds of each rank's steps."""
+class BesideSlower(Noted):
+    """The first of two ranks; the other one's steps take an eighth of a second, and its window 3 s."""
+
+    def __init__(self, happened: list[Any]) -> None:
+        super().__init__(happened)
+        self.assignment = replace(ALONE, world=2)
+
+    def sum(self, values: torch.Tensor) -> torch.Tensor:
+        if values.dim() == 2:  # a row a rank: its steps' seconds come last
+            values[1, -1] = 0.125 if values[0, -1] < 1 else 3.0  # as it says of its window
+        return values
 
 
-def train_rank(rank: int, folder: Path, write: int) -> None:
-    """Trains a stream with steps that only sleep, and tells its windows."""
-    torch.set_num_threads(1)
-    assignment = DeviceAssignment(
-        rank=rank, world=len(PACES_S), devices=(CPU,), rendezvous=folder / "rendezvous"
-    )
-    strategy = DistributedDataParallel(assignment)
-    strategy.open()
-    bench = Bench(step_clock(assignment), strategy)
-    bench.loop._step = Sleeping(PACES_S[rank])  # type: ignore[assignment]
-    bench.steady(SteadyWindow(window_s=0.5))
-    os.write(write, f"{json.dumps(bench.windows)}\n".encode())
-    os._exit(0)  # gloo may abort as it is taken down
-
-
-class Sleeping:
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
-        self.loss_sum = torch.zeros(())
-
-    def __call__(self, images: torch.Tensor, labels: torch.Tensor) -> None:  # noqa: ARG002
-        time.sleep(self._seconds)
-
-
-@pytest.mark.alone
-def test_ranks_of_unlike_speed_end_at_the_same_step_which_is_of_the_slowest(tmp_path: Path) -> None:
-    read, write = os.pipe()
-    fork = multiprocessing.get_context("fork")
-    ranks = [fork.Process(target=train_rank, args=(rank, tmp_path, write)) for rank in range(len(PACES_S))]
-    for rank in ranks:
-        rank.start()
-    try:
-        for rank in ranks:
-            rank.join(60)
-    finally:
-        for rank in ranks:
-            rank.kill()
-        os.close(write)
-    windows = [json.loads(line) for line in os.read(read, 1 << 16).splitlines()]
-    os.close(read)
-    assert len(windows) == len(PACES_S)
-    assert all(one == windows[0] for one in windows)
-    (first, left, window) = windows[0]
-    assert (first, left[1], window[1]) == ([10, False], False, True)
+def test_ranks_of_unlike_speed_have_as_many_steps_as_the_slowest_asks_for() -> None:
+    bench = Bench(MadeUpTimes(sixteenths))
+    bench.loop.strategy = BesideSlower(bench.happened)
+    bench.steady(SteadyWindow(window_s=3.0))
     # The fastest has its second of warm-up, too.
-    assert left[0] > 30
-    # By the slowest rank's steps they are 10, and fewer on a busy host; by the next one's 13.
-    assert 5 <= window[0] <= 10
+    assert bench.windows == [(10, False), (7, False), (24, True)]

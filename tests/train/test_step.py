@@ -12,7 +12,7 @@ from torch import nn
 
 from gpubench.train import step
 from gpubench.train.device_assignment import DeviceAssignment
-from gpubench.train.strategies.single import Single
+from gpubench.train.strategies.contract import Strategy
 
 CPU = torch.device("cpu")
 
@@ -26,8 +26,9 @@ def _one_thread():
     torch.set_num_threads(before)
 
 
-def single(device):
-    return Single(DeviceAssignment(rank=0, world=1, devices=(device,), rendezvous=Path("none")))
+def single(device, accumulate=1):
+    assignment = DeviceAssignment(rank=0, world=1, devices=(device,), rendezvous=Path("none"))
+    return Strategy(assignment, accumulate=accumulate)
 
 
 def network(device, seed=0):
@@ -54,7 +55,7 @@ def trained(device, kind=step.Step, *, name="sgd", precision="fp32", accumulate=
     """Losses of ten steps and the model afterwards."""
     model = network(device)
     optimizer = step.make_optimizer(name, lr, model, graph=kind is step.GraphStep)
-    one = kind(model, optimizer, single(device), precision=precision, accumulate=accumulate)
+    one = kind(model, optimizer, single(device, accumulate), precision=precision)
     losses = []
     for images, labels in batches(device):
         one.loss_sum.zero_()
@@ -97,29 +98,11 @@ def test_micro_batches_add_up_to_the_batch():
     found = []
     for count in (1, 4):
         model = copy.deepcopy(frozen)
-        one = step.Step(
-            model, torch.optim.SGD(model.parameters()), single(CPU), precision="fp32", accumulate=count
-        )
-        single(CPU).gradients(one, images, labels)
+        strategy = single(CPU, count)
+        one = step.Step(model, torch.optim.SGD(model.parameters()), strategy, precision="fp32")
+        strategy.gradients(one.forward, one.backward, images, labels)
         found.append((one.loss_sum, [p.grad for p in model.parameters()]))
     torch.testing.assert_close(*found)
-
-
-def test_gradients_of_micro_batches_stay_home_until_the_last():
-    entered = []
-
-    class Counting(Single):
-        def unsynchronized(self):
-            entered.append(self)
-            return super().unsynchronized()
-
-    model = network(CPU)
-    assignment = single(CPU).assignment
-    one = step.Step(
-        model, torch.optim.SGD(model.parameters()), Counting(assignment), precision="fp32", accumulate=4
-    )
-    one(*next(batches(CPU)))
-    assert len(entered) == 3
 
 
 def test_frozen_parameters_are_not_the_optimizers():
@@ -140,11 +123,15 @@ def gpu():
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
-@pytest.mark.parametrize("name", ["sgd", "momentum", "nesterov", "rmsprop", "adam", "adamw"])
-def test_a_graph_trains_like_eager_steps(gpu, name, precision):
+@pytest.mark.parametrize(
+    ("name", "accumulate"),
+    [("sgd", 1), ("sgd", 4), ("momentum", 1), ("nesterov", 1), ("rmsprop", 1), ("adam", 1), ("adamw", 1)],
+)
+def test_a_graph_trains_like_eager_steps(gpu, name, accumulate, precision):
     step.set_precision(precision)
-    eager, expected = trained(gpu, name=name, precision=precision, lr=0.002)
-    graph, model = trained(gpu, step.GraphStep, name=name, precision=precision, lr=0.002)
+    how = {"name": name, "precision": precision, "accumulate": accumulate, "lr": 0.002}
+    eager, expected = trained(gpu, **how)
+    graph, model = trained(gpu, step.GraphStep, **how)
     tolerance = 1e-4 if precision == "fp32" else 3e-2
     assert graph == pytest.approx(eager, rel=tolerance)
     # A graph that is replayed on old images repeats its loss.
@@ -155,18 +142,10 @@ def test_a_graph_trains_like_eager_steps(gpu, name, precision):
 
 
 @pytest.mark.gpu
-def test_a_graph_accumulates_like_eager_steps(gpu):
-    step.set_precision("fp32")
-    eager, _ = trained(gpu, accumulate=4)
-    graph, _ = trained(gpu, step.GraphStep, accumulate=4)
-    assert graph == pytest.approx(eager, rel=1e-4)
-
-
-@pytest.mark.gpu
 def test_a_scaler_outside_the_graph_skips_a_step_that_overflows(gpu):
     model = network(gpu)
     optimizer = step.make_optimizer("sgd", 0.01, model, graph=True)
-    one = step.GraphStep(model, optimizer, single(gpu), precision="fp16", accumulate=1)
+    one = step.GraphStep(model, optimizer, single(gpu), precision="fp16")
     for images, labels in batches(gpu):
         one(images, labels)
     scale = one._scaler.get_scale()

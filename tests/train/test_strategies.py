@@ -52,22 +52,14 @@ def found(request, tmp_path_factory) -> dict[str, Any]:
     return json.loads(told.splitlines()[-1])
 
 
-@pytest.mark.slow
-def test_weights_move_so_that_a_comparison_could_fail(found):
+@pytest.mark.parametrize(
+    "case",
+    ["ddp-single", "local-ddp", "fsdp-accumulate", *(f"fsdp-{name}" for name in sorted(catalog.OPTIMIZERS))],
+)
+def test_weights_are_those_of_one_process_with_as_many_micro_batches(found, case):
+    assert found[case] < EXACT
+    # They do move.
     assert found["moved"] > 1e-3
-
-
-def test_ddp_trains_as_one_process_with_as_many_micro_batches(found):
-    assert found["ddp-single"] < EXACT
-
-
-@pytest.mark.parametrize("optimizer", sorted(catalog.OPTIMIZERS))
-def test_fsdp_trains_as_one_process_with_as_many_micro_batches(found, optimizer):
-    assert found[f"fsdp-{optimizer}"] < EXACT
-
-
-def test_fsdp_accumulates(found):
-    assert found["fsdp-accumulate"] < EXACT
 
 
 def test_fsdp_keeps_a_part_of_the_weights_in_each_rank(found):
@@ -85,10 +77,6 @@ def test_fsdp_skips_a_step_on_all_ranks_where_one_has_an_overflow(found):
     assert found["not-skipped"] > 1e-3
 
 
-def test_local_that_averages_in_every_step_is_ddp(found):
-    assert found["local-ddp"] < EXACT
-
-
 def test_local_averages_every_so_many_steps(found):
     first, second, third = found["spread"]
     assert second < EXACT < 1e-4 < min(first, third)
@@ -100,16 +88,13 @@ def test_local_averages_in_place(found):
 
 
 @pytest.mark.parametrize("strategy", ["FullySharded", "Local"])
-def test_evaluation_changes_nothing_that_is_trained(found, strategy):
-    assert found[f"{strategy}-evaluated"] < EXACT
-
-
-@pytest.mark.parametrize("strategy", ["FullySharded", "Local"])
 def test_one_model_is_evaluated_in_all_ranks_with_the_mean_of_their_statistics(found, strategy):
     # Each rank has seen other images.
     assert found[f"{strategy}-own-statistics"] > 1e-4
     assert found[f"{strategy}-statistics"] < EXACT
     assert found[f"{strategy}-ranks"] == 0
+    # Training goes on as if it had not been.
+    assert found[f"{strategy}-evaluated"] < EXACT
 
 
 EXCHANGING = [name for name, facts in catalog.STRATEGIES.items() if facts.process_per_device]
@@ -122,17 +107,6 @@ def test_the_bytes_that_each_entry_of_the_catalogue_states_are_those_that_enter_
 ):
     counted, stated = found[f"bytes-{strategy}{settings}"]
     assert counted == stated > 0
-
-
-@pytest.mark.parametrize("strategy", ["DistributedDataParallel", "FullySharded", "Local"])
-def test_buffers_that_ddp_hands_out_are_no_gradients_and_those_that_local_averages_count(found, strategy):
-    counted, stated = found[f"bytes-{strategy}-with-buffers"]
-    assert counted == stated > 0
-
-
-def test_a_strategy_that_states_the_bytes_of_its_base_is_found_out(found):
-    counted, stated = found["bytes-zero1 that says what ddp does"]
-    assert counted > stated > 0
 
 
 def test_an_entry_says_for_itself_what_it_exchanges():
@@ -159,5 +133,5 @@ def test_fsdp_says_plainly_that_layers_may_share_no_weights() -> None:
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 4))
     model[2].weight = model[0].weight
     assignment = DeviceAssignment(rank=0, world=2, devices=(torch.device("cpu"),), rendezvous=Path("none"))
-    with pytest.raises(UsageError, match=r"share weights \(0\.weight and 2\.weight\); use ddp or local"):
+    with pytest.raises(UsageError, match="layers share weights; use ddp or local"):
         FullySharded(assignment).prepare(model, torch.contiguous_format, lambda module: module)

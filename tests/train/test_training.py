@@ -79,49 +79,8 @@ def test_a_seed_makes_a_trial_repeatable(train):
     assert losses(first) == losses(again)
     for column in ("top1_pct", "loss"):
         assert first.outcome.result[column] == again.outcome.result[column]
-    assert losses(first) != losses(other)
-
-
-@pytest.mark.slow
-def test_a_repeat_is_another_seed(train):
-    assert losses(train(seed=5, repeat=1)) == losses(train(seed=6)) != losses(train(seed=5))
-
-
-# ---------------------------------------------------------------- the averaged gradient
-
-
-def gradients(train, **fields):
-    """Every parameter's gradient after one step on the same 32 images."""
-    ran = train(
-        model=MODELS + "frozen_norms", epochs=1, warmup_epochs=0, train_images=32, batch_size=32, **fields
-    )
-    assert ran.status == "ok", ran.reason
-    found = next(json.loads(line) for line in ran.log.splitlines() if line.startswith('{"gradients'))
-    return found["gradients"], losses(ran)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("shared", [{}, {"accumulate": 2}], ids=["whole", "accumulated"])
-@pytest.mark.parametrize(
-    "spread",
-    [
-        pytest.param({"ranks": 2, "cpus": 2, "workers": 2}, id="gloo"),
-        pytest.param({"device": "cuda", "gpus": 2, "strategy": "ddp"}, id="nccl", marks=pytest.mark.multigpu),
-        pytest.param({"device": "cuda", "gpus": 2, "strategy": "dp"}, id="dp", marks=pytest.mark.multigpu),
-    ],
-)
-def test_the_gradient_of_several_is_that_of_one(train, spread, shared):
-    alone, alone_loss = gradients(train)
-    together, loss = gradients(train, **spread, **shared)
-    assert alone.keys() == together.keys()
-    assert len(alone) == 6
-    for name, expected in alone.items():
-        scale = max(map(abs, expected))
-        assert scale > 1e-4, f"{name} got no gradient"
-        assert together[name] == pytest.approx(expected, rel=1e-4, abs=1e-5 * scale), name
-    assert loss == pytest.approx(alone_loss, rel=1e-5)
-    # The comparison can fail: other weights give another gradient.
-    assert gradients(train, seed=1)[0]["layers.0.weight"] != pytest.approx(alone["layers.0.weight"], rel=0.1)
+    # A repeat is another seed.
+    assert losses(train(cpu=AUGMENTED, seed=5, repeat=1, epochs=3)) == losses(other) != losses(first)
 
 
 # ---------------------------------------------------------------- time
@@ -214,6 +173,7 @@ def test_a_window_lasts_as_long_as_asked(train):
 CPUS = sorted(os.sched_getaffinity(0))[:2]
 BOUND = {"model": MODELS + "tells_cpus", "cpus": 2, "steps": 3, **STREAM}
 ONE_GPU = {"device": "cuda", "gpus": 1}
+TWO_GPUS = {"device": "cuda", "gpus": 2, "strategy": "ddp", "cpus": 4}
 
 
 def told_by(ran, who):
@@ -272,21 +232,23 @@ def starved(ran, ranks, *, least):
 STARVED = {"model": MODELS + "second_rank_starves", "train_images": 64, "batch_size": 16, "workers": 2}
 
 
-@pytest.mark.slow
-def test_one_rank_that_starves_stalls_all(train):
-    starved(train(**STARVED, ranks=2, cpus=2), 2, least=0.8)
+@pytest.mark.parametrize(
+    ("where", "least"),
+    [
+        pytest.param({"ranks": 2, "cpus": 2}, 0.8, id="gloo", marks=pytest.mark.slow),
+        # The worker goes on while the host launches a step, so a part of what it sleeps is no wait: 0.05 of the 0.24 s
+        # that a batch takes, on two H200s.
+        pytest.param(TWO_GPUS, 0.7, id="nccl", marks=pytest.mark.multigpu),
+    ],
+)
+def test_one_rank_that_starves_stalls_all(train, where, least):
+    starved(train(**STARVED, **where), 2, least=least)
 
 
-@pytest.mark.multigpu
-def test_one_rank_that_starves_stalls_all_gpus(train):
-    # The worker goes on while the host launches a step, so a part of what it sleeps is no wait: 0.05 of the 0.24 s
-    # that a batch takes, on two H200s.
-    starved(train(**STARVED, device="cuda", gpus=2, strategy="ddp", cpus=4), 2, least=0.7)
-
-
-def test_a_slow_loader_reads_as_data_wait(train):
+@pytest.mark.parametrize("where", [{}, pytest.param(ONE_GPU, marks=pytest.mark.gpu)], ids=["cpu", "gpu"])
+def test_a_slow_loader_reads_as_data_wait(train, where):
     slow = ({"Resize": {"size": [900, 900]}}, {"Resize": {"size": [28, 28]}})
-    ran = train(model=MODELS + "tiny", cpu=slow, train_images=128)
+    ran = train(model=MODELS + "tiny", cpu=slow, train_images=128, **where)
     assert ran.outcome.result["data_wait_pct"] > 70
     assert ran.outcome.result["first_batch_s"] > 0
 
@@ -297,17 +259,19 @@ def test_a_slow_step_does_not(train):
     assert ran.outcome.result["data_wait_pct"] < 10
 
 
-def test_a_resident_batch_is_never_waited_for(train):
-    assert train(model="mlp", data=None, batch_size=128).outcome.result["data_wait_pct"] < 2
+@pytest.mark.parametrize("where", [{}, pytest.param(ONE_GPU, marks=pytest.mark.gpu)], ids=["cpu", "gpu"])
+def test_a_resident_batch_is_never_waited_for(train, where):
+    assert train(model="mlp", data=None, batch_size=128, **where).outcome.result["data_wait_pct"] < 5
 
 
 # ---------------------------------------------------------------- compiled
 
 
 @pytest.mark.slow
-def test_a_compiled_network_learns_the_same(train):
-    eager = train(model="lenet", epochs=2)
-    compiled = train(model="lenet", epochs=2, execution="compile", timeout_s=280)
+@pytest.mark.parametrize("where", [{}, pytest.param(ONE_GPU, marks=pytest.mark.gpu)], ids=["cpu", "gpu"])
+def test_a_compiled_network_learns_the_same(train, where):
+    eager = train(model="lenet", epochs=2, **where)
+    compiled = train(model="lenet", epochs=2, execution="compile", timeout_s=280, **where)
     assert compiled.status == "ok", compiled.reason
-    assert losses(compiled) == pytest.approx(losses(eager), rel=1e-3)
+    assert losses(compiled) == pytest.approx(losses(eager), rel=1e-2)
     assert compiled.outcome.result["top1_pct"] == pytest.approx(eager.outcome.result["top1_pct"], abs=5)

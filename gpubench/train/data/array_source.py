@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import fcntl
-import importlib
+import pkgutil
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +35,11 @@ class ArraySource:
         return len(self.labels)
 
     def image(self, index: int) -> torch.Tensor:
+        """Image `index` as uint8 C × H × W."""
         return torch.from_numpy(np.array(self._pixels[self._keep[index]]))
 
     def place(self, index: int) -> str:
+        """Which image that is, for messages."""
         return f"image {self._keep[index]} of {self._name}"
 
 
@@ -63,8 +65,7 @@ def named_source(
 
 
 def _open(known: catalog.NamedData, name: str, root: Path, *, train: bool) -> Any:
-    module, _, attribute = known.target.partition(":")
-    dataset = getattr(importlib.import_module(module), attribute)
+    dataset = pkgutil.resolve_name(known.target)
     try:
         return dataset(str(root), train=train, download=False, **known.kwargs)
     except RuntimeError:  # torchvision's word for "not there": fetch it

@@ -6,13 +6,8 @@ the work per image the same.
 
 from __future__ import annotations
 
-import contextlib
 import io
-import os
 import re
-import select
-import signal
-import struct
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,21 +15,13 @@ import numpy.typing as npt
 import torch
 from PIL import Image
 
-from gpubench.basics import linux
 from gpubench.basics.errors import UnusableError
-from gpubench.datasets import bad_images, pool, square
+from gpubench.datasets import square
 from gpubench.train.data.decoders import DECODER, Mode
-from gpubench.train.data.under_way import WorkerImageNotes
 
 _BROKEN = (*square.BROKEN, RuntimeError)
 """All that Pillow and `DECODER` raise for a file that is not, or not wholly, an image."""
-_JPEG = b"\xff\xd8\xff"
-_PNG = b"\x89PNG\r\n\x1a\n"
-_FOR_DECODER = (_JPEG, b"\x89PNG", b"GIF8", b"RIFF")  # RIFF: WebP
-MOST_PIXELS = 2 * (Image.MAX_IMAGE_PIXELS or 1 << 27)
-"""More are no photograph but a mistake or a trap, which would fill the host's memory: where Pillow refuses, too."""
-_MAY_BE_LARGE = 256 << 10
-"""Bytes below which no JPEG has as many: the emptiest needs a bit for each of its blocks."""
+_FOR_DECODER = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF")  # RIFF: WebP
 
 
 class FolderSource:
@@ -45,16 +32,16 @@ class FolderSource:
         self._paths = np.array([path.encode(errors="surrogateescape") for path, _ in images], dtype=np.bytes_)
         self.labels = np.array([label for _, label in images], dtype=np.int64)
         self._mode: Mode = "GRAY" if channels == 1 else "RGB"
-        self._note = WorkerImageNotes(self.place)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def image(self, index: int) -> torch.Tensor:
-        self._note.begin(index)
+        """Image `index` as uint8 C × H × W. Raises UnusableError, naming the file, where it can't be read."""
         return read_image(self.place(index), self._mode)
 
     def place(self, index: int) -> str:
+        """The file of that image, for messages."""
         path: bytes = self._paths[index]
         return path.decode(errors="surrogateescape")
 
@@ -87,13 +74,11 @@ def find_defect(path: str) -> str | None:
     """
     try:
         encoded = np.fromfile(path, np.uint8)
-        _refuse_huge(encoded)
         square.open_square(path, _SIDE)
         decode(encoded, "RGB")
     except square.BROKEN as error:
-        if (
-            isinstance(error, OSError) and error.errno is not None
-        ):  # the disk's or the network's fault: it may pass
+        # The disk's or the network's fault may pass.
+        if isinstance(error, OSError) and error.errno is not None:
             raise UnusableError(
                 f"the image {path} can't be read: {error.strerror}; start again once it can, or remove it"
             ) from None
@@ -105,33 +90,6 @@ def find_defect(path: str) -> str | None:
             raise UnusableError(_NO_MEMORY.format(path)) from None
         return _first_line(error)
     return None
-
-
-TRY_LIMIT_S = 10.0
-
-
-def find_defect_apart(path: str) -> str | None:
-    """What `find_defect` says, in a process of its own, as the image may end it.
-
-    None, too, where that takes longer than TRY_LIMIT_S. Forked as loader workers are, and of the same process.
-    """
-    reading_end, writing_end = os.pipe()
-    parent = os.getpid()
-    pid = os.fork()
-    if pid == 0:
-        with contextlib.suppress(BaseException):  # this process must not go on where its parent does
-            linux.die_with_parent(parent)
-            os.write(writing_end, (find_defect(path) or "").encode(errors="backslashreplace"))
-        os._exit(0)
-    os.close(writing_end)
-    with os.fdopen(reading_end, "rb") as answer:
-        reason = answer.read() if select.select([answer], [], [], TRY_LIMIT_S)[0] else b""
-    os.kill(pid, signal.SIGKILL)  # one that has ended keeps its ending
-    _, status = os.waitpid(pid, 0)
-    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-    if number in pool.CRASHES:
-        return bad_images.describe_crash(signal.Signals(number).name)
-    return reason.decode() or None
 
 
 _NO_MEMORY = "no memory is left to try the image {}: start again when less of it is used"
@@ -148,11 +106,10 @@ def _first_line(error: BaseException) -> str:
 def decode(encoded: npt.NDArray[np.uint8], mode: Mode) -> torch.Tensor:
     """The encoded bytes of one image as uint8 C × H × W; of an animation its first frame.
 
-    Raises RuntimeError or one of `square.BROKEN` where they are no image, or one of more than MOST_PIXELS.
+    Raises RuntimeError or one of `square.BROKEN` where they are no image.
     """
     if not len(encoded):
         raise ValueError("the file is empty")
-    _refuse_huge(encoded)
     head = encoded[:4].tobytes()
     if head.startswith(_FOR_DECODER):
         image = DECODER.decode(encoded, mode)
@@ -163,20 +120,3 @@ def decode(encoded: npt.NDArray[np.uint8], mode: Mode) -> torch.Tensor:
     with Image.open(io.BytesIO(encoded.tobytes())) as opened:
         pixels = np.array(opened.convert("L" if mode == "GRAY" else "RGB"))
     return torch.from_numpy(pixels if pixels.ndim == 3 else pixels[..., None]).permute(2, 0, 1)
-
-
-def _refuse_huge(encoded: npt.NDArray[np.uint8]) -> None:
-    """Raises one of `square.BROKEN` for a PNG or a JPEG whose header tells of more than MOST_PIXELS.
-
-    `DECODER` decodes any size, and the host's memory runs out without anybody knowing at which file.
-    """
-    head = encoded[:24].tobytes()
-    if head.startswith(_PNG) and len(head) == 24:
-        width, height = struct.unpack(">II", head[16:])
-        if width * height > MOST_PIXELS:
-            raise ValueError(
-                f"{width:,} × {height:,} pixels are more than the {MOST_PIXELS:,} that are decoded"
-            )
-    elif head.startswith(_JPEG) and len(encoded) >= _MAY_BE_LARGE:
-        with Image.open(io.BytesIO(encoded.tobytes())):
-            pass  # Pillow has looked at the header, and refuses what is larger

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torchvision.transforms import InterpolationMode, v2
-from torchvision.transforms.v2 import functional as F
 
 from gpubench.basics.errors import UsageError, unknown
 from gpubench.schema.order import Transforms
 
 
-class Evaluation:
+def evaluation(size: int) -> Callable[[torch.Tensor], torch.Tensor]:
     """What validation images get: resize and centre crop; nothing where they have the right size already."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._short_side = round(size * 256 / 224)
-
-    def __call__(self, image: torch.Tensor) -> torch.Tensor:
-        if image.shape[-2:] == (self._size, self._size):
-            return image
-        resized = F.resize_image(image, [self._short_side], antialias=True)
-        cropped: torch.Tensor = F.center_crop_image(resized, [self._size, self._size])
-        return cropped
+    crop = v2.Compose([v2.Resize(round(size * 256 / 224), antialias=True), v2.CenterCrop(size)])
+    return lambda image: image if image.shape[-2:] == (size, size) else crop(image)
 
 
 def names() -> list[str]:
@@ -45,10 +36,8 @@ def _build(name: str, arguments: dict[str, Any]) -> v2.Transform:
         raise unknown("transform", name, valid)
     cls = getattr(v2, name)
     try:
-        return cls(**{key: _value(key, value) for key, value in arguments.items()})
+        mode = arguments.get("interpolation")
+        named = {"interpolation": InterpolationMode(mode)} if isinstance(mode, str) else {}
+        return cls(**arguments | named)
     except (TypeError, ValueError) as error:
         raise UsageError(f"transform {name}: {error}") from error
-
-
-def _value(key: str, value: Any) -> Any:
-    return InterpolationMode(value) if key == "interpolation" and isinstance(value, str) else value

@@ -83,19 +83,11 @@ def crop_boxes(
     spare = side - extent
     # The minimum is for a draw so near to 1 that the product rounds up.
     first = torch.floor(torch.rand(2, count, device=device, generator=generator) * (spare + 1)).minimum(spare)
-    for k, last in enumerate(_last_resort(side, ratio)):
+    # The largest part that has an allowed ratio, where no draw fits; as torchvision rounds it.
+    for k, last in enumerate((round(side / max(1.0, ratio[0])), round(side * min(1.0, ratio[1])))):
         extent[k].masked_fill_(~has_fit, last)
         first[k].masked_fill_(~has_fit, (side - last) // 2)
     return first, extent
-
-
-def _last_resort(side: int, ratio: tuple[float, float]) -> tuple[int, int]:
-    """Height and width of the largest part of a square that has an allowed ratio, as torchvision rounds it."""
-    if ratio[0] > 1:
-        return round(side / ratio[0]), side
-    if ratio[1] < 1:
-        return side, round(side * ratio[1])
-    return side, side
 
 
 def _side(images: torch.Tensor) -> int:
@@ -155,20 +147,17 @@ MEAN_STD: dict[int, tuple[tuple[float, ...], tuple[float, ...]]] = {
 
 
 class Normalise:
-    """(x / 255 − mean) / std in float32, rounded once to `dtype` and laid out anew: one kernel on a GPU."""
+    """(x / 255 − mean) / std in float32, laid out anew: one kernel on a GPU."""
 
-    def __init__(
-        self, *, channels: int, device: torch.device, dtype: torch.dtype, memory_format: torch.memory_format
-    ) -> None:
+    def __init__(self, *, channels: int, device: torch.device, memory_format: torch.memory_format) -> None:
         mean, std = (torch.tensor(v, dtype=torch.float64).view(1, channels, 1, 1) for v in MEAN_STD[channels])
         self._scale = (1 / (255 * std)).float().to(device)
         self._offset = (-mean / std).float().to(device)
-        self._dtype = dtype
         self._memory_format = memory_format
 
     def __call__(self, images: torch.Tensor) -> torch.Tensor:
         """Images as uint8 or float in 0 … 255, any layout. Returns a new tensor."""
         out = torch.empty(
-            images.shape, dtype=self._dtype, device=images.device, memory_format=self._memory_format
+            images.shape, dtype=torch.float32, device=images.device, memory_format=self._memory_format
         )
         return torch.addcmul(self._offset, images, self._scale, out=out)

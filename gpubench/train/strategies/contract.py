@@ -11,51 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import nn
 
 from gpubench.schema.codes import REASONS
 from gpubench.train.device_assignment import DeviceAssignment
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StrategySettings:
-    """The trial fields by which a strategy acts; a strategy reads those that it needs."""
-
-    accumulate: int = 1
-    """Micro-batches of one step."""
-    sync_every: int = 1
-    """Steps from one averaging of the weights to the next."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BatchShare:
-    """Which part of every batch a rank reads."""
-
-    index: int
-    """From 0 to degree − 1. Ranks with the same index read the same images."""
-    degree: int
-    """Into how many equal parts a batch is cut: the data-parallel degree, which need not be the number of ranks."""
-    reads: bool = True
-    """False: the rank is given no images, such as the later stages of a pipeline."""
-
-
-class Passes(Protocol):
-    """The two passes of a step, as the trial's precision and `--breakdown` want them."""
-
-    accumulate: int
-    """Micro-batches of one step."""
-
-    def forward(self, images: torch.Tensor, labels: torch.Tensor, micro_batches: int) -> torch.Tensor:
-        """The loss of one of `micro_batches` micro-batches, as its share of the batch's: a tensor of one number."""
-        ...
-
-    def backward(self, loss: torch.Tensor) -> None:
-        """Adds the loss's gradients to those that are there."""
-        ...
 
 
 class Strategy:
@@ -68,10 +29,11 @@ class Strategy:
     """The model as it was built, without any wrapper. Set by `prepare`. Its weights may lie elsewhere: see
     `whole_model`."""
 
-    def __init__(self, assignment: DeviceAssignment, settings: StrategySettings | None = None) -> None:
-        """`settings`: None for those of a trial that sets none of them."""
+    def __init__(self, assignment: DeviceAssignment, *, accumulate: int = 1, sync_every: int = 1) -> None:
+        """`accumulate`: micro-batches of a step. `sync_every`: steps from one averaging of the weights to the next."""
         self.assignment = assignment
-        self.settings = settings or StrategySettings()
+        self.accumulate = accumulate
+        self.sync_every = sync_every
 
     # ---- before training ----
 
@@ -97,8 +59,8 @@ class Strategy:
         self.model = model.to(self.assignment.device).to(memory_format=memory_format)
         return self.model
 
-    def optimizer(self, make: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer | None:
-        """This rank's optimizer: `make` of a module updates that module's weights. None: this rank updates none."""
+    def optimizer(self, make: Callable[[nn.Module], torch.optim.Optimizer]) -> torch.optim.Optimizer:
+        """This rank's optimizer: `make` of a module updates that module's weights."""
         return make(self.model)
 
     def watch_exchange(self, ready: Callable[[], Callable[[], None] | None]) -> None:
@@ -108,27 +70,29 @@ class Strategy:
         then never called, and the times of the exchange stay empty with that reason.
         """
 
-    @property
-    def share(self) -> BatchShare:
-        """Which part of every batch, and of the validation split, this rank reads."""
-        return BatchShare(index=self.assignment.rank, degree=self.assignment.world)
-
     # ---- in each step ----
 
     def before_step(self) -> None:
         """Comes first in a step: a place to wait for slower ranks, or to fetch weights."""
 
-    def gradients(self, passes: Passes, images: torch.Tensor, labels: torch.Tensor) -> None:
+    def gradients(
+        self,
+        forward: Callable[[torch.Tensor, torch.Tensor, int], torch.Tensor],
+        backward: Callable[[torch.Tensor], None],
+        images: torch.Tensor,
+        labels: torch.Tensor,
+    ) -> None:
         """Leaves in the model the gradients of the mean loss over the batch: micro-batches, passes, reduction.
 
+        `forward(images, labels, n)` gives the loss of one of n micro-batches, as its share of the batch's; `backward`
+        adds that loss's gradients to those that are there. Both do so as precision and `--breakdown` want it.
         `images` (B, C, S, S) and `labels` (B,) are this rank's share of the batch, on its first device.
         """
-        micro_batches = list(
-            zip(images.chunk(passes.accumulate), labels.chunk(passes.accumulate), strict=True)
-        )
+        count = self.accumulate
+        micro_batches = list(zip(images.chunk(count), labels.chunk(count), strict=True))
         for i, (x, y) in enumerate(micro_batches):
             with nullcontext() if i == len(micro_batches) - 1 else self.unsynchronized():
-                passes.backward(passes.forward(x, y, len(micro_batches)))
+                backward(forward(x, y, len(micro_batches)))
 
     def unsynchronized(self) -> AbstractContextManager[None]:
         """Around all micro-batches of a step but the last: gradients stay on this rank."""
@@ -168,10 +132,6 @@ class Strategy:
         """`values` (any shape, on the rank's first device) summed over the ranks, in place."""
         return values
 
-    def mean_loss(self, loss_sum: torch.Tensor) -> float:
-        """The sum of the steps' losses, each the mean over its whole batch. `loss_sum`: that of this rank's share."""
-        return self.sum(loss_sum.clone()).item() / self.assignment.world
-
     # ---- at the end ----
 
     def wait_for_others(self) -> None:
@@ -179,8 +139,4 @@ class Strategy:
 
     def why_no_exchange(self) -> str | None:
         """Why the ranks exchange nothing, or nothing that could be told; None where they exchange something."""
-        if self.assignment.world > 1:
-            return None
-        if len(self.assignment.devices) > 1:
-            return REASONS["one-process-all-devices"]
-        return REASONS["one-process"]
+        return None if self.assignment.world > 1 else REASONS["one-process"]

@@ -16,8 +16,7 @@ from gpubench.train.strategies.ranks import Ranks
 class DistributedDataParallel(Ranks):
     """Every rank holds the whole model; gradients are averaged while the backward pass runs."""
 
-    ddp: TorchDDP | None = None
-    """The wrapped model; None in a subclass that wraps otherwise."""
+    ddp: TorchDDP
 
     def prepare(
         self,
@@ -32,7 +31,6 @@ class DistributedDataParallel(Ranks):
         return compiled(self.ddp)
 
     def unsynchronized(self) -> AbstractContextManager[None]:
-        assert self.ddp is not None
         return cast(AbstractContextManager[None], self.ddp.no_sync())
 
     def watch_exchange(self, ready: Callable[[], Callable[[], None] | None]) -> None:
@@ -52,16 +50,13 @@ class DistributedDataParallel(Ranks):
 
             return future.then(pass_on)
 
-        if self.ddp is not None:
-            self.ddp.register_comm_hook(None, hook)
+        self.ddp.register_comm_hook(None, hook)
 
 
-def exchanged_bytes(strategy: DistributedDataParallel) -> int | None:
+def exchanged_bytes(strategy: DistributedDataParallel) -> int:
     """Each trainable parameter's gradient, once a step, in the parameter's own precision.
 
     DDP's buckets hold just these, however it cuts them (its own account of them is no stable interface). Buffers that
     rank 0 hands out before a forward pass, such as BatchNorm's statistics, are not gradients.
     """
-    if strategy.ddp is None:
-        return None
     return sum(p.nbytes for p in strategy.ddp.parameters() if p.requires_grad)

@@ -39,7 +39,11 @@ class FullySharded(Ranks):
 
         Blocks are compiled one by one, for gathering happens between them. Of the plain model only the form is kept.
         """
-        _refuse_shared_weights(model)
+        # Each block is gathered and dropped by itself.
+        if len(list(model.parameters())) < len(list(model.named_parameters(remove_duplicate=False))):
+            raise UsageError(
+                "strategy fsdp can't train a model in which layers share weights; use ddp or local"
+            )
         self.model = model
         self._sharded = copy.deepcopy(model).to(memory_format=torch.contiguous_format)
         self._drop_weights()
@@ -97,41 +101,27 @@ class FullySharded(Ranks):
 
 def exchanged_bytes(strategy: FullySharded) -> int:
     """What `count_exchanged_bytes` counts, for each micro-batch: gradients are shared out after each of them."""
-    return strategy.exchanged_bytes_per_pass * strategy.settings.accumulate
+    return strategy.exchanged_bytes_per_pass * strategy.accumulate
 
 
-def _refuse_shared_weights(model: nn.Module) -> None:
-    """Raises UsageError for weights that several layers hold: each block is gathered and dropped by itself."""
-    first: dict[int, str] = {}
-    for name, weight in model.named_parameters(remove_duplicate=False):
-        other = first.setdefault(id(weight), name)
-        if other != name:
-            raise UsageError(
-                f"strategy fsdp can't train a model in which layers share weights ({other} and {name}); "
-                "use ddp or local"
-            )
-
-
-def blocks(model: nn.Module) -> Iterator[tuple[nn.Module, str]]:
+def blocks(model: nn.Module, total: int | None = None) -> Iterator[tuple[nn.Module, str]]:
     """The modules to be cut and gathered by themselves, each as its parent and its name in there.
 
     They are as large as LARGEST_BLOCK lets them be. A block's weights may be used by its own forward alone: torch's own
-    layers, which also use the weights of the layers in them, are never cut further.
+    layers, which also use the weights of the layers in them, are never cut further. `total`: weights of the whole
+    model, where `model` is a part of it.
     """
-    yield from _blocks(model, sum(p.numel() for p in model.parameters()))
-
-
-def _blocks(module: nn.Module, total: int) -> Iterator[tuple[nn.Module, str]]:
-    for name, child in module.named_children():
+    total = total or sum(p.numel() for p in model.parameters())
+    for name, child in model.named_children():
         size = sum(p.numel() for p in child.parameters())
         only_holds = type(child).forward is nn.Module.forward  # a ModuleList, say, whose members are called
         can_be_cut = isinstance(child, nn.Sequential) or not type(child).__module__.startswith("torch.nn.")
         if only_holds or (
             size > LARGEST_BLOCK * total and can_be_cut and any(True for _ in child.children())
         ):
-            yield from _blocks(child, total)
+            yield from blocks(child, total)
         elif size > SMALLEST_BLOCK * total:
-            yield module, name
+            yield model, name
 
 
 def count_exchanged_bytes(model: nn.Module, cut: Sequence[nn.Module], ranks: int) -> int:

@@ -21,7 +21,7 @@ class Local(Ranks):
 
     def after_step(self) -> None:
         self._steps += 1
-        if self._steps % self.settings.sync_every == 0:
+        if self._steps % self.sync_every == 0:
             self.average(self.list_averaged())
 
     @contextmanager
@@ -39,4 +39,4 @@ class Local(Ranks):
 
 def exchanged_bytes(strategy: Local) -> float:
     """All that is averaged, in its own precision, once in `sync_every` steps."""
-    return sum(tensor.nbytes for tensor in strategy.list_averaged()) / strategy.settings.sync_every
+    return sum(tensor.nbytes for tensor in strategy.list_averaged()) / strategy.sync_every
