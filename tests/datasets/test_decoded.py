@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.errors import UnusableError
 from gpubench.datasets import decoded, folder
 from gpubench.datasets.square import open_square
 
@@ -29,20 +29,6 @@ def test_no_validation_images_give_an_empty_array(tmp_path: Path) -> None:
     Image.new("RGB", (9, 9)).save(tmp_path / "one" / "a" / "1.png")
     images, labels = decoded.open_decoded(decoded.decode(tmp_path / "one", size=8), "val")
     assert (images.shape, labels.shape) == ((0, 3, 8, 8), (0,))
-
-
-def test_a_second_call_makes_nothing(flat: Path) -> None:
-    place = decoded.decode(flat, size=8)
-    calls: list[int] = []
-    assert decoded.decode(flat, size=8, progress=lambda done, _: calls.append(done)) == place
-    assert not calls
-
-
-def test_a_broken_image_is_named_and_nothing_stays(flat: Path, home: Path) -> None:
-    (flat / "ant" / "009.jpg").write_bytes(b"no image")
-    with pytest.raises(UsageError, match=r"^1 broken image, first: .*ant/009\.jpg \(not an image\)"):
-        decoded.decode(flat, size=8)
-    assert [path.suffix for path in home.iterdir()] == [".lock"]
 
 
 def test_a_folder_that_lost_bytes_is_refused(flat: Path) -> None:

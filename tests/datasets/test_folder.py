@@ -4,8 +4,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -57,9 +55,11 @@ def test_a_class_that_only_validation_has_gets_an_index_of_its_own(tmp_path: Pat
 
 
 def test_other_files_hidden_files_and_empty_folders_are_no_images(tmp_path: Path) -> None:
-    root = touch(tmp_path, "a/1.jpg", "a/._1.jpg", "a/notes.txt", ".cache/2.jpg", "readme.md", "cover.jpg")
+    root = touch(
+        tmp_path, "a/1.jpg", "a/._1.jpg", "a/2.jpg/3.png", "a/notes.txt", ".cache/2.jpg", "cover.jpg"
+    )
     (root / "b").mkdir()
-    assert names(root, "train") == [("a/1.jpg", 0)]
+    assert names(root, "train") == [("a/1.jpg", 0), ("a/2.jpg/3.png", 0)]
     assert folder.classes(root) == ["a"]
 
 
@@ -92,21 +92,10 @@ def test_the_fingerprint_is_of_the_content_not_of_the_place_or_the_time(flat: Pa
     assert len({before.fingerprint, renamed, folder.scan(flat).fingerprint}) == 3
 
 
-def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="nowhere does not exist"):
-        folder.scan(tmp_path / "nowhere")
-
-
 def test_an_empty_folder_says_which_layout_is_expected(tmp_path: Path) -> None:
     touch(tmp_path, "loose.jpg", "train/notes.txt")
     with pytest.raises(UsageError, match=r"no images in .*train/CLASS/\*\.jpg.*or CLASS/\*\.jpg"):
         folder.list_images(tmp_path, "train")
-
-
-def test_the_child_can_import_it_without_numpy_or_pillow() -> None:
-    code = "import sys, gpubench.datasets.folder; print(sorted({'numpy', 'PIL', 'torch'} & set(sys.modules)))"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("kind", ["dead link", "fifo", "socket"])
@@ -124,14 +113,6 @@ def test_an_image_that_is_no_file_is_named(flat: Path, kind: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_link_to_itself_is_an_image_that_can_be_left_out(flat: Path) -> None:
-    before = folder.scan(flat).train_images
-    (flat / "ant" / "loop.jpg").symlink_to("loop.jpg")
-    with pytest.raises(UsageError, match=r"loop\.jpg is no file.*--bad-images skip"):
-        folder.scan(flat)
-    assert folder.scan(flat, {"ant/loop.jpg"}).train_images == before
-
-
 def test_a_link_in_circles_is_named(flat: Path) -> None:
     (flat / "ant" / "more").symlink_to(flat / "bee")
     # A link to another folder is as good as that folder.
@@ -139,11 +120,6 @@ def test_a_link_in_circles_is_named(flat: Path) -> None:
     (flat / "bee" / "back").symlink_to(flat / "ant")
     with pytest.raises(UsageError, match=r"^the link .*(more|back) leads back to a folder that it lies in"):
         folder.scan(flat)
-
-
-def test_a_folder_called_like_an_image_is_a_folder(tmp_path: Path) -> None:
-    root = touch(tmp_path, "a/1.jpg", "a/2.jpg/3.png")
-    assert names(root, "train") == [("a/1.jpg", 0), ("a/2.jpg/3.png", 0)]
 
 
 @pytest.mark.parametrize("what", ["ant", "ant/001.jpg"])

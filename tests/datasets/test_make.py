@@ -77,15 +77,6 @@ def test_the_same_recipe_gives_the_same_bytes_in_any_number_of_processes(tmp_pat
     assert tree(tmp_path / "a") == tree(tmp_path / "b")
 
 
-def test_a_second_call_makes_nothing(tmp_path: Path) -> None:
-    first = make.make(tmp_path / "made", **SMALL)
-    before = (tmp_path / "made" / marker.NAME).stat()
-    calls: list[int] = []
-    assert make.make(tmp_path / "made", **SMALL, progress=lambda done, _: calls.append(done)) == first
-    assert not calls
-    assert (tmp_path / "made" / marker.NAME).stat() == before
-
-
 def test_every_part_of_the_recipe_has_its_own_fingerprint_and_place() -> None:
     recipes = [
         make.procedural_marker(),
@@ -179,12 +170,6 @@ def test_a_recipe_that_cannot_be_made_is_refused(tmp_path: Path, wrong: dict[str
     with pytest.raises(UsageError):
         make.make(tmp_path / "made", **{**SMALL, **wrong})
     assert not list(tmp_path.iterdir())
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UnusableError, match="set GPUBENCH_DATA"):
-        make.make(tmp_path / "file" / "made", **SMALL)
 
 
 def test_amounts_read_as_people_say_them() -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -20,10 +18,6 @@ def test_results_come_in_the_order_of_the_tasks() -> None:
     ]
 
 
-def test_no_tasks_need_no_processes() -> None:
-    assert pool.map_on_cpus("builtins:sum", [], shared={}) == []
-
-
 def test_an_exception_of_a_worker_is_raised_here() -> None:
     with pytest.raises(FileNotFoundError) as caught:
         pool.map_on_cpus("os:listdir", ["/", "/nowhere"], shared={}, processes=1)
@@ -33,17 +27,6 @@ def test_an_exception_of_a_worker_is_raised_here() -> None:
 def test_a_worker_that_dies_is_an_error_not_a_hang() -> None:
     with pytest.raises(UnusableError, match="was killed"):
         pool.map_on_cpus("os:_exit", [9], shared={}, processes=1)
-
-
-def test_workers_leave_signals_to_the_parent() -> None:
-    answers = pool.map_on_cpus("signal:getsignal", [signal.SIGINT, signal.SIGTERM], shared={}, processes=1)
-    assert answers == [signal.SIG_IGN, signal.SIG_IGN]
-    assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-
-
-def test_workers_have_a_process_group_of_their_own() -> None:
-    groups = pool.map_on_cpus("os:getpgid", [0, 0], shared={}, processes=2)
-    assert os.getpgid(0) not in groups
 
 
 def test_the_caller_is_asked_while_a_worker_blocks_and_can_stop_it_all() -> None:
@@ -61,15 +44,6 @@ def test_the_caller_is_asked_while_a_worker_blocks_and_can_stop_it_all() -> None
     with pytest.raises(StoppedError):
         pool.map_on_cpus("time:sleep", [600], shared={}, processes=1, progress=progress)
     assert time.monotonic() - began < 10
-    assert not [p for p in psutil.Process().children() if "pool.serve" in " ".join(_command(p))]
-
-
-def _command(process: psutil.Process) -> list[str]:
-    """Of one that lives: of a zombie, which another test may have left, nobody knows it."""
-    try:
-        return process.cmdline()
-    except psutil.NoSuchProcess:
-        return []
 
 
 def test_a_worker_that_hangs_ends_it_with_the_file_s_name() -> None:
