@@ -5,7 +5,7 @@ from __future__ import annotations
 import committed
 import pytest
 
-from gpubench.analyze.folder import read_folder, table_csv, trials_csv
+from gpubench.analyze.folder import epochs_csv, read_folder, table_csv, trials_csv
 from gpubench.analyze.questions import report_folders
 from gpubench.render import markdown
 
@@ -18,6 +18,7 @@ def test_the_tables_of_a_committed_folder_are_what_this_version_writes(name: str
         "table.csv": table_csv(folder),
         "table.md": markdown.write(report_folders([folder])),
         "trials.csv": trials_csv(folder),
+        "epochs.csv": epochs_csv(folder),
     }
     for file, text in texts.items():
         with (path / file).open(encoding="utf-8", newline="") as stored:
