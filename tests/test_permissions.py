@@ -7,11 +7,8 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
-from gpubench.datasets import bad_images, decoded, resize
 from gpubench.node.launch import leader, shared_memory
 from gpubench.node.launch.scratch import scratch_folder
 from gpubench.results.store import Results
@@ -53,20 +50,6 @@ def test_results_and_their_claims_have_the_umask_s_rights(tmp_path: Path, umask:
         os._exit(0)
     os.waitpid(pid, 0)
     by_umask(results.folder, umask)
-
-
-def test_images_that_are_made_and_what_is_known_of_them_too(
-    tmp_path: Path, umask: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GPUBENCH_DATA", str(tmp_path / "home"))
-    monkeypatch.setattr(bad_images, "TRY", "posixpath:basename")
-    for k in range(11):
-        (tmp_path / "photos" / "ant").mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(tmp_path / "photos" / "ant" / f"{k:02}.png")
-    bad_images.find_bad_images(tmp_path / "photos")
-    resize.resize(tmp_path / "photos", size=8, processes=1)
-    decoded.decode(tmp_path / "photos", size=8, processes=1)
-    by_umask(tmp_path / "home", umask)
 
 
 def test_a_trial_s_temporary_files_are_nobody_else_s(umask: int) -> None:  # noqa: ARG001 - under each of them

@@ -152,18 +152,6 @@ def _alike(shown: str, printed: str) -> bool:
     return printed.startswith(shown.removesuffix(CUT)) if shown.endswith(CUT) else shown == printed
 
 
-@pytest.mark.parametrize(
-    ("shown", "told"),
-    [
-        ("a|b|c", True), ("a|…", True), ("…|b|…", True), ("…|c", True), ("a|…|c", True), ("a|…|b|c", True),
-        ("b|c", False), ("a|b", False), ("a|c", False), ("…|c|b|…", False), ("…|b b|…", False),
-        ("…|x", False), ("", False), ("…", True),
-    ],
-)  # fmt: skip
-def test_lines_are_left_out_only_where_it_is_said(shown: str, told: bool) -> None:
-    assert _told(shown.split("|") if shown else [], ["a", "b", "c"]) is told
-
-
 def test_the_picture_is_of_the_answer_that_its_description_tells(warm_command: WarmCommand) -> None:
     committed.folder("h200x4-2026")
     (description,) = re.findall(r"!\[(.*)\]\(docs/answer.svg\)", (ROOT / "README.md").read_text("utf-8"))
@@ -213,9 +201,3 @@ def test_links_lead_somewhere(page: str) -> None:
             continue  # deleted from this clone
         assert there.exists(), f"{page}: {target}"
         assert not anchor or anchor in anchors(there), f"{page}: {target}"
-
-
-def test_headings_are_named_as_on_github(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("# How, and *what* it doesn't\n\n## `a_b` [x](y.md) – c\n## A\n## A\n```sh\n# no\n```\n")
-    assert anchors(page) == {"how-and-what-it-doesnt", "a_b-x--c", "a", "a-1"}

@@ -15,7 +15,7 @@ from dataclasses import replace
 import pytest
 import sweeps
 from found import Found
-from kinds import DAMAGES, KINDS, ROLES, STRIKES, Damage, Strike, with_moment
+from kinds import KINDS, with_moment
 from known import known
 from once import attack_until_struck
 from room import NoNamespacesError
@@ -89,15 +89,3 @@ def check(found: Found) -> None:
     breaks = broken(found).items()
     news = {promise: why for promise, why in breaks if known(found.attack, promise, why) is None}
     assert news == {}, f"{found.attack}\n{found.first.err}\n{found.second.err}"
-
-
-def test_the_short_form_has_every_role_signal_fault_and_sweep() -> None:
-    chosen = [BY_NAME[kind] for kind, *_ in SHORT]
-    strikes = [kind for kind in chosen if isinstance(kind, Strike)]
-    damages = [kind for kind in chosen if isinstance(kind, Damage)]
-    assert {strike.role for strike in strikes} == set(ROLES)
-    assert {strike.signal for strike in strikes} == {strike.signal for strike in STRIKES}
-    assert {damage.fault for damage in damages} == {damage.fault for damage in DAMAGES}
-    assert {damage.place for damage in damages} == {damage.place for damage in DAMAGES}
-    assert {sweep for _, sweep, _ in SHORT} == {sweep.name for sweep in sweeps.on(0)}
-    assert all(BY_NAME[kind].suits(sweeps.BY_NAME[sweep]) for kind, sweep, _ in SHORT)

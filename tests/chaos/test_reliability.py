@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 from kinds import KINDS
-from known import KNOWN_TO_BREAK
 from room import REPOSITORY
-from verdicts import PROMISES
 
 PAGE = (REPOSITORY / "docs" / "reliability.md").read_text("utf-8")
 SHOWN = (Path(__file__).parent / "README.md").read_text("utf-8")
@@ -43,19 +41,3 @@ def test_every_fault_of_the_page_is_shown() -> None:
         assert words, f"nothing shows {fault}"
         for word in words:
             assert word in attacks or Path(word.partition("::")[0]).suffix == ".py", f"{word} is neither"
-
-
-def test_every_kind_of_attack_shows_a_fault() -> None:
-    rows = ROW.findall(section(SHOWN, "What shows each fault"))
-    assert {kind.name for kind in KINDS} == {
-        word for _, names in rows for word in re.findall(r"`([\w-]+)`", names)
-    }
-
-
-def test_every_promise_is_told() -> None:
-    assert list(PROMISES) == re.findall(r"^- \*\*(\w+)\*\*: ", section(SHOWN, "Promises"), re.MULTILINE)
-
-
-def test_what_is_known_to_break_is_told_by_number() -> None:
-    numbers = re.findall(r"^- \*\*fault (\d+)\*\*: ", section(PAGE, "Known to break"), re.MULTILINE)
-    assert {int(number) for number in numbers} == {entry.fault for entry in KNOWN_TO_BREAK}

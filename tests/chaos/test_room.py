@@ -7,9 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-import psutil
 import pytest
 import roles
 from kinds import DAMAGES, Damage
@@ -53,18 +51,6 @@ def test_a_fault_comes_and_goes(rooms: list[Room], damage: Damage) -> None:
         assert {path.name for path in folder.iterdir()} <= {"stored", "new", "newer", "run"}
 
 
-def test_a_machine_without_user_namespaces_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fake = tmp_path / "unshare"
-    fake.write_text("#!/bin/sh\necho 'unshare failed: Operation not permitted' >&2\nexit 1\n")
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    with pytest.raises(NoNamespacesError, match="Operation not permitted"):
-        Room("results")
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(NoNamespacesError, match="No such file"):
-        Room("results")
-
-
 ORPHAN = "import os, time; os.fork() and os._exit(0); os.setsid(); time.sleep(60)"
 
 
@@ -82,18 +68,3 @@ def test_orphans_are_found_by_their_mark_and_strangers_are_not() -> None:
     finally:
         stranger.kill()
         stranger.wait()
-
-
-def test_a_process_has_the_role_of_its_place_in_the_tree() -> None:
-    nested = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])"
-    parent = subprocess.Popen([sys.executable, "-c", nested], start_new_session=True)
-    try:
-        own = psutil.Process(parent.pid)
-        assert roles.of_role(own, "parent") == [own]
-        # Its child is none of ours.
-        assert roles.of_role(own, "server") == roles.of_role(own, "rank") == []
-    finally:
-        for process in [*own.children(recursive=True), own]:
-            process.kill()
-        parent.wait()
-    assert roles.of_role(own, "leader") == [], "it has gone"

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import signal
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 import sweeps
-from found import Folder, Found, Start, own_segments
+from found import Folder, Found, Start
 from gpus import Driver, more
-from kinds import KINDS, Attack, Damage, Strike, choose
-from known import KNOWN_TO_BREAK, known
-from verdicts import PROMISES, broken, outcome
+from kinds import Attack, Damage, Strike
+from verdicts import broken
 
 from gpubench.schema.record import AskedFields, GroupRecord, Record
 
@@ -63,11 +61,6 @@ HELD = Found(
     middle=folder(ALL[0], logs=("tb2-1",)),
     last=folder(ALL[0], record("tb2", 2), ALL[2], logs=("tb2-1",)),
 )
-
-
-def test_an_attack_that_broke_nothing() -> None:
-    assert broken(HELD) == {}
-    assert outcome(HELD) == "ended by signal 9"
 
 
 COPY = {**HELD.last.records, "records/y/ta1-1.json": HELD.last.records["records/x/ta1-1.json"]}
@@ -130,15 +123,6 @@ def test_each_promise_breaks_where_it_should(promise: str, found: Found, words: 
     assert not set(why) - {"single", "numbered", "stored"}
 
 
-def test_every_promise_can_break() -> None:
-    assert {promise for promise, *_ in BREAKS} == set(PROMISES)
-
-
-def test_a_removed_folder_takes_its_records_with_it() -> None:
-    found = replace(HELD, attack=REMOVED, first=start(*ALL, code=4), middle=Folder(), last=folder(*ALL))
-    assert broken(found) == {}
-
-
 def test_a_group_counts_again_where_its_baseline_came_later() -> None:
     jobs = [record("td4", number, group="g1") for number in (1, 2)]
     groups = {
@@ -151,23 +135,6 @@ def test_a_group_counts_again_where_its_baseline_came_later() -> None:
     assert broken(replace(HELD, last=last)) == {}
 
 
-def test_a_line_that_was_cut_off_was_never_told() -> None:
-    first = start(ALL[0], code=-9)
-    assert broken(replace(HELD, first=replace(first, out=first.out + '{"trial_id": "tb'))) == {}
-
-
-@pytest.mark.parametrize(
-    ("name", "pids", "counts"),
-    [
-        ("torch_12_345_0", {12}, True),
-        ("torch_12_345_0", {13}, False),
-        ("nccl-Xy", {13}, True),
-    ],
-)
-def test_segments_of_others_are_no_litter(name: str, pids: set[int], counts: bool) -> None:
-    assert own_segments({name}, pids) == ([name] if counts else [])
-
-
 def test_what_is_left_on_gpus() -> None:
     before = Driver(frozenset({"1"}), (600, 600))
     assert more(before, Driver(frozenset({"1"}), (610, 590))) == []
@@ -178,39 +145,3 @@ def test_what_is_left_on_gpus() -> None:
 
 
 # ---- chance ----
-
-
-def test_the_same_seed_makes_the_same_attacks() -> None:
-    targets = sweeps.on(0)
-    first, second = ([choose(7, n, KINDS, targets) for n in range(200)] for _ in range(2))
-    assert first == second
-    assert first != [choose(8, n, KINDS, targets) for n in range(200)]
-
-
-@pytest.mark.parametrize("gpus", [0, 2])
-def test_every_kind_comes_on_every_sweep_that_it_suits_before_any_comes_again(gpus: int) -> None:
-    targets = sweeps.on(gpus)
-    pairs = {(sweep.name, kind.name) for sweep in targets for kind in KINDS if kind.suits(sweep)}
-    made = [choose(7, number, KINDS, targets) for number in range(len(pairs))]
-    assert {(one.sweep.name, one.kind.name) for one in made} == pairs
-
-
-def test_what_is_known_names_kinds_sweeps_and_promises_that_there_are() -> None:
-    for one in KNOWN_TO_BREAK:
-        assert one.promise in PROMISES
-        assert set(one.kinds) <= {kind.name for kind in KINDS}
-        assert set(one.sweeps) <= set(sweeps.BY_NAME)
-
-
-def test_what_is_known_is_known_by_its_words() -> None:
-    attack = choose(7, 0, KINDS, sweeps.on(0))
-    assert known(attack, "forgotten", "sem.ZBHDqS") is not None
-    assert known(attack, "forgotten", "sem.ZBHDqS, torch_7_1_1") is None
-    assert known(attack, "clean", "sem.ZBHDqS") is None
-
-
-def test_the_attacks_are_made_from_the_repository() -> None:
-    import room
-
-    assert (room.REPOSITORY / "gpubench" / "__main__.py").exists()
-    assert Path(__file__).is_relative_to(room.REPOSITORY)

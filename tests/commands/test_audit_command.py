@@ -59,33 +59,6 @@ def test_a_record_taken_away_and_one_that_was_never_written(tmp_path: Path) -> N
     assert verdicts(tmp_path)[3] == "broken"
 
 
-@pytest.mark.slow
-def test_measurements_of_further_rounds_that_are_not_there_break_a_rule(tmp_path: Path) -> None:
-    job = swept(tmp_path, "one", "16,32", rounds=3)
-    assert list_lacking(tmp_path) == []
-    of_second, of_third = (next(one for one in job.records if one.round == number) for number in (2, 3))
-    ended(tmp_path, of_third, "interrupted")
-    assert list_lacking(tmp_path) == [1]
-    ended(tmp_path, of_second, "failed")
-    assert list_lacking(tmp_path) == [2]
-
-
-@pytest.mark.slow
-def test_what_was_interrupted_is_left_where_a_certainty_ends_the_rounds(tmp_path: Path) -> None:
-    job = swept(tmp_path, "one", "16,32", rounds=2)
-    (plan,) = job.runner.results.plans()
-    plan.write_text(plan.read_text().replace("rounds = 2\n", 'within = "1%"\n', 1))
-    assert list_lacking(tmp_path) == []
-    ended(tmp_path, job.records[-1], "interrupted")
-    assert list_lacking(tmp_path) == [1]
-
-
-def list_lacking(folder: Path) -> list[int]:
-    """The measurements that rule 12 finds lacking of further rounds."""
-    observations = judge(folder)[12].observations
-    return [each.figures["measurements"] for each in observations if each.code == "rounds-lack"]
-
-
 def ended(folder: Path, record: Record, status: str) -> None:
     """Gives a stored record another ending."""
     path = Results(folder).part("records", record.trial_id, record.attempt_name, "json")
@@ -101,12 +74,6 @@ def test_without_any_result_nothing_can_be_decided(tmp_path: Path) -> None:
     ended = run(str(tmp_path))
     assert (ended.returncode, ended.stdout) == (4, b"")
     assert b"holds no records" in ended.stderr
-
-
-def test_two_forms_at_once_are_refused() -> None:
-    ended = run(str(committed.folder("titan-xp-2021")), "--markdown", "--json")
-    assert (ended.returncode, ended.stdout) == (2, b"")
-    assert ended.stderr == b"gpubench: --json and --markdown are two forms of the same; give one of them\n"
 
 
 @pytest.mark.slow

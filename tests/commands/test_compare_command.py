@@ -6,18 +6,14 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import committed
 import pytest
-from PIL import Image
 from swept import swept
 from warm_command import WarmCommand
-
-from gpubench.analyze.series import CANDIDATES
 
 Compare = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -101,67 +97,6 @@ def test_two_variants_are_checked_against_a_threshold_as_two_values_of_any_field
     data = json.loads(compare(*asked, "--json").stdout)
     for side, variant in (("a", "crop-resize"), ("b", "pre-resized")):
         assert [fields["variant"] for fields in read_fields(data, side)] == [variant] * 4
-
-
-@pytest.mark.slow
-def test_images_that_a_variant_names_itself_are_told_and_no_guess(
-    compare: Compare, warm_command: WarmCommand, home: Path
-) -> None:
-    for name, count in (("ducks", 24), ("geese", 16)):
-        for place in (home / name / split / kind for split in ("train", "val") for kind in ("a", "b")):
-            place.mkdir(parents=True)
-            for number in range(count):
-                Image.new("RGB", (40, 30), (number, 0, 0)).save(place / f"{number}.png")
-    (home / "own.toml").write_text(
-        'name = "own"\n[fixed]\nmodel = "lenet"\ndata = "ducks"\ninput_size = 28\nbatch_size = 8\ndevice = "cpu"\n'
-        '[axes]\nvariant = ["crop-resize", "other"]\n[variants.other]\nfiles = "full"\ndata = "geese"\n'
-        'cpu = [{RandomResizedCrop = {size = "$input_size"}}]\n[run]\nrounds = 1\nepochs = 2\n'
-    )
-    given = ("sweep", "own.toml", "--out", "own", "-q")
-    done = warm_command.run(given, cwd=home, env={"PATH": "/usr/bin:/bin"}, timeout=120)
-    assert done.returncode == 0, done.stderr
-    ended = compare("own", "--field", "variant=crop-resize,other")
-    assert "data ducks against geese; " in plain(ended)
-    assert "guess" not in ended.stdout
-
-
-@pytest.mark.slow
-def test_a_trial_that_has_not_run_yet_is_the_other_side_s(compare: Compare, home: Path) -> None:
-    """Of the only trial of a variant nothing says yet what that does, nor which images it reads: it was listed as two,
-    "Only in A" and "Only in B". The ids of both are made of that."""
-    for place in (home / "birds" / split / name for split in ("train", "val") for name in ("a", "b")):
-        place.mkdir(parents=True)
-        for number in range(16):
-            Image.new("RGB", (40, 30), (number, 0, 0)).save(place / f"{number}.png")
-    of = {"variant": "crop-resize,cached", "data": str(home / "birds"), "input_size": "28"}
-    swept(home / "full", "one", "16", **of)
-    shutil.copytree(home / "full", home / "half")
-    (record,) = (
-        path
-        for path in (home / "half" / "records").glob("*/*.json")
-        if json.loads(path.read_text())["trial"]["variant"] == "cached"
-    )
-    record.unlink()
-    ended = compare("full", "half")
-    assert ended.returncode == 0
-    assert "Only in" not in ended.stdout
-    assert "  cached (ok in A, " in ended.stdout
-    assert ", ok in B)\n" in compare("half", "full").stdout
-    assert compare("full", "half", "--threshold", "5%", "--strict").returncode == 3
-
-
-def test_a_field_whose_values_are_the_sides_names_them_and_no_trial(compare: Compare) -> None:
-    ended = compare("a", "--field", "batch_size=16,64")
-    assert ended.stdout.startswith("A: batch 16 in a; ")
-    assert "\nthe only trial  " in ended.stdout
-
-
-@pytest.mark.slow
-def test_a_figure_that_was_asked_for_and_not_measured_is_told(compare: Compare) -> None:
-    ended = compare("a", "b", "--figures", "time,energy")
-    assert ended.returncode == 0
-    assert "Energy per image: " in plain(ended)
-    assert "Energy" not in compare("a", "b").stdout
 
 
 @pytest.mark.slow
@@ -257,21 +192,6 @@ def test_pairs_that_are_a_guess_fail_no_check(compare: Compare, tmp_path: Path) 
     assert compare("a", b).returncode == 0
 
 
-def test_memory_says_what_it_is_taken_for(compare: Compare, home: Path, tmp_path: Path) -> None:
-    folders = [shutil.copytree(home / "b", tmp_path / name) for name in ("a", "b")]
-    for folder, mib in zip(folders, (10_000, 10_010), strict=True):
-        for path in (folder / "records").glob("*/*.json"):
-            told = json.loads(path.read_text())
-            told["result"] |= {"gpu_mem_mib": mib, "gpu_mem_source": "nvml-process"}
-            told["started_at"] = f"2026-01-01 00:00:0{folder.name == 'a':d}"
-            path.write_text(json.dumps(told))
-    ended = compare(*folders, "--figures", "memory", "--threshold", "0.05%")
-    assert ended.returncode == 0
-    assert "No regression beyond 0.05 %" in plain(ended)
-    assert "up to 0.3 %: " in plain(ended)
-    assert compare(*folders, "--figures", "memory", "--threshold", "0.1%", "--strict").returncode == 0
-
-
 def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
     here = committed.folder("h200x4-2026")
     ended = compare(here, "--field", "strategy=dp,ddp", "--json")
@@ -291,58 +211,3 @@ def test_two_values_of_a_field_inside_one_folder(compare: Compare) -> None:
         ended = compare(here, "--field", wrong)
         assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
         assert said in ended.stderr
-
-
-@pytest.mark.slow
-def test_unlike_kinds_of_time_are_not_compared(compare: Compare, home: Path) -> None:
-    swept(home / "rate", "one", "16", window="2s")
-    ended = compare("x", "rate")
-    assert (ended.returncode, ended.stdout) == (4, "")
-    assert ended.stderr.count("\n") == 1
-    assert "--epochs 2" in ended.stderr
-    assert compare("rate", "x").returncode == 4
-    ended = compare(committed.folder("titan-xp-2021"), committed.folder("h200x4-2026"))
-    assert (ended.returncode, ended.stdout) == (4, "")
-    # Nobody measures 2021 again.
-    assert "--epochs" not in ended.stderr
-
-
-@pytest.mark.slow
-def test_windows_of_unlike_length_are_compared(compare: Compare, home: Path) -> None:
-    swept(home / "short", "one", "16", steps="20")
-    swept(home / "long", "one", "16", window="2s")
-    data = json.loads(compare("short", "long", "--json").stdout)
-    assert [fields["window"] for fields in read_fields(data, "b")] == [2.0]
-
-
-@pytest.mark.slow
-def test_forms_and_order(compare: Compare) -> None:
-    marked = compare("a", "b", "--markdown").stdout
-    assert marked.startswith("A: a; 3 trials; ")
-    assert "| B is |" in marked
-    ended = compare("b", "a", "--sort", "time")
-    trials = ended.stdout.split("Time per image (ms)\n")[1].splitlines()
-    # The fastest of B comes last.
-    assert trials[2].startswith("batch 16 ")
-    assert compare("a", "b", "--sort", "nothing").returncode == 2
-    assert compare("a").returncode == 2
-    assert compare("a", "nowhere").returncode == 4
-    assert compare("a", "b", "--strict").returncode == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["--markdown", "--json", "--threshold=5%"])
-def test_every_form_can_be_said_on_a_c_locale(home: Path, form: str) -> None:
-    shutil.copytree(home / "a", home / "ä", dirs_exist_ok=True)
-    environment = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    ended = subprocess.run(
-        [sys.executable, "-m", "gpubench", "compare", home / "ä", home / "b", form], env=environment,
-        capture_output=True, timeout=60, check=False,
-    )  # fmt: skip
-    assert (ended.returncode, ended.stderr) == (3 if "5%" in form else 0, b"")
-    assert b"+10.0" in ended.stdout
-
-
-def test_json_has_its_fields_in_the_same_order_each_time(compare: Compare) -> None:
-    fields = list(read_fields(json.loads(compare("a", "b", "--json").stdout), "a")[0])
-    assert fields == [name for name in CANDIDATES if name in fields]

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from place import LIMIT_S, Place, until
 
-from gpubench.datasets import locate
 from gpubench.schema import catalog
 
 
@@ -54,13 +53,3 @@ def _opens(pid: int, path: Path) -> Iterator[bool]:
     for file in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(OSError):
             yield file.samefile(path)
-
-
-def test_images_made_beforehand_are_those_that_a_sweep_asks_for_by_their_number(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GPUBENCH_DATA", place.environment["GPUBENCH_DATA"])
-    assert locate.plan_steps("procedural:24", "full", 224)
-    made = place.run("data", "make", "--images", "24")
-    assert made.returncode == 0, made.stderr
-    assert locate.plan_steps("procedural:24", "full", 224) == []

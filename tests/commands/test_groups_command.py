@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-from itertools import combinations
-from typing import Any
 
 import psutil
 import pytest
@@ -138,39 +135,3 @@ def test_a_group_is_killed_stopped_and_goes_on(place: Place) -> None:
     assert [(r.status, r.attempt) for r in (*solos, one, other)] == [("ok", 1)] * 2 + [("ok", 3)] * 2
     assert one.result.epochs_measured == 1
     assert {r.missing["top1_pct"].split()[-1] for r in (one, other)} == {r.trial_id for r in solos}
-
-
-@pytest.mark.slow
-def test_every_pair_of_three_jobs(place: Place) -> None:
-    sweep = (
-        "sweep", *BASE, "--set", "train_images=256", "--window", "0.2s", "--rounds", "1", "--out", "out", "--pairs",
-        "--job", "model=lenet,batch_size=8", "--job", "model=lenet,batch_size=32", "--job", "model=mlp,batch_size=8",
-    )  # fmt: skip
-    first = place.run(*sweep, "--json")
-    assert first.returncode == 0, first.stderr
-    assert "3 trials and 3 groups" in first.stderr
-    lines: list[dict[str, Any]] = [json.loads(line) for line in first.stdout.splitlines()]
-    assert [line.get("job") for line in lines if line.get("group")] == ["1 of 2", "2 of 2"] * 3
-    assert len({line["group_id"] for line in lines if line.get("group")}) == 3
-    assert all(line["slowdown"] > 0 for line in lines if line.get("group"))
-    labels = ["lenet 8", "lenet 32", "mlp 8"]
-    assert {line["group"] for line in lines if line.get("group")} == {
-        f"{one} & {other}" for one, other in combinations(labels, 2)
-    }
-
-    shown = place.run("table", "out", "--json")
-    assert (shown.returncode, shown.stderr) == (0, "")
-    (finding,) = [
-        one for one in json.loads(shown.stdout)["reports"][0]["findings"] if one["question"] == "sharing"
-    ]
-    assert len(finding["details"]["groups"]) == 3
-
-    # Nothing is left to do, and the folder is honest.
-    again = place.run(*sweep)
-    assert again.returncode == 0
-    assert "6 done, 0 skipped, 0" in again.stderr
-    assert sum(" & " in line for line in again.stdout.splitlines()) >= 3
-    audited = place.run("audit", "out", "--json")
-    assert (audited.returncode, audited.stderr) == (0, "")
-    found = {line["number"]: line["verdict"] for line in map(json.loads, audited.stdout.splitlines())}
-    assert found[3] == "kept"

@@ -63,13 +63,6 @@ def test_on_a_terminal_it_asks_before_it_makes_many_images(place: Place, answer:
     assert place.files() <= {"results"}
 
 
-@pytest.mark.parametrize("answer", [b"\n", b"y\n"])
-def test_a_yes_makes_them(place: Place, answer: bytes) -> None:
-    code, screen = _on_a_terminal(place, answer, "--data", "procedural:3000")
-    assert code == 75
-    assert " 3,000 + 300 images" in screen
-
-
 @pytest.mark.parametrize(
     "arguments", [("--data", "procedural:3000", "--yes"), ("--data", "procedural:3000", "-y"), ()]
 )

@@ -50,15 +50,6 @@ def test_a_record_of_two_nodes_tells_of_both_and_of_each(place: Place) -> None:
     assert records(place)[2]["attempt"] == 1
 
 
-def test_more_nodes_than_there_are_are_refused_or_skipped(place: Place) -> None:
-    alone = place.run("sweep", *ASKED, "--nodes", "2")
-    assert alone.returncode == 4
-    assert "needs 2 nodes, there" in alone.stderr
-    assert "--agent" in alone.stderr
-    planned = place.run("sweep", *ASKED[:6], *ASKED[8:], "--nodes", "1,2,4", "--ranks", "4", *AGENT, "-n")
-    assert "needs 4 nodes, there" in planned.stdout
-
-
 @pytest.mark.slow
 def test_a_first_node_that_is_killed_leaves_nothing_on_the_other(place: Place) -> None:
     """Whose part hears it by the end of its input."""

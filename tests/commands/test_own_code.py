@@ -102,12 +102,3 @@ def test_a_model_whose_trials_are_done_is_not_tried_again(place: Place) -> None:
     again = place.run(*command)
     assert re.fullmatch(r".*: 1 done, .*\n", again.stderr)
     assert told.read_text() == before
-
-
-@pytest.mark.slow
-def test_a_file_that_is_no_text_is_named_by_no_frame_of_python_s_own(place: Place) -> None:
-    (place.home / "binary.py").write_bytes(b"x\0y")
-    asked = asked_with(place, "binary.py:net")
-    ended = place.run(*asked)
-    assert "SyntaxError" in ended.stderr
-    assert "<frozen" not in ended.stderr

@@ -45,17 +45,6 @@ def test_a_plan_of_what_needs_more_gpus_says_what_to_do(place: Place) -> None:
     assert (some.returncode, some.stderr) == (0, "")
 
 
-def test_jobs_share_their_cpus_in_both_ways_before_there_are_more_of_them(place: Place) -> None:
-    """The order of a plan's trials is for ever, whatever the order of options."""
-    both = ("--cpu-sharing", "shared,pinned", "--copies", "2,3", "--workers", "1")
-    ended = place.run("sweep", "-n", *TINY, "--batch-size", "8", *both)
-    groups = [line.split(None, 1)[1] for line in ended.stdout.splitlines() if line.startswith("g")]
-    found = [(re.search(r"\d copies", line), re.search("shared|pinned", line)) for line in groups]
-    assert [tuple(one[0] for one in both_of if one) for both_of in found] == [
-        (f"{copies} copies", sharing) for copies in (2, 3) for sharing in ("shared", "pinned")
-    ]
-
-
 def test_the_plan_of_groups(place: Place) -> None:
     ended = place.run("sweep", "-n", *TINY, "--batch-size", "8", "--workers", "1", "--copies", "1,2")
     assert (ended.returncode, ended.stderr) == (0, "")

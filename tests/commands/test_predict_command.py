@@ -5,26 +5,20 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import committed
 import pytest
-from made_up_rows import CPUS, FAR, SAID, TWO, Asked, alone, folder, run_predict, together
+from made_up_rows import CPUS, FAR, SAID, TWO, Asked, alone, folder
 from warm_command import WarmCommand
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands import predict as predict_command
-from gpubench.node.environment import Machine
 from gpubench.plan.command_line import read_experiment
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
-from gpubench.schema import trial
-from gpubench.schema.catalog import VARIANTS, BadImages
-from gpubench.schema.record import AskedFields, Record
+from gpubench.schema.record import Record
 
 
 @pytest.fixture
@@ -172,16 +166,6 @@ def test_pairs_and_copies(tmp_path: Path, asked: Asked) -> None:
     assert "10.17 | 2.54 |" in text
 
 
-def test_the_errors_of_groups_that_ran_stand_beside_what_was_predicted(tmp_path: Path, asked: Asked) -> None:
-    place = folder(tmp_path / "one", alone(16), together(16, [2.0, 1.6], [1.5, 2.0], "10:00"))
-    text = asked(place)
-    assert " 1.50 2.00 -25 " in text
-    assert " 2.00 1.60 25 " in text
-    assert list_predicted(asked(folder(tmp_path / "two", alone(16)))) == []
-    assert asked.code == 0
-    assert predict_command.predict([place, tmp_path / "nothing"], Options()) == 4, "one can't be read"
-
-
 # ---- the published log ----
 
 
@@ -206,29 +190,6 @@ def test_rows_of_other_images_answer_for_no_job(asked: Asked) -> None:
     text = asked(committed.folder("titan-xp-2021"), jobs=jobs, model="mobilenet_v2", data="procedural")
     assert text.count("was not measured alone") == 3
     assert asked.code == 4
-
-
-@pytest.mark.slow
-def test_where_nobody_knows_how_many_cpus_there_were_none_are_too_many(asked: Asked) -> None:
-    log = committed.folder("titan-xp-2021")
-    note = "All jobs: would have 4 cpus, had an unknown number alone. "
-    known = asked(log, jobs=LOG, **OF_LOG)
-    assert "would have" not in known
-    assert asked(log, jobs=LOG, **OF_LOG, cpus="4").replace(note, "") == known
-    assert note in asked(log, jobs=LOG, **OF_LOG, cpus="4")
-    assert "CPUs are not on record" in asked(log, jobs=LOG, **OF_LOG, cpu_sharing="pinned")
-    assert asked.code == 4
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("page", ["docs/side-by-side.md", "results/titan-xp-2021/README.md"])
-def test_the_command_that_pages_give_for_the_log_works(page: str) -> None:
-    committed.folder("titan-xp-2021")
-    found = re.findall(r"gpubench predict (\S.* --job [^#\n]*)", (committed.ROOT / page).read_text("utf-8"))
-    assert len(found) == 1
-    ended = run_predict(*shlex.split(found[0]), at=committed.ROOT, PYTHONUTF8="1")
-    assert (ended.returncode, ended.stderr) == (0, b"")
-    assert list_predicted(" ".join(ended.stdout.decode().split())) == ["31.85", "30.28", "22.22"]
 
 
 # ---- no answer ----
@@ -272,32 +233,6 @@ def test_what_is_missing_can_be_typed_as_it_stands(tmp_path: Path, asked: Asked)
 
 
 @pytest.mark.usefixtures("far")
-def test_needs_that_are_not_known_are_named(tmp_path: Path, asked: Asked) -> None:
-    place = folder(tmp_path, alone(16, busy=None), alone(32))
-    assert "GPU time is not known" in asked(place, jobs=TWO)
-    apart = asked(place, jobs=[f"{job},gpu_ids={n}" for n, job in enumerate(TWO)])
-    # On GPUs of their own it plays no part.
-    assert "would wait for nothing" in apart
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("far")
-def test_what_nobody_asked_for_is_as_in_the_rows_and_is_said(tmp_path: Path, asked: Asked) -> None:
-    """The folder holds resnet50 in fp32 alone: that is meant, not the built-in experiment's network."""
-    others = {"model": "resnet50", "precision": "fp32"}
-    place = folder(tmp_path, alone(16, **others), alone(32, **others))
-    text = asked(place, jobs=TWO)
-    assert ": model=resnet50, precision=fp32." in text
-    assert ": resnet50 crop-resize 16" in text
-    copies = asked(place, copies="2")
-    assert "model=resnet50, precision=fp32, batch_size=16,32." in copies
-    assert "2 copies (batch_size=32)" in copies
-    assert "2 copies (batch_size=64)" not in copies
-    text = asked(place, copies="2", model="resnet34", batch_size="16")
-    assert "16 was not measured alone" in text
-
-
-@pytest.mark.usefixtures("far")
 def test_more_than_the_machine_has(tmp_path: Path, asked: Asked) -> None:
     place = folder(tmp_path, alone(16), alone(32))
     assert "needs 6 GPUs, " in asked(place, jobs=["batch_size=16,gpu_ids=5", "batch_size=32"])
@@ -338,131 +273,10 @@ def test_the_command_writes_where_predict_looks(
     assert "--out" not in command
 
 
-def test_what_another_machine_lacks_is_to_be_measured_there(tmp_path: Path, asked: Asked) -> None:
-    text = asked(folder(tmp_path, alone(16)), jobs=TWO)
-    assert "such a machine: gpubench sweep" in text
-
-
-@pytest.mark.usefixtures("far")
-def test_a_file_s_own_variant_is_measured_by_the_file_with_the_same_options(
-    tmp_path: Path, asked: Asked
-) -> None:
-    (tmp_path / "file.toml").write_text(
-        'name = "own"\n[variants.crop-resize]\ncpu = ["RandomHorizontalFlip"]\n'
-    )
-    place = folder(tmp_path / "one", alone(16))
-    options = {"experiment": tmp_path / "file.toml", "jobs": TWO, "width": "0.5", "bad_images": "skip"}
-    (command,) = list_commands(asked, place, **options)
-    given = f"{tmp_path / 'file.toml'} --set width=0.5 --job {TWO[0]} --job {TWO[1]} --bad-images skip"
-    assert command == f"gpubench sweep --out {place} {given}"
-    both = folder(tmp_path / "two", alone(16), alone(32))
-    fixed = {"model": "resnet34", "precision": "bf16", "data": "procedural:5120"}
-    assert "was not measured alone" in asked(both, experiment=tmp_path / "file.toml", jobs=TWO, **fixed)
-
-
 # ---- images and models that are gone ----
 
 
-@pytest.mark.usefixtures("far")
-def test_images_that_lie_elsewhere(tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    facts = {"fingerprint": "f1", "train_images": 1000, "val_images": 10, "num_classes": 2, "size": 224}
-    gone = [
-        dataclasses.replace(
-            record,
-            trial=AskedFields({**vars(record.trial), "data": "data/birds"}),
-            data=facts,
-            config_id=f"c{n}",
-            trial_id=f"t{n:012}",
-            resolved={**record.resolved, "train_images": 1000},
-        )
-        for n, record in enumerate((alone(16), alone(32)))
-    ]  # fmt: skip
-    place = folder(tmp_path / "one", *gone)
-    assert "Some overlap" in asked(place, jobs=TWO, data="data/birds")
-    with pytest.raises(UsageError, match="data/bees does not exist"):
-        asked(place, jobs=TWO, data="data/bees")
-
-
-@pytest.fixture
-def damaged(tmp_path: Path, colours: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with one image that can't be decoded."""
-    monkeypatch.setenv("GPUBENCH_DATA", str(tmp_path / "home"))
-    root = tmp_path / "images"
-    shutil.copytree(colours, root)
-    bad = root / "train/class0/0000.png"
-    bad.write_bytes(bad.read_bytes()[:-100])
-    return root
-
-
-def of_images(root: Path, policy: BadImages) -> list[Record]:
-    """Trials alone on the images of this folder that are used under a policy."""
-    facts = Disk(policy).data(str(root)).as_dict()
-    return [
-        dataclasses.replace(
-            record,
-            trial=AskedFields({**vars(record.trial), "data": str(root)}),
-            data=facts,
-            config_id=f"c{n}",
-            trial_id=f"t{n:012}",
-            resolved={**record.resolved, "train_images": facts["train_images"], "num_classes": facts["num_classes"]},
-        )
-        for n, record in enumerate((alone(16), alone(32)))
-    ]  # fmt: skip
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("far")
-def test_rows_that_left_images_out_answer_for_those_images_and_for_no_others(
-    tmp_path: Path, asked: Asked, damaged: Path
-) -> None:
-    place = folder(tmp_path / "one", *of_images(damaged, "skip"))
-    assert "Some overlap" in asked(place, jobs=TWO, data=str(damaged), bad_images="skip")
-    assert "was not measured alone" in asked(place, jobs=TWO, data=str(damaged))
-    whole = folder(tmp_path / "two", *of_images(damaged, "fail"))
-    assert "was not measured alone" in asked(whole, jobs=TWO, data=str(damaged), bad_images="skip")
-    commands = list_commands(asked, whole, jobs=TWO, data=str(damaged), bad_images="skip")
-    assert all(command.endswith(" --bad-images skip") for command in commands)
-    shutil.rmtree(damaged)
-    assert "Some overlap" in asked(place, jobs=TWO, data=str(damaged), bad_images="skip")
-    with pytest.raises(UsageError, match="does not exist"):
-        asked(place, jobs=TWO, data=str(damaged))
-
-
-@pytest.mark.usefixtures("far")
-def test_a_model_whose_file_is_gone(tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "nets.py").write_text("# a net\n")
-    place = folder(tmp_path / "one", alone(16, model="nets.py:net"), alone(32, model="nets.py:net"))
-    unsure = "All jobs: whether the model's file has changed is not known."
-    assert unsure not in asked(place, jobs=TWO, model="nets.py:net")
-    (tmp_path / "nets.py").unlink()
-    assert unsure in asked(place, jobs=TWO, model="nets.py:net")
-
-
 # ---- the command ----
-
-
-@pytest.mark.slow
-def test_plain_signs_on_a_c_locale() -> None:
-    ended = run_predict(
-        str(committed.folder("titan-xp-2021")), LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"
-    )
-    assert (ended.returncode, ended.stderr) == (0, b"")
-    assert b" -22\n" in ended.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", ["sweep", "predict"])
-def test_help_asks_for_each_job_once(command: str) -> None:
-    """One with copies is enough."""
-    code = f"from gpubench.cli.app import app; app(['{command}', '--help'], standalone_mode=False)"
-    environment = {"PATH": "/usr/bin:/bin", "COLUMNS": "300", "PYTHONUTF8": "1"}
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60, env=environment
-    )
-    (line,) = [line for line in ended.stdout.splitlines() if re.search(r"^\W*--job\b", line)]
-    assert "give it once for each" in line
 
 
 @pytest.mark.parametrize(
@@ -487,12 +301,3 @@ def test_errors_are_one_line(
     ended = warm_command.run(("predict", *arguments), cwd=tmp_path, env=environment, timeout=60)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (code, "", 1)
     assert words in ended.stderr
-
-
-def test_these_records_are_what_a_plan_would_ask_for() -> None:
-    """Or else the tests above would test the made-up ids."""
-    record = alone(16)
-    asked = trial.make({**{k: v for k, v in vars(record.trial).items() if v is not None}})
-    fingerprint = Disk().data("procedural:5120").fingerprint
-    assert trial.config_id(asked, VARIANTS["crop-resize"].definition(), fingerprint) == record.config_id
-    assert isinstance(FAR, Machine)

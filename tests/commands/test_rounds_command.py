@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import signal
 from collections import Counter
@@ -63,32 +62,6 @@ def test_three_rounds_and_a_fourth(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_json_has_a_line_for_each_process(place: Place) -> None:
-    told = place.run(*SWEEP, "--batch-size", "16", "--rounds", "2", "--json")
-    assert told.returncode == 0, told.stderr
-    assert [json.loads(line)["round"] for line in told.stdout.splitlines()] == [1, 2]
-    again = place.run(*SWEEP, "--batch-size", "16", "--rounds", "2", "--json")
-    assert [json.loads(line)["round"] for line in again.stdout.splitlines()] == [1, 2]
-
-
-def test_an_experiment_file_asks_for_rounds_and_a_dry_run_says_so(place: Place) -> None:
-    (place.home / "ask.toml").write_text(
-        'name = "ask"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\ntrain_images = 128\n'
-        'device = "cpu"\n[axes]\nbatch_size = [16]\n[run]\nrounds = 2\nwithin = "50%"\nbudget = "10m"\n'
-    )
-    told = place.run("sweep", "ask.toml", "-n")
-    assert told.returncode == 0, told.stderr
-    *_, last = told.stdout.splitlines()
-    assert "at most 2 rounds, " in last
-    assert " within 50 % or for 10" in last
-    wrong = place.run(*SWEEP, "--rounds", "0")
-    assert wrong.returncode == 2
-    wrong = place.run(*SWEEP, "--within", "0%")
-    assert wrong.returncode == 2
-    assert wrong.stderr.startswith("gpubench: --within: '0%' is ")
-
-
-@pytest.mark.slow
 def test_a_used_up_budget_is_no_failure(place: Place) -> None:
     done = place.run(*SWEEP, "--batch-size", "16", "--budget", "0.2s")
     assert done.returncode == 0
@@ -119,37 +92,3 @@ def test_a_sweep_that_ends_in_a_further_round_loses_nothing_and_goes_on(place: P
     assert again.returncode == 0, again.stderr
     interrupted = Counter({one: n for one, n in before.items() if one[2] == "interrupted"})
     assert rounds(place) == once(16, 32, rounds=last) + interrupted, "nothing twice, nothing missing"
-
-
-@pytest.mark.slow
-def test_groups_go_through_rounds_with_their_baselines(place: Place) -> None:
-    done = place.run(*SWEEP, "--batch-size", "16", "--copies", "2", "--rounds", "2")
-    assert done.returncode == 0, done.stderr
-    assert Counter((bool(r.group), r.round, r.status) for r in records(place)) == {
-        (False, 1, "ok"): 1, (True, 1, "ok"): 2, (False, 2, "ok"): 1, (True, 2, "ok"): 2
-    }  # fmt: skip
-    rows = pd.read_csv(place.home / "out" / "trials.csv")
-    alone = rows[rows["group"].isna()]["epoch_time_s"].prod() ** 0.5
-    table = pd.read_csv(place.home / "out" / "table.csv")
-    jobs = table[table["slowdown"].notna()]
-    assert len(jobs) == 2
-    for job in jobs.to_dict("records"):
-        assert job["slowdown"] == pytest.approx(job["epoch_time_s"] / alone, rel=1e-3)
-
-
-@pytest.mark.slow
-def test_a_prediction_rests_on_all_rounds(place: Place) -> None:
-    """The mean of two processes, where one process alone would say something else."""
-    assert place.run(*SWEEP, "--batch-size", "16", "--rounds", "2").returncode == 0
-    for path, time_s in zip(
-        sorted((place.home / "out" / "records").glob("*/*.json")), (4.0, 9.0), strict=True
-    ):
-        stored = json.loads(path.read_text())
-        stored["result"] |= {"epoch_time_s": time_s, "images_per_s": 128 / time_s}
-        path.write_text(json.dumps(stored))
-    ask = ("--set", "model=lenet", "--set", "variant=synthetic", "--set", "input_size=28")
-    ask += ("--set", "train_images=128", "--set", "batch_size=16", "--set", "device=cpu", "--copies", "2")
-    told = place.run("predict", "out", *ask)
-    assert told.returncode == 0, told.stderr
-    # The square root of 4 × 9.
-    assert "6.00" in told.stdout

@@ -129,27 +129,3 @@ def test_parts_of_a_plan_live_side_by_side_in_one_folder(place: Place) -> None:
     shown = place.run("table", "all").stdout.splitlines()
     sizes = [line.split()[0] for line in shown if re.match(r" +\d+ +[\d,]+", line)]
     assert sizes == ["8", "16"]
-
-
-@pytest.mark.slow
-def test_real_sweeps_that_come_for_dead_units_at_once_measure_each_once(place: Place) -> None:
-    """Three commands, six units in two rounds; each first round was claimed by a sweep that has died."""
-    command = (
-        "sweep", "--device", "cpu", "--model", "lenet", "--variant", "synthetic", "--set", "train_images=64",
-        "--epochs", "1", "--rounds", "2", "--batch-size", "4,8,16,32,64", "--out", "all",
-    )  # fmt: skip
-    started = [place.start(*command) for _ in range(3)]
-    assert [sweep.wait(LIMIT_S) for sweep in started] == [0, 0, 0]
-    folder = place.home / "all"
-    for path in folder.glob("records/*/*.json"):
-        path.unlink()
-    for path in folder.glob("records/*/*-r1-*.1"):
-        path.write_text(
-            path.read_text().replace("\nstored", "").replace(f'"pid":{started[0].pid}', '"pid":4194305')
-        )
-    again = [place.start(*command) for _ in range(3)]
-    assert [sweep.wait(LIMIT_S) for sweep in again] == [0, 0, 0]
-    stored = [json.loads(path.read_text()) for path in folder.glob("records/*/*.json")]
-    assert Counter((record["trial"]["batch_size"], record["round"]) for record in stored) == {
-        (size, number): 1 for size in (4, 8, 16, 32, 64) for number in (1, 2)
-    }

@@ -40,14 +40,6 @@ def test_a_script_works_where_it_was_made(place: Place) -> None:
     assert f"#SBATCH --chdir={place.home}" in done.stdout.splitlines()
 
 
-def test_trials_over_several_nodes_are_counted(place: Place) -> None:
-    done = place.run(
-        "slurm", "--time", "5", "--", *TINY, "--nodes", "1,2", "--ranks", "2", "--batch-size", "8"
-    )
-    assert "2 units to run, roughly" in done.stderr, done.stderr
-    assert "skipped" not in done.stderr
-
-
 def test_what_such_a_job_can_t_do_is_said_before_it_waits_in_a_queue(place: Place) -> None:
     experiment = place.home / "gpus.toml"
     experiment.write_text(
@@ -76,19 +68,6 @@ def test_cpus_are_asked_for_by_task_or_by_gpu(place: Place) -> None:
     both = place.run(*words, "--cpus-per-task", "4", "--", "--device", "cpu")
     assert (both.returncode, both.stdout) == (2, "")
     assert "--cpus-per-gpu" in both.stderr
-
-
-def test_images_that_only_nodes_see_keep_nobody_from_submitting_who_says_a_time(place: Place) -> None:
-    words = ("--", "--device", "cpu", "--data", "/of/the/nodes")
-    without = place.run("slurm", *words)
-    assert (without.returncode, without.stdout) == (2, "")
-    done = place.run("slurm", "--time", "5", *words)
-    assert done.returncode == 0
-    said = (
-        "the plan can't be made here, so nobody knows whether the nodes can: the image folder /of/the/nodes"
-    )
-    assert said in done.stderr
-    assert "--data /of/the/nodes" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -61,53 +61,6 @@ def test_a_folder_with_something_left_ends_in_75_and_says_how_long_it_takes(
     assert ": 1 ok, 2 not" in second
 
 
-def test_further_rounds_are_left_too(status: Status, tmp_path: Path) -> None:
-    job = swept(tmp_path / "a", "one", "16,32", stop_after=1)
-    (plan,) = job.runner.results.plans()
-    plan.write_text(plan.read_text().replace("rounds = 1\n", "rounds = 3\n"))
-    told = json.loads(status("a", "--json").stdout)
-    assert [(one["done"], one["left"]) for one in told["rounds"]] == [(1, 1), (0, 2), (0, 2)]
-    assert (told["left"], told["state"]) == (5, "unfinished")
-
-
-def test_what_was_measured_under_other_versions_is_stale_and_in_no_further_round(
-    status: Status, tmp_path: Path
-) -> None:
-    """A sweep leaves it as it is, so nothing is left of it."""
-    job = swept(tmp_path / "a", "one", "16,32")
-    (plan,) = job.runner.results.plans()
-    plan.write_text(plan.read_text().replace("rounds = 1\n", "rounds = 3\n"))
-    first, _ = paths = sorted((tmp_path / "a" / "records").glob("*/*.json"))
-
-    def change(path: Path, **versions: str | None) -> None:
-        record = json.loads(path.read_text())
-        record["environment"] |= versions
-        path.write_text(json.dumps(record))
-
-    def read() -> tuple[int, int, str]:
-        answer = json.loads(status("a", "--json").stdout)
-        return answer["stale"], answer["left"], answer["state"]
-
-    assert read() == (0, 4, "unfinished")
-    change(first, gpubench="0.0.1")
-    assert read() == (1, 2, "unfinished")
-    assert "--retry stale measures it again" in unfold(status("a"))
-    for path in paths:
-        change(path, torch="0.1")
-    assert read() == (2, 0, "complete")
-
-
-@pytest.mark.slow
-def test_the_rounds_that_were_asked_for_last_are_left(status: Status, tmp_path: Path) -> None:
-    swept(tmp_path / "a", "one", "16,32", rounds=3, stop_after=5)
-    assert (json.loads(status("a", "--json").stdout)["left"], status("a").returncode) == (1, 75)
-    swept(tmp_path / "a", "one", "16,32", rounds=1)
-    told = json.loads(status("a", "--json").stdout)
-    assert (told["left"], [one["round"] for one in told["rounds"]], told["state"]) == (0, [1], "complete")
-    swept(tmp_path / "a", "one", "16,32", rounds=4, stop_after=0)
-    assert json.loads(status("a", "--json").stdout)["left"] == 3
-
-
 def test_what_failed_is_told_and_ends_in_1(status: Status, tmp_path: Path) -> None:
     swept(tmp_path / "a", "one", "16,32")
     record = min((tmp_path / "a" / "records").glob("*/*.json"))
@@ -201,48 +154,3 @@ def test_a_damaged_record_is_named_and_counts_as_missing(status: Status, tmp_pat
     assert ended.returncode == 75
     assert "1 ok, 1 not run" in ended.stdout
     assert "is left out" in ended.stderr
-
-
-@pytest.mark.slow
-def test_without_any_plan_nobody_knows_whether_all_is_done(status: Status, tmp_path: Path) -> None:
-    """It was called complete, where a plan that is cut off is not."""
-    swept(tmp_path / "a", "one", "16,32", stop_after=1)
-    (plan,) = (tmp_path / "a" / "plans").glob("*.toml")
-    plan.unlink()
-    ended = status("a")
-    assert (ended.returncode, ended.stderr) == (4, "")
-    assert ended.stdout.startswith("a: no plan is ")
-    assert "  trials and groups: 1 ok\n" in ended.stdout
-    told = json.loads(status("a", "--json").stdout)
-    assert (told["state"], told["has_plan"], told["unread_plans"]) == ("unknown", False, 0)
-    (record,) = (tmp_path / "a" / "records").glob("*/*.json")
-    record.write_text("{")
-    # No record can be read now, either.
-    assert status("a").returncode == 4
-    record.unlink()
-    swept(tmp_path / "a", "one", "16,32")
-    assert (status("a").returncode, json.loads(status("a", "--json").stdout)["has_plan"]) == (0, True)
-
-
-@pytest.mark.slow
-def test_what_failed_counts_where_its_plan_cannot_be_read(status: Status, tmp_path: Path) -> None:
-    swept(tmp_path / "a", "one", "16")
-    (plan,) = (tmp_path / "a" / "plans").glob("*.toml")
-    swept(tmp_path / "a", "two", "32")
-    (record,) = (
-        path
-        for path in (tmp_path / "a" / "records").glob("*/*.json")
-        if json.loads(path.read_text())["experiment"] == "one"
-    )
-    record.write_text(json.dumps(json.loads(record.read_text()) | {"status": "failed", "reason": "it broke"}))
-    text = plan.read_text()
-    plan.write_text("[")
-    ended = status("a")
-    assert ended.returncode == 4
-    assert ended.stdout.startswith("a: a plan can't ")
-    assert ": 1 ok, 1 failed\n" in ended.stdout
-    assert ": it broke\n" in ended.stdout
-    plan.unlink()
-    assert status("a").returncode == 1
-    plan.write_text(text)
-    assert status("a").returncode == 1

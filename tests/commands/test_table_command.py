@@ -5,12 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import pty
 import shlex
-import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -94,15 +90,6 @@ def test_why_has_every_claim_with_its_p_value(table: Table) -> None:
     )
 
 
-def test_a_speed_up_that_is_unknown_says_so_in_its_cell_beside_another_claim_of_the_row(table: Table) -> None:
-    """Of batch 32 the same batch a device is likely faster; the cell holds the same batch in all, which is unknown."""
-    (report,) = read_json(table, str(committed.folder("h200x2-2026")), "--columns", "speedup")["reports"]
-    (ddp,) = [group for group in report["table"] if group["head"].get("strategy") == "ddp"]
-    cells = [cell for row in ddp["rows"] for cell in row["cells"] if cell["column"] == "speedup"]
-    assert [cell["word"] for cell in cells] == ["unknown", "unknown", "sure", "sure", "sure", "sure"]
-    assert round(cells[1]["value"], 2) == 0.94
-
-
 @pytest.mark.slow
 def test_best_is_a_command_that_a_sweep_takes(
     table: Table, warm_command: WarmCommand, tmp_path: Path
@@ -124,30 +111,6 @@ def test_best_is_a_command_that_a_sweep_takes(
     )
     assert (planned.returncode, planned.stderr) == (0, "")
     assert "1 trial" in planned.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["h200x2-2026", "h200x4-2026", "h200-until-top1-2026"])
-def test_the_best_trial_is_planned_anew_with_its_id_whatever_a_built_in_file_fixes(
-    table: Table, warm_command: WarmCommand, tmp_path: Path, name: str
-) -> None:
-    folder = committed.folder(name)
-    for line in table(str(folder), "--best").stdout.splitlines():
-        _, *arguments = shlex.split(line)
-        planned = warm_command.run(
-            (*arguments, "-n", "--out", "x"), cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}, timeout=60
-        )
-        assert planned.stdout.split()[0] in (folder / "trials.csv").read_text()
-
-
-@pytest.mark.slow
-def test_a_choice_that_is_not_sure_is_no_silent_command(table: Table) -> None:
-    ended = table(str(committed.folder("h200x2-2026")), "--best")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    ended = table(str(committed.folder("titan-xp-2021")), "--best")
-    assert ended.returncode == 0
-    assert "mobilenet_v2-gpus: not sure; " in ended.stderr
-    assert all(line.startswith("gpubench sweep ") for line in ended.stdout.splitlines())
 
 
 def test_a_condition_that_no_row_meets_is_told(table: Table) -> None:
@@ -204,59 +167,3 @@ def test_of_several_folders_one_that_can_not_be_read_is_named(table: Table, tmp_
     assert missing.startswith(f"gpubench: {tmp_path / 'nothing'} is not a results folder")
     assert ended.stdout.startswith("fixed: fixed - ")
     assert "h200x4-2026: resnet34-4gpu - " in ended.stdout
-
-
-def run_plainly(*arguments: str, **more: Any) -> subprocess.Popen[bytes]:
-    """A fresh interpreter: its encoding and its streams are what is tested."""
-    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(sys.path), **more.pop("env", {})}
-    return subprocess.Popen([sys.executable, "-m", "gpubench", "table", *arguments], env=environment, **more)
-
-
-@pytest.mark.slow
-def test_a_reader_that_leaves_and_an_encoding_of_few_signs_break_nothing(tmp_path: Path) -> None:
-    folder = shutil.copytree(committed.folder("h200x2-2026"), tmp_path / "größer")
-    both = (str(folder), str(committed.folder("h200x4-2026")))  # so that names stand above tables
-    for form in ((), ("--markdown",), ("--json",), ("--why",)):
-        ended = run_plainly(
-            *both, *form, env={"PYTHONIOENCODING": "ascii"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        out, err = ended.communicate(timeout=60)
-        assert (ended.returncode, err) == (0, b""), form
-        assert b"Take batch 128" in out
-    reading, writing = os.pipe()
-    os.close(reading)
-    ended = run_plainly(*both, "--why", stdout=writing, stderr=subprocess.PIPE)
-    os.close(writing)
-    assert ended.communicate(timeout=60)[1] == b""
-
-
-@pytest.mark.slow
-def test_a_terminal_gets_bars_and_colours_as_wide_as_it_is() -> None:
-    leader, follower = pty.openpty()
-    started = run_plainly(
-        str(committed.folder("h200x2-2026")), stdout=follower, stderr=follower,
-        env={"COLUMNS": "100", "TERM": "xterm-256color", "PYTHONUTF8": "1"},
-    )  # fmt: skip
-    os.close(follower)
-    content = b""
-    try:
-        while part := os.read(leader, 65536):
-            content += part
-    except OSError:  # the terminal's end
-        pass
-    assert started.wait(60) == 0
-    text = content.decode()
-    assert "\x1b[1m" in text
-    assert "█" in text
-    assert "◀" in text
-    assert "More: --why, --columns all" in text or "More findings and warnings: --why" in text
-
-
-@pytest.mark.slow
-def test_every_repeat_stands_in_trials_csv(tmp_path: Path) -> None:
-    swept(tmp_path, "one", "16,32", repeats=3)
-    with (tmp_path / "trials.csv").open(newline="") as file:
-        rows = [(line["batch_size"], line["repeat"]) for line in csv.DictReader(file)]
-    assert sorted(rows) == [(batch, str(n)) for batch in ("16", "32") for n in range(3)]
-    with (tmp_path / "table.csv").open(newline="") as file:
-        assert [line["repeats"] for line in csv.DictReader(file)] == ["3", "3"]

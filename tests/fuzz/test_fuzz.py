@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,12 +39,3 @@ def test_what_breaks_a_reader_is_seen() -> None:
         is_used(Target(whole=(), read=fails), b"")
     with pytest.raises(BrokenError, match="refused with 7 characters"):
         is_used(Target(whole=(), read=refuses_in_lines), b"")
-
-
-def test_the_same_seed_spoils_alike() -> None:
-    def some() -> list[bytes]:
-        chance = random.Random(3)
-        return [mutated(b'a = [1, "x"]', chance) for _ in range(50)]
-
-    assert some() == some()
-    assert len(set(some())) > 30

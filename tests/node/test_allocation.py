@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpubench.node.allocation import Allocation, TimeLimit, allocation, ask_squeue, parse_time, time_limit
+from gpubench.node.allocation import Allocation, TimeLimit, allocation, parse_time, time_limit
 from gpubench.schema.missing import Unmeasured
 
 
@@ -60,10 +60,6 @@ def test_else_squeue_is_asked_once() -> None:
     assert asked == ["7", "7"]
 
 
-def test_a_job_without_a_limit_never_ends() -> None:
-    assert time_limit({}, "7", ask=lambda _: "7|UNLIMITED|UNLIMITED") is None
-
-
 def test_of_an_array_s_tasks_the_job_s_own_line_counts() -> None:
     """The last task has the array's id, and `squeue` then tells of all tasks."""
     said = "8|9:57|10:00\n7|4:00|5:00\n9|9:57|10:00"
@@ -86,12 +82,6 @@ def test_of_an_array_s_tasks_the_job_s_own_line_counts() -> None:
 def test_what_squeue_does_not_tell_is_not_made_up(said: str) -> None:
     with pytest.raises(Unmeasured, match="squeue said"):
         time_limit({}, "7", ask=lambda _: said)
-
-
-def test_without_squeue_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(Unmeasured, match="squeue can't be asked"):
-        ask_squeue("7")
 
 
 @pytest.mark.parametrize("own", ["2", "8"])

@@ -147,16 +147,6 @@ def nothing_is_left(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("strategy", ["local", "fsdp"])
-def test_other_strategies_of_several_processes_span_nodes_too(
-    two: Two, tmp_path: Path, strategy: str
-) -> None:
-    done, ended, log = two.run(tmp_path, strategy=strategy, epochs=2)
-    assert ended == ("ok", ""), log
-    assert {e.rank for e in done.events if isinstance(e, Result)} == {0, 1}
-
-
-@pytest.mark.slow
 def test_a_rank_that_dies_on_the_second_node_is_named_with_it(two: Two, tmp_path: Path) -> None:
     _, (status, reason), _ = two.run(tmp_path, model=write(tmp_path, DIES), epochs=3)
     assert status == "failed"
@@ -233,33 +223,6 @@ def test_a_node_that_can_t_be_had_fails_the_trial_with_its_words(two: Two, tmp_p
             assert status == "failed"
             assert reason.startswith("node n2 can't be had: ")
             assert words in reason
-    finally:
-        two.cluster = working
-
-
-def test_a_part_that_a_signal_to_all_has_ended_at_its_begin_is_no_failure(two: Two, tmp_path: Path) -> None:
-    asked: list[bool] = []
-
-    def should_stop() -> bool:
-        asked.append(True)
-        return len(asked) > 3
-
-    struck = PartCommand(name="n2", before=("sh", "-c", "kill -USR1 $$"))
-    working, two.cluster = two.cluster, Cluster(first=two.node, commands=[struck], address="127.0.0.1")
-    try:
-        _, ended, _ = two.run(tmp_path, epochs=2, should_stop=should_stop)
-        assert ended == ("interrupted", "the sweep was stopped")
-    finally:
-        two.cluster = working
-
-
-@pytest.mark.slow
-def test_what_a_login_prints_before_the_part_begins_is_passed_over(two: Two, tmp_path: Path) -> None:
-    greets = PartCommand(name="n2", before=("sh", "-c", 'echo Welcome to n2; exec "$@"', "sh"))
-    working, two.cluster = two.cluster, Cluster(first=two.node, commands=[greets], address="127.0.0.1")
-    try:
-        _, ended, log = two.run(tmp_path, epochs=2)
-        assert ended == ("ok", ""), log
     finally:
         two.cluster = working
 

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from gpubench.node.environment import (
     visible_gpus,
 )
 from gpubench.plan.shares import default_workers
-from gpubench.schema.columns import ALLOCATION, ENVIRONMENT
+from gpubench.schema.columns import ENVIRONMENT
 
 
 def gpu(index: int, uuid: str, parent: str | None = None, name: str = "NVIDIA H200") -> Gpu:
@@ -131,10 +129,6 @@ def test_cpu_quotas(
     assert (quota.usage_file if quota else None) == (str(mount / usage) if usage else None)
 
 
-def test_no_cgroups_at_all(tmp_path: Path) -> None:
-    assert cgroup_quota(tmp_path / "none", tmp_path) is None
-
-
 def _limits(monkeypatch: pytest.MonkeyPatch, quota: float | None, slurm: str | None) -> Machine:
     found = None if quota is None else Quota(cpus=quota, usage_file="/usage")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
@@ -195,22 +189,6 @@ def test_facts_are_the_environment_columns_and_import_no_torch() -> None:
     assert environment.environment_facts(machine(None, {}))["gpu_name"] is None
 
 
-def test_neither_environment_nor_monitor_imports_torch() -> None:
-    code = "import sys, gpubench.node.environment, gpubench.node.watch.watcher; print('torch' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
-
-
-def test_cpu_names_of_several_kernels(tmp_path: Path) -> None:
-    info = tmp_path / "cpuinfo"
-    info.write_text("processor\t: 0\nmodel\t\t: 17\nmodel name\t: AMD EPYC  9654\t\nflags\t: a b\n")
-    assert environment.cpu_name(info) == "AMD EPYC 9654"
-    info.write_text("processor\t: 0\nCPU implementer\t: 0x41\n\nModel\t\t: Raspberry Pi 5\n")
-    assert environment.cpu_name(info) == "Raspberry Pi 5"
-    info.write_text("")
-    assert environment.cpu_name(info)
-    assert environment.cpu_name(tmp_path / "none")
-
-
 # ---------------------------------------------------------------- MPS
 
 
@@ -262,28 +240,6 @@ def test_mps_is_on_where_its_daemon_runs(
     assert environment.mps(pipes(tmp_path / "pipes", pid), proc) == said
 
 
-def test_without_a_folder_there_is_no_mps(tmp_path: Path) -> None:
-    proc = processes(tmp_path / "proc", FIRST, **DAEMON)
-    assert environment.mps({"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "none")}, proc) == "off"
-    environ = pipes(tmp_path / "pipes", "261")
-    (tmp_path / "pipes" / "control").unlink()
-    assert environment.mps(environ, proc) == "off"
-
-
-def test_the_default_folder_is_the_driver_s(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    proc = processes(tmp_path / "proc", FIRST, **DAEMON)
-    folder = pipes(tmp_path / "pipes", "261")["CUDA_MPS_PIPE_DIRECTORY"]
-    assert environment._MPS_FOLDER == "/tmp/nvidia-mps"
-    monkeypatch.setattr(environment, "_MPS_FOLDER", folder)
-    assert environment.mps({}, proc) == environment.mps({"CUDA_MPS_PIPE_DIRECTORY": ""}, proc) == "on"
-
-
-def test_mps_is_a_fact_of_machines_with_gpus(tmp_path: Path) -> None:
-    environ = {"CUDA_MPS_PIPE_DIRECTORY": str(tmp_path / "none")}
-    assert environment.environment_facts(machine(Inventory(FOUR), {}), environ)["mps"] == "off"
-    assert environment.environment_facts(machine(None, {}), environ)["mps"] is None
-
-
 def test_memory_is_the_least_of_machine_cgroup_and_slurm(tmp_path: Path) -> None:
     meminfo, membership, mount = tmp_path / "meminfo", tmp_path / "cgroup", tmp_path / "fs"
     meminfo.write_text("MemFree: 1 kB\nMemTotal:       8388608 kB\n")
@@ -326,16 +282,6 @@ def test_a_number_of_cpus_that_binds_to_none_is_noticed() -> None:
         assert not machine(None, some).is_unbound
     finally:
         os.sched_setaffinity(0, cpus)
-
-
-def test_job_node_and_partition_stand_beside_a_result() -> None:
-    told = {
-        "SLURM_JOB_ID": "7", "SLURMD_NODENAME": "n1", "SLURM_JOB_PARTITION": "gpu", "SLURM_MEM_PER_NODE": "500"
-    }  # fmt: skip
-    facts = environment_facts(machine(None, told))
-    assert {name.name: facts[name.name] for name in ALLOCATION} == {
-        "slurm_job": "7", "slurm_node": "n1", "slurm_partition": "gpu", "memory_limit_mib": 500,
-    }  # fmt: skip
 
 
 OF_TWO_GPUS = {

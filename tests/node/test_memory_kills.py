@@ -45,10 +45,3 @@ def test_the_nearest_counts(tmp_path: Path) -> None:
     found = memory_kills(tmp_path / "cgroup", tmp_path, tmp_path / "vmstat")
     assert found is not None
     assert found.count() == 1
-
-
-def test_a_kernel_that_tells_of_none(tmp_path: Path) -> None:
-    assert memory_kills(tmp_path / "cgroup", tmp_path / "sys", tmp_path / "vmstat") is None
-    (tmp_path / "cgroup").write_text("0::/\n")
-    (tmp_path / "memory.events").write_text("low 0\n")  # before Linux 4.13
-    assert memory_kills(tmp_path / "cgroup", tmp_path, tmp_path / "vmstat") is None

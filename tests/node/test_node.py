@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import pickle
 import tempfile
@@ -16,7 +15,7 @@ import scripted
 from benches import Heard, node_of, run_with, sweep_of
 from scripted import Driver, Scripted
 
-from gpubench.node.node import LEFT_OUT, Node
+from gpubench.node.node import Node
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import with_options
@@ -116,22 +115,3 @@ def test_a_trial_s_folder_is_made_and_removed_where_it_runs(
     assert [(folder.parents[1], is_there) for folder, is_there, _ in seen] == [(tmp_path, True)] * 2
     assert [names is not None and Path(names).parent for *_, names in seen] == [False, second]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_where_the_names_of_left_out_images_can_t_be_written_the_unit_fails(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def full(*_: object, **__: object) -> int:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Path, "write_text", full)
-    node = node_of(scripted.computer())
-    node.launcher = Scripted()
-    (done,) = node.run(
-        [scripted.order()], [("a.png",)], timeout_s=5, should_stop=lambda: False, look=lambda _: None
-    )
-    assert done.forced is not None
-    status, reason = done.forced
-    assert status == "failed"
-    assert LEFT_OUT in reason
-    assert reason.endswith(os.strerror(errno.ENOSPC))

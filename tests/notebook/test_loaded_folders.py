@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import shutil
 import subprocess
@@ -15,22 +14,17 @@ from typing import Any
 import committed
 import pandas as pd
 import pytest
-from fakes import record
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from swept import swept
 from whole_rows import row_with
-from whole_values import values_of
 
 import gpubench
 from gpubench.analyze.folder import Folder, build_folder
-from gpubench.analyze.frames import build_runs
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.core.findings import BatchSizeFinding
 from gpubench.export import sheets
 from gpubench.notebook import LoadedFolders
 from gpubench.results.store import Results
-from gpubench.schema.columns import COLUMNS, DERIVED, EPOCH_COLUMNS, SAMPLE_COLUMNS
+from gpubench.schema.columns import COLUMNS, SAMPLE_COLUMNS
 from gpubench.schema.kinds import as_text, kind
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row
@@ -92,25 +86,6 @@ def test_dtypes_are_those_of_the_columns(copies: LoadedFolders) -> None:
     assert set(copies.trials["gpu_ids"].dropna()) == {"0"}
 
 
-def test_units_and_meanings_stand_with_each_frame(copies: LoadedFolders) -> None:
-    known = {column.name: column for column in (*COLUMNS, *DERIVED)}
-    for made, columns in ((copies.trials, COLUMNS), (copies.epochs, EPOCH_COLUMNS)):
-        assert made.attrs["units"] == {column.name: column.unit for column in columns}
-        assert made.attrs["meanings"] == {column.name: column.meaning for column in columns}
-    table = copies.table()
-    assert set(table.attrs["units"]) == set(table.columns)
-    assert table.attrs["units"]["epoch_time_low_s"] == known["epoch_time_low_s"].unit == "s"
-
-
-def test_an_interrupted_sweep_has_its_missing_rows_in_the_table_alone(interrupted: Path) -> None:
-    found = gpubench.load(interrupted)
-    assert list(found.trials["status"]) == ["ok", "ok"]
-    table = found.table()
-    assert sorted(table["status"].astype(str)) == ["missing", "missing", "ok", "ok"]
-    assert table.loc[table["status"] == "missing", "epoch_time_s"].isna().all()
-    assert table["batch_size"].dtype == "Int64"
-
-
 def test_the_table_is_that_of_table_csv(copies: LoadedFolders) -> None:
     (folder,) = copies.folders
     stored = pd.read_csv(folder.path / "table.csv")
@@ -167,17 +142,6 @@ def test_samples_are_marked_by_the_windows_of_the_record(copies: LoadedFolders) 
     assert not made.loc[made["epoch"].isna(), "measured"].any()
     busy = made[made["measured"] & (made["metric"] == "gpu_util_pct")]["value"].mean()
     assert busy == pytest.approx(copies.trials["gpu_util_pct"][0], abs=5)
-
-
-@pytest.mark.slow
-def test_what_has_no_samples_says_so(copies: LoadedFolders) -> None:
-    logs = gpubench.load(committed.folder("titan-xp-2021"))
-    with pytest.raises(UnusableError, match="no time series is stored of this attempt"):
-        logs.samples(logs.trials["trial_id"][0])
-    with pytest.raises(UsageError, match="unknown trial 't0': "):
-        copies.samples("t0")
-    with pytest.raises(UsageError, match=r"not in round 2$"):
-        copies.samples(copies.trials["trial_id"][0], round=2)
 
 
 @pytest.mark.parametrize(
@@ -241,21 +205,6 @@ def test_a_record_that_cannot_be_read_is_a_warning_of_the_line_that_loads(
     assert len(found.trials) == 1
 
 
-def test_of_several_folders_one_that_cannot_be_read_is_a_warning(interrupted: Path, tmp_path: Path) -> None:
-    with pytest.warns(UserWarning, match="nothing is not a results folder"):
-        found = gpubench.load(tmp_path / "nothing", interrupted)
-    assert len(found.trials) == 2
-    with pytest.raises(UnusableError, match="is not a results folder"):
-        gpubench.load(tmp_path / "nothing")
-
-
-def test_without_a_name_the_newest_folder_is_loaded(
-    interrupted: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GPUBENCH_OUT", str(interrupted.parent))
-    assert [folder.name for folder in gpubench.load().folders] == [interrupted.name]
-
-
 def test_doubts_name_their_rows_and_sentences() -> None:
     row = row_with(
         trial_id="t1", experiment="x", status="ok", batch_size=16, doubts="other+spread",
@@ -266,81 +215,6 @@ def test_doubts_name_their_rows_and_sentences() -> None:
     assert list(made["row"]) == ["batch 16"] * 2
     assert pd.isna(made["sentence"][0])
     assert made["sentence"][1] == "epochs spread"
-
-
-def test_environments_are_told_apart_by_all_that_records_know() -> None:
-    known = {"host": "h", "gpu_count": 2, "torch": "2.11.0", "kernel": "6"}
-    records = [
-        record(trial_id="t1", environment=known, started_at="2026-11-20 09:53:00"),
-        record(trial_id="t2", environment=known, started_at="2026-11-21 09:53:00"),
-        record(trial_id="t3", environment={**known, "kernel": "7"}, started_at="2026-11-22 09:53:00"),
-    ]
-    made = LoadedFolders([folder_of([row_with(trial_id="t1", batch_size=1)], records)]).environment
-    assert list(made["kernel"]) == ["6", "7"]
-    assert list(made["attempts"]) == [2, 1]
-    assert made["last_started_at"][0] == datetime(2026, 11, 21, 9, 53)
-    assert made["gpu_count"].dtype == "Int64"
-
-
-def read_of(rows: Sequence[Row], records: Sequence[Record] = ()) -> Folder:
-    """A folder without tables: no figures of these rows are compared."""
-    nothing = pd.DataFrame()
-    return Folder(
-        name="by-hand", path=Path("/nowhere/by-hand"), runs=build_runs(rows), summary=nothing, members=nothing,
-        tables=(), problems=(), records=tuple(records), plans=(), attempts=tuple(records),
-    )  # fmt: skip
-
-
-TRIALS = st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in COLUMNS}), max_size=3)
-
-
-@pytest.mark.slow
-@settings(max_examples=20, deadline=None)
-@given(TRIALS)
-def test_a_frame_holds_what_rows_hold_whatever_is_missing(told: list[dict[str, Any]]) -> None:
-    told = [
-        {**values, "trial_id": f"t{n}", "status": values["status"] or "ok"} for n, values in enumerate(told)
-    ]
-    folders = [read_of([row_with(allowance="all", **values) for values in told])]
-    made = sheets.list_trials(folders).to_frame()
-    assert len(made) == len([values for values in told if values["status"] != "missing"])
-    for column in COLUMNS:
-        form = kind(column)
-        for cell, values in zip(made[column.name], told, strict=True):
-            assert is_same(cell, values[column.name], form) or column.name == "doubts", column.name
-        wanted = {"whole": "Int64", "number": "float64", "yes or no": "boolean"}.get(form)
-        assert wanted is None or made[column.name].dtype == wanted, column.name
-        assert made.attrs["units"][column.name] == column.unit
-
-
-@settings(max_examples=20, deadline=None)
-@given(st.lists(st.fixed_dictionaries({c.name: values_of(c) for c in EPOCH_COLUMNS[2:-1]}), max_size=4))
-def test_epochs_hold_what_records_hold_whatever_is_missing(told: list[dict[str, Any]]) -> None:
-    one = record(
-        epochs=[{name: value for name, value in values.items() if value is not None} for values in told]
-    )
-    made = sheets.list_epochs([read_of([], [one])]).to_frame()
-    assert list(made["trial_id"]) == [one.trial_id] * len(told)
-    for column in EPOCH_COLUMNS[2:-1]:
-        for cell, values in zip(made[column.name], told, strict=True):
-            assert is_same(cell, values[column.name], kind(column)), column.name
-
-
-def test_figures_that_stand_for_several_repeats_need_not_be_whole() -> None:
-    rows = [
-        row_with(trial_id=f"t{n}", status="ok", batch_size=16, epochs_measured=count)
-        for n, count in ((0, 2), (1, 3.5))
-    ]
-    made = sheets.list_trials([read_of(rows)]).to_frame()
-    assert list(made["epochs_measured"]) == [2, 3.5]
-    assert math.isnan(made["epoch_time_s"][0])
-
-
-def test_names_that_are_no_unicode_can_be_read() -> None:
-    row = row_with(trial_id="t1", status="failed", reason="\udcff", model="\ud800", batch_size=1)
-    made = LoadedFolders([folder_of([row])]).trials
-    assert made["reason"][0] == "\\udcff"
-    assert made["model"][0] == "\\ud800"
 
 
 def imported_by(code: str) -> set[str]:
@@ -359,13 +233,6 @@ def test_the_package_imports_next_to_nothing() -> None:
     assert not {"pandas", "msgspec", "numpy", "typer"} & more
 
 
-@pytest.mark.slow
-def test_pandas_comes_with_the_first_folder(interrupted: Path) -> None:
-    more = imported_by(f"import gpubench; gpubench.load({str(interrupted)!r})")
-    assert "pandas" in more
-    assert not {"torch", "matplotlib", "xlsxwriter", "pyarrow.parquet"} & more
-
-
 @pytest.mark.parametrize("page", ["usage.md", "plots.md"])
 def test_what_the_pages_show_of_a_notebook_works(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -380,25 +247,3 @@ def test_what_the_pages_show_of_a_notebook_works(
     (title,) = ran["found"].plot("energy").description["title"]["text"]
     assert title.partition(" needs ")[0] == "Batch 128 on 1 GPU"
     assert (page == "plots.md") == (tmp_path / "energy.pdf").is_file()
-
-
-@pytest.mark.slow
-def test_a_notebook_draws_what_the_command_draws() -> None:
-    found = gpubench.load(committed.folder("h200-pairs-2026"), committed.folder("h200x4-2026"))
-    main, growth = found.plot(), found.plot("growth")
-    assert main.description["title"]["text"][0].startswith(found.answers[0][:40])
-    assert "Take batch 256 with ddp" in growth._repr_svg_()
-    with pytest.raises(UsageError, match="did you mean growth"):
-        found.plot("grwth")
-    with pytest.raises(UsageError, match="unknown format 'gif'"):
-        growth.save("x.gif")
-    with pytest.raises(UnusableError, match="breakdown needs steps that were timed"):
-        found.plot("breakdown")
-
-
-def test_a_notebook_shows_answer_table_and_main_picture() -> None:
-    shown = gpubench.load(committed.folder("h200-pairs-2026"))._repr_html_()
-    answer, table, picture = (
-        shown.index(part) for part in ("<b>No full overlap", "<table", "data:image/svg+xml")
-    )
-    assert answer < table < picture

@@ -15,12 +15,6 @@ from folders import analyze, analyze_own, rows_of_table
 from scripted import Scripted
 from warm_command import WarmCommand
 
-from gpubench.analyze.audit import prepare_audit
-from gpubench.analyze.folder import read_folder
-from gpubench.analyze.predict import find_alone, summarize_alone
-from gpubench.analyze.questions import report_table
-from gpubench.core.findings import SharingFinding
-from gpubench.node.environment import environment_facts
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import with_options
@@ -28,10 +22,9 @@ from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.render.words import format_significant
 from gpubench.results.allowance import again_lines, explain_mismatch, keep_matching
-from gpubench.run.announce import print_plan
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
-from gpubench.schema.record import AskedFields, Record
+from gpubench.schema.record import Record
 
 BASE = """
 name = "test"
@@ -197,13 +190,6 @@ def test_rows_of_other_cpus_run_again_and_those_of_these_are_found_again(tmp_pat
     assert [(row["cpus"], row["epoch_time_s"]) for row in own] == [(1, pytest.approx(4.0))] * 2
 
 
-def test_the_plan_says_why_it_measures_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sweep(tmp_path, 1, batch_size="16")
-    made = work(tmp_path, 2, batch_size="16")
-    print_plan(made, made.list_round(1))
-    assert "measured on 1 CPU, " in capsys.readouterr().out
-
-
 def test_a_table_never_compares_across_them_and_shows_them(tmp_path: Path) -> None:
     sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
     made = sweep(tmp_path, 2, seconds=1.0, batch_size="64,128")
@@ -211,110 +197,6 @@ def test_a_table_never_compares_across_them_and_shows_them(tmp_path: Path) -> No
     assert "cpus" in folder.tables[0].varied
     found = [(r["cpus"], r["batch_size"], r["epoch_time_growth_pct"] is None) for r in rows_of_table(folder)]
     assert found == [(1, 16, True), (1, 32, False), (2, 64, True), (2, 128, False)]
-
-
-@pytest.mark.slow
-def test_a_folder_shows_what_the_sweep_shows_whichever_allowance_came_last(tmp_path: Path) -> None:
-    """Also of trials that were measured again since, under other CPUs."""
-    sweep(tmp_path, 1, seconds=4.0, batch_size="16,32")
-    sweep(tmp_path, 2, seconds=1.0, batch_size="16,32")
-    made = sweep(tmp_path, 1, seconds=4.0, batch_size="16,32,64")
-    own = rows_of_table(analyze_own(made))
-    assert [(r["cpus"], r["batch_size"], r["epoch_time_s"]) for r in own] == [
-        (1, 16, 4.0), (1, 32, 4.0), (1, 64, 4.0),
-    ]  # fmt: skip
-    folder = analyze(made.runner.results, made.records)
-    shown = [(r["cpus"], r["batch_size"], r["epoch_time_s"], r["repeats"]) for r in rows_of_table(folder)]
-    others = [(2, 16, 1.0, 1), (2, 32, 1.0, 1)]
-    assert shown == [(1, 16, 4.0, 1), (1, 32, 4.0, 1), (1, 64, 4.0, 1), *others]
-    assert "cpus" in folder.tables[0].varied
-    with (tmp_path / "trials.csv").open() as file:
-        written = [(int(line["cpus"]), int(line["batch_size"])) for line in csv.DictReader(file)]
-    assert sorted(written) == sorted(row[:2] for row in shown)
-    audited = prepare_audit(read_folder(tmp_path, pytest.fail))
-    assert (len(audited.rows), len(audited.folder.attempts)) == (5, 5)
-
-
-@pytest.mark.slow
-def test_predict_takes_the_rows_of_its_own_cpus_whichever_came_last(tmp_path: Path) -> None:
-    jobs = ("batch_size=16", "batch_size=32")
-    for cpus in (2, 4):
-        sweep(tmp_path, cpus, *jobs, seconds=float(cpus), gpus=1)
-    for cpus in (2, 4):
-        made = work(tmp_path, cpus, *jobs, gpus=1)
-        group, facts = made.plan.units[-1], made.runner.sources.data
-        (rows,) = summarize_alone(read_folder(tmp_path, pytest.fail).runs).values()
-        for job, place in zip(group.jobs, made.runner.resolve(group), strict=True):
-            match = find_alone(job, place, facts(job.trial.data).fingerprint, rows)
-            assert isinstance(match, tuple)
-            assert (match[0]["cpus"], match[0]["epoch_time_s"]) == (cpus, cpus)
-
-
-def test_repeats_stay_repeats_of_one_allowance(tmp_path: Path) -> None:
-    sweep(tmp_path, 1, seconds=4.0, repeats=2, batch_size="16")
-    sweep(tmp_path, 2, seconds=1.0, repeats=2, batch_size="16")
-    made = sweep(tmp_path, 1, repeats=2, batch_size="16")
-    rows = rows_of_table(analyze(made.runner.results, made.records))
-    assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in rows] == [(1, 2, 4.0), (2, 2, 1.0)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("given", [{}, {"cpus": "1", "workers": "0"}])
-def test_a_group_under_two_allowances_is_shown_as_two(tmp_path: Path, given: dict[str, str]) -> None:
-    """Also where one of its jobs got the same both times: it was beside another."""
-    first = ",".join(["batch_size=16", *(f"{name}={value}" for name, value in given.items())])
-    jobs = (first, "batch_size=32")
-    sweep(tmp_path, 2, *jobs, seconds=1.0, gpus=1)
-    sweep(tmp_path, 4, *jobs, seconds=3.0, gpus=1)
-    made = sweep(tmp_path, 2, *jobs, gpus=1)
-    folder = analyze(made.runner.results, made.records)
-    together = [row for row in rows_of_table(folder) if row["group"]]
-    assert [(r["job"][0], r["epoch_time_s"], r["repeats"]) for r in together] == [
-        (job, seconds, 1) for seconds in (1.0, 3.0) for job in "12"
-    ]
-    assert [r["cpus"] for r in together if r["job"][0] == "2"] == [2, 4]
-    assert [r["epoch_time_s"] for r in rows_of_table(analyze_own(made)) if r["group"]] == [1.0, 1.0]
-    (finding,) = report_table(folder, folder.tables[0]).findings
-    assert isinstance(finding, SharingFinding)
-    assert len(finding.groups) == 2
-    if not given:
-        assert [group.label for group in finding.groups] == [{"cpus": 2}, {"cpus": 4}]
-
-
-def test_repeats_of_other_cpus_are_no_repeats(tmp_path: Path) -> None:
-    sweep(tmp_path, 1, seconds=4.0, batch_size="16", seed="7")
-    made = sweep(tmp_path, 2, seconds=1.0, batch_size="16", seed="8")
-    rows = rows_of_table(analyze(made.runner.results, made.records))
-    assert [(r["cpus"], r["repeats"], r["epoch_time_s"]) for r in rows] == [(1, 1, 4.0), (2, 1, 1.0)]
-
-
-@pytest.mark.slow
-def test_a_trial_alone_with_other_cpus_is_no_baseline(tmp_path: Path) -> None:
-    jobs = ("batch_size=16", "batch_size=32")
-    sweep(tmp_path, 2, *jobs, gpus=1)
-    made = work(tmp_path, 4, *jobs, gpus=1)
-    group = made.plan.units[-1]
-    assert [item.state for item in made.list_round(1)] == ["run"] * 3
-    assert made.predict(group).solos == (None, None)
-    assert sweep(tmp_path, 4, *jobs, gpus=1).predict(group).solos != (None, None)
-    again = work(tmp_path, 2, *jobs, gpus=1)
-    assert [item.state for item in again.list_round(1)] == ["done"] * 3
-    assert [solo.resolved["cpus"] for solo in again.predict(again.plan.units[-1]).solos if solo] == [2, 2]
-
-
-def test_what_the_machine_has_no_room_for_is_not_asked_what_it_would_get(tmp_path: Path) -> None:
-    fields = {"gpus": "2", "batch_size": "16"}
-    experiment = with_options(parse(BASE, "test"), Options(fields={"variant": "synthetic"} | fields))
-    for gpus in (2, 1):
-        machine = scripted.computer(gpus, cpus=gpus)
-        made = sweep_of(make_plan(experiment, machine, Disk(), "given"), tmp_path, machine)
-        made.load()
-        if gpus == 2:
-            made.runner.results.create()
-            launcher = Scripted()
-            run_with(launcher, made, Heard())
-            launcher.close()
-        assert [item.state for item in made.list_round(1)] == ["done"], "what is measured stays"
 
 
 @pytest.mark.slow
@@ -342,33 +224,3 @@ def test_through_real_processes(tmp_path: Path, warm_command: WarmCommand) -> No
         times = {line["cpus"]: float(line["epoch_time_s"]) for line in csv.DictReader(file)}
     # Its table shows the rows that count here.
     assert format_significant(times["1"]) in back
-
-
-def test_trials_that_are_done_are_resolved_once_however_often_they_are_looked_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = work(tmp_path, 2, batch_size="1:100:1")
-    here = environment_facts(made.runner.node.machine)
-    made.records = [
-        record(
-            trial_id=job.trial_id,
-            machine_key=made.runner.machine_key(job),
-            trial=AskedFields(job.trial.as_json()),
-            resolved=one.columns(),
-            environment=here,
-        )
-        for unit in made.plan.units
-        for job, one in zip(unit.jobs, made.runner.resolve(unit), strict=True)
-    ]
-    looked = 0
-    own = type(made.runner).resolve
-
-    def counted(bench: Any, unit: Any) -> Any:
-        nonlocal looked
-        looked += 1
-        return own(bench, unit)
-
-    monkeypatch.setattr(type(made.runner), "resolve", counted)
-    for _ in range(3):
-        assert {item.state for item in made.list_round(1)} == {"done"}
-    assert looked == 100

@@ -23,14 +23,12 @@ from hypothesis import strategies as st
 from scripted import Scripted
 
 from gpubench.analyze.folder import read_folder
-from gpubench.basics.errors import UnusableError
 from gpubench.cli.main import main
 from gpubench.node import environment
 from gpubench.node.launch.fork_server import ForkServer
 from gpubench.plan.command_line import make_plan
 from gpubench.plan.experiment_file import load
 from gpubench.plan.sources import Disk
-from gpubench.results.plans import find_last_use
 from gpubench.results.store import Results
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.sweep_state import SweepState
@@ -239,16 +237,6 @@ def audited(home: Home) -> dict[int, dict[str, str]]:
     return {row["number"]: row for row in map(json.loads, found.out.splitlines())}
 
 
-def test_the_audit_says_that_attempts_can_not_be_read(ruined: Home) -> None:
-    rules = audited(ruined)
-    assert rules[3]["verdict"] == "not decidable"
-    assert rules[3]["finding"].startswith("attempts without a record that can be read: ")
-
-
-def test_the_newest_folder_is_found_among_damaged_ones(ruined: Home, measured: Home) -> None:
-    assert find_last_use(Results(ruined.folder)) >= find_last_use(Results(measured.folder)) > "2"
-
-
 def test_a_folder_of_nothing_but_damaged_records_holds_none(place: Home) -> None:
     for path in (place.folder / "records").glob("*/*.json"):
         damage(path, FILES["half"])
@@ -257,17 +245,6 @@ def test_a_folder_of_nothing_but_damaged_records_holds_none(place: Home) -> None
         assert found.code == 4
         assert found.err.splitlines()[-1] == f"gpubench: {place.folder} holds no record that can be read"
         assert found.err.count("is left out") == 5
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["fifo", "link-to-itself", "dangling-link", "half", "folder"])
-def test_what_stands_in_place_of_a_folder_of_records_hides_no_other(place: Home, kind: str) -> None:
-    stray = place.folder / "records" / "zz"
-    FILES[kind](stray, "text")
-    found = gpubench("table", place.folder)
-    assert found.code == 0
-    assert "good" in found.out
-    assert found.err.count("zz is left out") == (kind in ("link-to-itself", "dangling-link"))
 
 
 def test_a_record_of_a_newer_version_is_left_out_with_the_advice(place: Home) -> None:
@@ -353,40 +330,6 @@ def test_once_it_has_been_measured_again_the_line_says_so_and_the_audit_decides(
 
 
 @pytest.mark.slow
-def test_the_same_of_a_group(place: Home) -> None:
-    path = place.group()
-    damage(path, FILES["half"])
-    rule = audited(place)[3]
-    told_by_its_name = f"{path.stem} (damaged, "
-    # No logs of its jobs are told of beside it.
-    assert rule["finding"].partition(": ")[2].startswith(told_by_its_name)
-    swept(place.folder, place.other)
-    rule = audited(place)[3]
-    assert rule["verdict"] == "not decidable"
-    assert rule["finding"].partition(": ")[2].startswith(told_by_its_name)
-
-
-@pytest.mark.slow
-def test_a_further_round_is_not_said_to_have_measured_a_damaged_first_round_again(place: Home) -> None:
-    path = place.record(16)
-    for number in (2, 3):
-        again = changed(changed(path.read_text(), "attempt", str(number)), "round", str(number))
-        path.with_name(path.name.replace("-1.", f"-{number}.")).write_text(again)
-    assert gpubench("table", place.folder).err == ""
-    damage(path, FILES["half"])
-    shown = gpubench("table", place.folder).out
-    assert "not run yet" not in shown
-    assert "no record of its first round can be read" in shown
-    told = gpubench("status", place.folder).out
-    assert (
-        "2 measurements of further rounds don't count: no record of their first round can be read"
-        in " ".join(told.split())
-    )
-    swept(place.folder, place.good)
-    assert "first round" not in gpubench("status", place.folder).out
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cut_off", "rounds"), [((1, 3), 0), ((1, 2), 0), ((1,), 0), ((2,), 2), ((3,), 2), ((2, 3), 1)], ids=str
 )
@@ -407,14 +350,6 @@ def test_rounds_whose_first_is_damaged_do_not_count(
     assert merged[["repeats", "status"]].values.tolist() == [[rounds, "ok" if rounds else "missing"]]
 
 
-def test_a_stray_log_with_a_high_number_accuses_nobody(place: Home) -> None:
-    name = place.record(16).stem.rpartition("-")[0]
-    (place.folder / "logs" / name[1:3] / f"{name}-999.log").touch()
-    rule = audited(place)[3]
-    assert rule["verdict"] == "not decidable"
-    assert f": {name}-999 (damaged, " in rule["finding"]
-
-
 def test_a_damaged_group_is_measured_again_as_a_whole(place: Home) -> None:
     path = place.group()
     damage(path, FILES["half"])
@@ -422,32 +357,6 @@ def test_a_damaged_group_is_measured_again_as_a_whole(place: Home) -> None:
     assert [order.trial.batch_size for order in launcher.launched] == [64, 128]
     (again,) = (file.name for file in path.parent.glob("g*") if file != path)
     assert again.startswith(path.name.replace("-1.json", "-2-"))
-
-
-def test_samples_without_a_record_keep_their_number(place: Home) -> None:
-    path = place.record(16)
-    trial = path.stem.rpartition("-")[0]
-    samples = place.folder / "samples" / trial[1:3] / f"{trial}-1.csv"
-    path.unlink()
-    (place.folder / "logs" / trial[1:3] / f"{trial}-1.log").unlink()
-    before = samples.read_bytes()
-    swept(place.folder, place.good)
-    assert samples.read_bytes() == before
-    assert len(list(path.parent.glob(f"{trial}-2-*.json"))) == 1
-
-
-def test_a_dangling_link_is_no_place_for_a_record(place: Home) -> None:
-    results = Results(place.folder)
-    (record,) = [one for one in results.records() if one.trial.batch_size == 16 and not one.group]
-    path = place.record(16)
-    samples = results.part("samples", record.trial_id, record.attempt_name, "csv")
-    damage(path, FILES["dangling-link"])
-    before = samples.read_bytes()
-    with pytest.raises(UnusableError, match="exists already"):
-        results.save([record], [[]], ["t"])
-    assert path.is_symlink()
-    # Looked at before anything is written.
-    assert samples.read_bytes() == before
 
 
 @pytest.mark.slow
@@ -520,47 +429,6 @@ def test_tables_that_can_not_be_written_are_told_by_the_exit_code_after_the_answ
 # ---- numbers that a file gives ----
 
 
-def test_no_command_counts_up_to_a_number_from_a_file(place: Home) -> None:
-    path = place.record(64)
-    trial = path.stem.rpartition("-")[0]
-    (place.folder / "logs" / trial[1:3] / f"{trial}-{10**40}.log").touch()
-    (place.folder / "logs" / trial[1:3] / f"{trial}-{10**6}.log").touch()
-    (place.folder / "logs" / trial[1:3] / f"{trial}-².log").touch()
-    path.with_name(f"{trial}-1000000.json").write_text(
-        changed(path.read_text(), "attempt", "1000000").replace('"status": "ok"', '"status": "failed"')
-    )
-    rule = audited(place)[3]
-    # Under the number before the last record there was something; the log of 10**40 is nobody's.
-    assert (rule["verdict"], rule["finding"]) == ("broken", f"attempts were taken away: {trial}-999999.")
-    # No record could follow on the others.
-    assert Results(place.folder).next_attempt(trial) == 2
-
-
-def test_a_group_that_does_not_say_where_it_ran_is_not_predicted_anew(place: Home) -> None:
-    path = place.group()
-    stored = json.loads(path.read_text())
-    stored["jobs"][0]["resolved"] = {}
-    path.write_text(json.dumps(stored))
-    assert gpubench("predict", place.folder).code == 0
-
-
-def test_a_resource_that_only_a_newer_version_watches_is_left_out(place: Home) -> None:
-    path = place.group()
-    stored = json.loads(path.read_text())
-    known = {"column": "x", "unit": "%", "alone": [1, 2], "together": [3, 4], "full_alone": [False, False]}
-    for job in stored["jobs"]:
-        job["result"]["overlap_gain"] = 0.5
-        job["together"]["resources"] = [
-            {"name": "moonlight", "full_together": True, **known},
-            {"name": "cpu", "full_together": True, "since": "a later version", **known},
-        ]
-    path.write_text(json.dumps(stored))
-    found = gpubench("table", place.folder, "--columns", "full_together")
-    assert (found.code, found.err) == (0, "")
-    assert "moonlight" not in found.out
-    assert re.search(r"\bcpu\b", found.out)
-
-
 # ---- what is read can be told ----
 
 FIGURES = st.sampled_from([None, 0, 1, 3, 64, 10**9, 10**15, 1e-9, 0.5, 1e12, -1.0, True, False])
@@ -611,15 +479,6 @@ def tell_of(place: Home, path: Path, stored: Any) -> None:
 
 
 @pytest.mark.slow
-def test_what_the_reader_lets_through_can_be_told(place: Home) -> None:
-    trial, group = json.loads(place.record(64).read_text()), json.loads(place.group().read_text())
-    trial["result"]["epoch_time_s"], trial["reason"] = 1e12, "a\nb"
-    tell_of(place, place.record(64), trial)
-    group["jobs"][0]["resolved"], group["jobs"][1]["result"] = {}, {}
-    tell_of(place, place.group(), group)
-
-
-@pytest.mark.slow
 @given(data=st.data(), of_group=st.booleans())
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_reader_lets_through_can_be_told(
@@ -635,9 +494,3 @@ def test_whatever_the_reader_lets_through_can_be_told(
         kind = FIGURES if isinstance(value, (int, float)) else WORDS if isinstance(value, str) else PARTS
         parent[way[-1]] = data.draw(kind)
     tell_of(place, path, stored)
-
-
-def test_a_record_whose_trial_lacks_a_field_breaks_no_table(place: Home) -> None:
-    trial = json.loads(place.record(64).read_text())
-    trial["trial"] = {}
-    tell_of(place, place.record(64), trial)

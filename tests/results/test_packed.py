@@ -14,8 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from swept import swept
 
 import gpubench
@@ -168,32 +166,6 @@ def test_a_bomb_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         archive.writestr(f"logs/{trial_id[1:3]}/{trial_id}-7.log", b"0" * (1 << 20))
     with pytest.raises(UnusableError, match="larger than 0 MiB"):
         unpack(folder, print)
-
-
-def test_a_link_is_neither_packed_nor_followed(folder: Path, tmp_path: Path) -> None:
-    secret = tmp_path / "secret.log"
-    secret.write_text("theirs")
-    link = min(folder.glob("logs/*/*.log"))
-    link.unlink()
-    link.symlink_to(secret)
-    pack(folder, print)
-    assert link.is_symlink()
-    assert b"theirs" not in members(folder).values()
-
-
-@given(st.sets(st.integers(0, 99), min_size=1, max_size=8), st.integers(0, 8))
-def test_any_part_of_it_may_be_packed_before(
-    tmp_path_factory: pytest.TempPathFactory, numbers: set[int], cut: int
-) -> None:
-    folder = tmp_path_factory.mktemp("parts")
-    for place, number in enumerate(sorted(numbers)):
-        path = folder / "logs" / "aa" / f"taa-{number + 1}.log"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(str(number))
-        if place == cut:
-            pack(folder, print)
-    pack(folder, print)
-    assert members(folder) == {f"logs/aa/taa-{number + 1}.log": str(number).encode() for number in numbers}
 
 
 @pytest.mark.slow

@@ -36,11 +36,6 @@ def test_few_epochs_have_neither_a_spread_nor_the_doubt_about_one(epochs, kept):
     assert stored.doubts == SPREAD, "records stay as they are"
 
 
-def test_what_a_published_log_says_of_its_spread_stays():
-    log = record(result={"epoch_time_s": 9.0, "epoch_time_iqr_s": 0.8}, source="published log")
-    assert row_of(log).epoch_time_iqr_s == 0.8
-
-
 @pytest.mark.parametrize(("slowdown", "doubted"), [(0.94, True), (0.95, False), (1.2, False), (None, False)])
 def test_a_job_that_was_faster_than_alone_has_the_doubt_whatever_version_stored_it(slowdown, doubted):
     row = row_of(record(result={"slowdown": slowdown}, group="g", doubts={"shared-gpu": "shared"}))

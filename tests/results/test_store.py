@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import re
 import shutil
@@ -24,7 +23,7 @@ from gpubench.analyze.folder import build_folder, epochs_csv, trials_csv
 from gpubench.basics.errors import UnusableError
 from gpubench.basics.quoted import HIDDEN
 from gpubench.results import whole_file
-from gpubench.results.counting import counting, newest
+from gpubench.results.counting import counting
 from gpubench.results.csv_text import csv_text
 from gpubench.results.rows import row_of
 from gpubench.results.store import Results
@@ -102,17 +101,6 @@ def test_a_folder_that_can_not_be_used(tmp_path: Path) -> None:
 # ---- attempts ----
 
 
-def test_every_attempt_is_kept(results: Results) -> None:
-    for number, status in enumerate(("failed", "interrupted", "ok"), start=1):
-        assert results.next_attempt("t0123456789a") == number
-        results.save([record(attempt=number, status=status)], [[]], ("t_s",))
-    assert [r.status for r in results.records()] == ["failed", "interrupted", "ok"]
-    kinds = (("records", "json"), ("samples", "csv"))
-    assert files(results.folder) == {
-        f"{kind}/01/t0123456789a-{n}.{end}" for n in (1, 2, 3) for kind, end in kinds
-    }
-
-
 def test_a_stored_attempt_is_never_overwritten(results: Results) -> None:
     results.save([record(status="ok")], [[]], ("t_s",))
     with pytest.raises(UnusableError, match="exists already"):
@@ -184,42 +172,7 @@ def test_half_written_files_are_no_records(results: Results) -> None:
     assert results.next_attempt("t0123456789a") == 2
 
 
-def test_attempts_are_read_in_their_order(results: Results) -> None:
-    """Twelve within one second: text order would put 10 before 2."""
-    for number in range(1, 13):
-        results.save([record(attempt=number, status="failed")], [[]], ("t_s",))
-    assert [r.attempt for r in results.records()] == list(range(1, 13))
-
-
-def test_an_empty_folder_has_no_records(tmp_path: Path) -> None:
-    assert Results(tmp_path / "nowhere").records() == []
-    assert Results(tmp_path / "nowhere").plans() == []
-
-
 # ---- which attempt counts ----
-
-
-@pytest.mark.parametrize(
-    ("statuses", "counts"),
-    [
-        (["failed", "ok"], 2),
-        (["ok", "failed"], 1),
-        (["ok", "interrupted", "timeout"], 1),
-        (["ok", "oom"], 2),
-        (["failed", "timeout"], 2),
-        (["oom", "ok", "failed"], 2),
-        (["interrupted"], 1),
-    ],
-)
-def test_the_last_final_attempt_counts(statuses: list[Any], counts: int) -> None:
-    made = [record(attempt=n, status=status) for n, status in enumerate(statuses, start=1)]
-    (chosen,) = newest(made).values()
-    assert chosen.attempt == counts
-
-
-def test_every_machine_has_its_own_row() -> None:
-    made = [record(machine_key="A"), record(machine_key="B", status="oom")]
-    assert [row.status for row in rows_of(made)] == ["ok", "oom"]
 
 
 # ---- groups ----
@@ -307,50 +260,6 @@ def test_the_next_attempt_at_a_group_writes_over_no_log_of_its_jobs(results: Res
     # The sweep was killed while attempt 4 ran.
     assert results.next_attempt(*ids) == 5
     assert results.next_attempt("g0123456789b", "j1123456789b", "j2123456789b") == 1
-
-
-@pytest.mark.parametrize(
-    ("attempts", "counts"),
-    [
-        ([("ok", "ok")], 1),
-        ([("failed", "skipped"), ("ok", "ok")], 2),
-        ([("ok", "ok"), ("skipped", "failed")], 1),
-        ([("ok", "ok"), ("oom", "skipped")], 2),
-        ([("oom", "skipped"), ("interrupted", "interrupted")], 1),
-        ([("oom", "skipped"), ("skipped", "oom")], 2),
-        ([("oom", "failed"), ("timeout", "skipped")], 2),  # none of the two is final
-        ([("oom", "skipped"), ("oom", "failed")], 1),  # one that failed by itself leaves the group open
-        ([("ok", "oom"), ("timeout", "timeout")], 1),  # over a cap, though all of them ended
-        ([("skipped", "timeout"), ("interrupted", "interrupted")], 2),
-    ],
-)
-def test_all_jobs_of_a_group_come_from_the_attempt_that_counts(
-    attempts: list[tuple[Any, ...]], counts: int
-) -> None:
-    made = [jobs(*statuses, attempt=n) for n, statuses in enumerate(attempts, start=1)]
-    chosen = newest(one for attempt in made for one in reversed(attempt))
-    assert list(chosen.values()) == made[counts - 1][::-1]
-
-
-def test_each_machine_has_its_own_attempts_at_a_group() -> None:
-    """Two machines' folders put together: both have a first attempt."""
-    here = jobs("ok", "ok", machine_key="A", started_at="2026-11-20 09:53:00")
-    there = jobs("oom", "skipped", machine_key="B", started_at="2026-11-20 10:53:00")
-    failed = jobs("failed", "skipped", attempt=2, machine_key="B", started_at="2026-11-20 11:53:00")
-    chosen = newest([*here, *there, *failed])
-    assert {(key[1], one.status) for key, one in chosen.items()} == {
-        ("A", "ok"), ("B", "oom"), ("B", "skipped"),
-    }  # fmt: skip
-    assert len(chosen) == 4
-
-
-def test_jobs_on_different_devices_are_one_attempt() -> None:
-    """A CPU's and a GPU's: their machine keys differ, and one of them alone would keep what it had."""
-    mixed = [
-        [dataclasses.replace(one, machine_key=key) for one, key in zip(attempt, "AB", strict=True)]
-        for attempt in (jobs("ok", "ok"), jobs("skipped", "oom", attempt=2))
-    ]
-    assert list(newest([*mixed[0], *mixed[1]]).values()) == mixed[1]
 
 
 # ---- a folder that goes away ----
@@ -462,11 +371,6 @@ def test_text_that_a_spreadsheet_would_run_is_made_harmless(results: Results, te
     assert row["lr"] == "-0.5"
 
 
-def test_signs_that_show_nothing_are_blanks() -> None:
-    out = csv_text(["a"], [["\x1b[31mred\u202e"], ["\u200b=1"], ["naïve 图"]])
-    assert out == "a\n [31mred \n '=1\nnaïve 图\n"
-
-
 @given(st.lists(st.text(alphabet=st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
 def test_any_text_stays_in_its_cell(texts: list[str]) -> None:
     out = csv_text(["a"] * len(texts), [texts])
@@ -479,13 +383,6 @@ def test_any_text_stays_in_its_cell(texts: list[str]) -> None:
 def _without_marks(text: str) -> str:
     """Without the apostrophes that keep a spreadsheet from running what follows them, here or behind a `;`."""
     return re.sub(r"'+(?=[=+@＝＋－＠\-\t ])", "", text)
-
-
-def test_records_can_not_be_changed() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        record().status = "oom"  # type: ignore[misc]
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        COLUMNS[0].name = "other"  # type: ignore[misc]
 
 
 def test_a_number_that_no_record_could_follow_is_no_attempt_s(results: Results) -> None:

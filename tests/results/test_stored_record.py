@@ -6,7 +6,6 @@ import json
 import random
 import re
 import time
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -179,11 +178,6 @@ def test_what_another_version_may_say_is_read(path: Path, place: str, value: str
     assert held == json.loads(value), "as it was written"
 
 
-def test_of_a_key_that_stands_twice_the_last_one_counts(path: Path) -> None:
-    path.write_text(TEXT.replace('"status": "ok"', '"status": "failed", "status": "ok"'))
-    assert read(path) == [FULL]
-
-
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -239,33 +233,12 @@ def test_what_every_version_committed_is_written_again_as_it_was() -> None:
         assert json.dumps(told, indent=1, ensure_ascii=False) + "\n" == text, path
 
 
-def test_a_record_that_tells_of_no_span_has_none(path: Path) -> None:
-    path.write_text(changed(TEXT, "span", "{}"))
-    (record,) = read(path)
-    assert record.span is None
-    assert record.stored()["span"] == {}
-
-
 @pytest.mark.parametrize("name", [name for name in FIELDS if name not in ("device", "data", "model")])
 @pytest.mark.parametrize("number", ["1" + "0" * 400, "1e300"])
 def test_every_number_of_a_trial_has_an_upper_bound(path: Path, name: str, number: str) -> None:
     """No figure made of it overflows: no whole number, and no other."""
     path.write_text(changed(TEXT, f"trial.{name}", number))
     assert f"trial.{name} must be " in why(path)
-
-
-@pytest.mark.parametrize(
-    ("place", "says"),
-    [
-        ("trial.width", "must be above 0 and at most 16, not 1000"),
-        ("trial.lr", "must be above 0 and at most 1e+15, not 1000"),
-        ("result.epoch_time_s", "must be at least 1e-09 and at most 1e+15, not 1000"),
-    ],
-)
-def test_a_number_that_no_float_can_hold_is_told_by_its_limits(path: Path, place: str, says: str) -> None:
-    path.write_text(changed(TEXT, place, "1" + "0" * 400))
-    assert f"is damaged: {place} {says}" in why(path)
-    assert "must be a number" not in why(path)
 
 
 # ---- anything anywhere ----
@@ -320,24 +293,6 @@ def test_anything_at_any_place_is_read_or_refused(tmp_path: Path, data: st.DataO
         assert told[0] == told[1]
 
 
-@given(st.binary(max_size=200) | st.text(max_size=200).map(str.encode))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes_are_refused(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "t0123456789a-1.json"
-    path.write_bytes(data)
-    assert why(path)
-
-
-def test_what_another_version_says_of_a_source_is_let_through(path: Path) -> None:
-    stored = json.loads(TEXT)
-    stored["provenance"] = {
-        "NVML": {"period_s": 0.1, "samples": 5, "gaps": 0, "zz": [1], "columns": ["power_w"]}
-    }
-    path.write_text(json.dumps(stored))
-    (record,) = read(path)
-    assert record.provenance["power_w"]["period_s"] == 0.1
-
-
 @pytest.mark.parametrize("folder", committed.folders(), ids=lambda folder: folder.name)
 def test_a_record_says_what_its_file_says(folder: Path) -> None:
     """Character by character, of every committed record, each after the others of its folder."""
@@ -349,37 +304,6 @@ def test_a_record_says_what_its_file_says(folder: Path) -> None:
         )
         values = {name: value for name, value in record.stored().items() if name in json.loads(text)}
         assert json.dumps(values, indent=1, ensure_ascii=False) + "\n" == text, record.trial_id
-
-
-def test_parts_that_are_alike_are_kept_once(tmp_path: Path) -> None:
-    """Which take most of the memory of a large folder. 2 is not 2.0, and false is not 0."""
-    results = Results(tmp_path)
-    for number, cpus in enumerate((2, 2, 2.0)):
-        stored = replace(FULL, trial_id=f"t012345678{number:02x}", environment={"host": "a", "new": cpus})
-        results.save([stored], [[]], [])
-    first, second, third = sorted(results.records(), key=lambda record: record.trial_id)
-    assert first.environment is second.environment
-    assert first.missing is third.missing
-    assert [type(record.environment["new"]) for record in (second, third)] == [int, float]
-    assert first == replace(second, trial_id=first.trial_id)
-
-
-LINE = {"epoch": 0, "warmup": True, "epoch_time_s": 1.5, "steps": 8, "top1_pct": None}
-
-
-@pytest.mark.parametrize("new", [[1], {"a": [True, "text", 1e300]}, 10**30, -0.0])
-def test_names_of_another_version_are_let_through(path: Path, new: object) -> None:
-    """In windows and in the span, too, which are objects with attributes of their own."""
-    window, span = {"epoch": 0, "t0": 1, "t1": 2}, {"launched": 0.5, "finished": 9.5}
-    more = {"of_another_version": new}
-    values = {"windows": [window | more], "span": span | more, "epochs": [LINE | more], "environment": more}
-    path.write_text(json.dumps(FULL.stored() | values))
-    (record,) = read(path)
-    record.share({})
-    assert [asdict(line) for line in record.windows] == [window]
-    assert record.span is not None
-    assert asdict(record.span) == span
-    assert repr(record.epochs) == repr([LINE | more])
 
 
 @pytest.mark.parametrize(
@@ -405,9 +329,3 @@ def test_what_is_broken_in_lines_is_refused(path: Path, part: str, text: str) ->
     path.write_text(json.dumps(FULL.stored() | {part: 12345}).replace("12345", text))
     reason = why(path)
     assert part in reason or "JSON" in reason
-
-
-def test_of_epochs_that_stand_twice_the_last_ones_count(path: Path) -> None:
-    path.write_text(TEXT.replace(' "windows": [', ' "epochs": [],\n "windows": [', 1))
-    (record,) = read(path)
-    assert record.epochs == []

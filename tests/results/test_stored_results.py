@@ -19,8 +19,7 @@ import pytest
 from benches import run_with, sweep_of
 from folders import analyze
 
-from gpubench.analyze.folder import list_table_columns, trials_csv
-from gpubench.analyze.questions import report_table
+from gpubench.analyze.folder import trials_csv
 from gpubench.core.prediction import classify_overlap
 from gpubench.node.environment import machine
 from gpubench.node.launch.fork_server import ForkServer
@@ -363,11 +362,6 @@ VERSIONS = {"driver", "cuda", "torch", "gpubench"}
 """Text, whatever it looks like."""
 
 
-@pytest.mark.parametrize("folder", folders())
-def test_no_figure_of_a_table_can_pass_for_thousands(folder: Path) -> None:
-    readable_with_commas(folder, "trials.csv", "epochs.csv", "table.csv")
-
-
 def readable_with_commas(folder: Path, *patterns: str) -> None:
     """No figure of these CSVs has exactly three decimals."""
     for path in (found for pattern in patterns for found in folder.glob(pattern)):
@@ -375,26 +369,6 @@ def readable_with_commas(folder: Path, *patterns: str) -> None:
             for line in csv.DictReader(file):
                 wrong = [f"{c} {line[c]}" for c in line.keys() - VERSIONS if THREE_DECIMALS.search(line[c])]
                 assert not wrong, f"{path}: {', '.join(wrong)}"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("folder", folders())
-def test_table_csv_has_every_column_that_is_printed(folder: Path) -> None:
-    results = Results(folder)
-    folder_read = analyze(results)
-    header = list_table_columns([folder_read])
-    reports = [report_table(folder_read, table) for table in folder_read.tables]
-    shown = {column.name for report in reports for column in report.columns}
-    own = {
-        "memory_gib",
-        "work",
-        "overlap",
-        "network",
-        "group",
-        "gmacs_per_image",
-    }  # of lines that are no rows
-    assert shown - own <= set(header)
-    assert len(header) == len(set(header))
 
 
 # ---------------------------------------------------------------- the rules themselves
@@ -440,16 +414,6 @@ def test_a_broken_group_is_seen() -> None:
     assert broken(job, younger_than(folder)) == []
     for fault in faults:
         assert broken(dataclasses.replace(job, **fault), younger_than(folder)), fault
-
-
-def test_jobs_that_measured_apart_are_seen() -> None:
-    groups = steady_groups()
-    if not groups:
-        pytest.skip("no stored result to break: they were deleted from this clone")
-    first, *others = groups[0]
-    warm_up, window = first.windows
-    for fault in (replace(window, t1=window.t1 - 0.5), replace(window, t0=window.t0 + 0.5)):
-        assert _apart([dataclasses.replace(first, windows=[warm_up, fault]), *others])
 
 
 # ---------------------------------------------------------------- of a fresh sweep

@@ -83,23 +83,6 @@ def test_what_is_missing_is_measured_by_as_many_epochs(
     assert desk.kinds() == {"whole epochs"}
 
 
-@pytest.mark.slow
-def test_who_says_how_long_gets_that(desk: Desk) -> None:
-    desk.sweep(epochs="3")
-    desk.grow_old()
-    assert desk.sweep("16", epochs="2") == ([(16, WholeEpochs(epochs=2, warmup_epochs=1))], [])
-    assert desk.sweep("16", steps="5") == ([(16, SteadyWindow(window_s=None, steps=5))], [])
-    (measured, (line,)) = desk.sweep("16")
-    assert (measured, "--epochs 3" in line) == ([], True), "whatever was asked for since"
-    assert desk.kinds() == {"whole epochs", "steady rate"}
-
-
-def test_what_has_nothing_in_common_with_the_folder_measures_the_rate(desk: Desk) -> None:
-    desk.sweep("16", epochs="3")
-    desk.grow_old()
-    assert desk.sweep("64") == ([(64, STEADY)], [])
-
-
 def test_a_folder_of_this_version_measures_the_rate_unless_it_is_asked_otherwise(desk: Desk) -> None:
     desk.sweep("16", epochs="3")
     assert desk.sweep("16") == ([(16, STEADY)], [])

@@ -117,23 +117,6 @@ def test_utilisation_that_is_not_told_refuses_nobody() -> None:
     assert "Not Supported" in lines[1]
 
 
-def test_a_crowd_is_counted() -> None:
-    (line,) = rule(g0=a_look(50.0, (PYTHON,) * 40)).busy
-    assert line.count("4711") == busy_gpus.NAMED
-    assert line.endswith("and 37 more")
-
-
-def test_power_that_is_not_told_is_no_zero() -> None:
-    ruling = rule(
-        g0=a_look(power=None, missing={"power_w": "power: Not Supported"}), g1=a_look(40.0, (PYTHON,))
-    )
-    assert ruling.idle_power_w == {}
-    assert ruling.no_idle_power == {
-        "g0": "GPU 0: power: Not Supported",
-        "g1": "GPU 1 was 40 % busy before the sweep",
-    }
-
-
 # ---- in a sweep ----
 
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import scripted
 from benches import Heard, node_of, run_with, sweep_of
 from folders import analyze, rows_of_table
-from made_up_folders import folder_of
 from scripted import Driver, Scripted
 
-from gpubench.analyze.audit import audit_folder
-from gpubench.analyze.folder import read_folder
 from gpubench.analyze.questions import report_table
-from gpubench.basics.errors import UnusableError, UsageError
+from gpubench.basics.errors import UsageError
 from gpubench.commands import sweep as command
-from gpubench.commands.merge import merge_folders
-from gpubench.core.audit import RowShare, RuleFinding
 from gpubench.node.node import Node
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.max_batch import Edge
@@ -27,18 +21,15 @@ from gpubench.plan.options import with_options
 from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options, RunOptions
-from gpubench.plan.wall_time import Late
 from gpubench.render.live import QuietView
 from gpubench.render.running import describe_trial_end
 from gpubench.results.rows import row_of
-from gpubench.results.store import Results
 from gpubench.run.limits import Limits
 from gpubench.run.max_batch import find, known, plan_of, searches
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.summary import Summary
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.order import SteadyWindow, TrialOrder
-from gpubench.schema.row import Row
 from gpubench.schema.row import replace as row_with
 
 ASKED = 'name = "one"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\n[run]\nrounds = 1\nepochs = 2\n'
@@ -155,21 +146,6 @@ def test_without_a_line_sizes_are_doubled_and_halved(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_tried_is_kept_under_an_experiment_of_its_own(tmp_path: Path) -> None:
-    card = Card(12_340)
-    work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
-    found(work, card)
-    results = work.runner.results
-    folder = analyze(results)
-    assert [row["batch_size"] for row in rows_of_table(folder)] == [16, 32, 64, 128]
-    assert [table.name for table in folder.tables] == ["one", "one-max-batch"]
-    tries = rows_of_table(folder, 1)
-    assert sorted(tried(card)) == [row["batch_size"] for row in tries]
-    assert {row["status"] for row in tries} == {"ok", "oom"}
-    assert all(row["steps"] == 3 for row in tries)
-
-
-@pytest.mark.slow
 def test_tries_tell_of_memory_alone(tmp_path: Path) -> None:
     """Their times are of first steps: who reads that larger batches don't pay from these is misled."""
     card = Card(12_340)
@@ -203,16 +179,6 @@ def test_a_search_that_was_stopped_goes_on_and_one_that_has_ended_tries_nothing(
     last = Card(12_340)
     assert found(sweep(tmp_path, last, batch_size="16"), last) == said
     assert tried(last) == []
-
-
-@pytest.mark.slow
-def test_several_gpus_share_the_batch_and_each_configuration_has_its_own_edge(tmp_path: Path) -> None:
-    card = Card(3_000)
-    work = sweep(tmp_path, card, there=2, gpus="1,2")
-    lines = found(work, card)
-    assert edges(work) == {"gpus=1": Edge(ran=200, full=202), "gpus=2": Edge(ran=400, full=404)}
-    assert lines == lines_of(edges(work))
-    assert all(order.trial.batch_size % len(order.gpu_uuids) == 0 for order in card.launched)
 
 
 def test_a_try_that_fails_ends_the_search(tmp_path: Path) -> None:
@@ -273,100 +239,3 @@ def test_the_command_searches_after_its_sweep_and_tells_what_it_found_last(
     assert asked(find_max_batch=True) == 0
     assert len(card.launched) == before
     assert capsys.readouterr().err.splitlines()[-1:] == edge_lines
-
-
-def test_a_try_that_no_job_has_time_for_is_told_though_the_next_configuration_has_its_edge(
-    tmp_path: Path,
-) -> None:
-    work = sweep(tmp_path, Card(3_000))
-    too_long, in_time = (Limits.build(work, lambda: False) for _ in range(2))
-    too_long.batch_job.late = Late(job="SLURM job 7", never={"t1": 900.0})
-    assert command.find_exit_code(work, [(Summary(), in_time)]) == 0
-    with pytest.raises(UnusableError, match="SLURM job 7 is too short for 1 trial"):
-        command.find_exit_code(work, [(Summary(), in_time), (Summary(), too_long), (Summary(), in_time)])
-
-
-@pytest.mark.slow
-def test_parts_of_a_plan_name_their_searches_as_the_whole_does(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Two configurations in three parts: put together, each has tries of its own, and the third part had no search."""
-    (tmp_path / "one.toml").write_text(ASKED)
-    options = Options(fields={"batch_size": "32,64,128", "gpu_mem_cap_mib": "3000", "width": "1,2"})
-
-    def asked(folder: str, *, quiet: bool = True, shard: str | None = None) -> Card:
-        card = Card(3_000)
-        node = node_of(scripted.computer(gpus=1), Driver(mib=Held(card)))
-        monkeypatch.setattr(command, "this_machine", lambda: node)
-        monkeypatch.setattr(Node, "start", lambda self: setattr(self, "launcher", card))
-        monkeypatch.setattr(Node, "wait_ready", lambda self, should_stop: True)  # noqa: ARG005
-        run_options = RunOptions(out=tmp_path / folder, quiet=quiet, shard=shard, find_max_batch=True)
-        assert command.sweep(tmp_path / "one.toml", options, run_options) == 0
-        return card
-
-    for number in (1, 2, 3):
-        asked(f"s{number}", shard=f"{number}/3")
-    assert "shard 3/3" not in capsys.readouterr().err, "--quiet"
-    assert not (tmp_path / "s3").exists()
-    assert merge_folders([tmp_path / "s1", tmp_path / "s2"], out=tmp_path / "all") == 0
-    results = Results(tmp_path / "all")
-    folder = analyze(results)
-    places = {table.name: place for place, table in enumerate(folder.tables)}
-    assert sorted(places) == ["one", "one-max-batch-1", "one-max-batch-2"]
-    assert [
-        {row["width"] for row in rows_of_table(folder, places[f"one-max-batch-{n}"])} for n in (1, 2)
-    ] == [
-        {1},
-        {2},
-    ]
-    capsys.readouterr()
-    assert asked("all", quiet=False).launched == []
-    edge = Edge(ran=200, full=202)
-    assert capsys.readouterr().err.splitlines()[-2:] == lines_of({"width=1": edge, "width=2": edge})
-
-
-def audited(work: SweepState) -> dict[int, RuleFinding]:
-    findings = audit_folder(read_folder(work.runner.results.folder, pytest.fail))
-    return {finding.number: finding for finding in findings}
-
-
-@pytest.mark.slow
-def test_tries_are_no_rows_that_an_audit_counts_or_compares(tmp_path: Path) -> None:
-    card = Card(12_340)
-    work = sweep(tmp_path, card, gpu_mem_cap_mib="12340")
-    before = audited(work)
-    found(work, card)
-    after = audited(work)
-    assert len(tried(card)) == 2
-    attempts = [judged.pop(3).observations[0].figures["attempts"] for judged in (before, after)]
-    assert attempts == [4, 6]
-    assert after == before
-
-
-def test_tries_that_an_older_version_timed_by_epochs_are_tries_beside_newer_ones() -> None:
-    asked = {"status": "ok", "steps": 3, "epoch_time_source": "steady"}
-    new = [
-        Row.of_columns({"trial_id": f"t{batch}", "config_id": f"c{batch}", "batch_size": batch, **asked})
-        for batch in (16, 32)
-    ]
-    old = [
-        row_with(
-            row, trial_id=f"{row.trial_id}o", config_id=f"{row.config_id}o", epoch_time_source="measured"
-        )
-        for row in new
-    ]
-    tables = folder_of([*new, *old], name="one-max-batch").tables
-    assert [(table.kind, table.is_of_tries) for table in tables] == [
-        ("steady rate", True), ("whole epochs", True),
-    ]  # fmt: skip
-
-
-def test_an_experiment_that_is_only_called_as_a_search_is_audited(tmp_path: Path) -> None:
-    work = sweep(tmp_path, Card(12_340))
-    plan = replace(work.plan, experiment=replace(work.plan.experiment, name="one-max-batch"))
-    work = replace(work, plan=plan)
-    for path in work.runner.results.plans():
-        path.unlink()
-    store_plan(work)
-    (ended,) = audited(work)[10].observations
-    assert ended.figures["rows"] == RowShare(4, 4)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,13 +9,9 @@ from pathlib import Path
 import pytest
 import scripted
 from benches import counts
-from group_desk import TWO, Desk, both_or_neither, in_a_group, times
-from scripted import Scripted, trains_for
+from group_desk import TWO, Desk, both_or_neither, times
+from scripted import Scripted
 
-from gpubench.commands.audit import audit
-from gpubench.results.store import Results
-from gpubench.run.closing import emit
-from gpubench.schema.columns import OF_GROUPS
 from gpubench.schema.order import TrialOrder
 
 
@@ -47,26 +42,6 @@ def test_two_jobs_and_their_baselines(desk: Desk) -> None:
         assert result["sharing"] == "some"
         assert result["group_id"] == record.group_id
         assert result["solo_id"] == alone[batch]
-
-
-@pytest.mark.slow
-def test_the_table_tells_it(desk: Desk) -> None:
-    by = times(alone={16: 2.0, 32: 1.0}, together={16: 3.0, 32: 2.0})
-    desk.sweep(*TWO, by=by)
-    found = desk.table()
-    assert list(found["group"]) == ["16 & 32"] * 2
-    # A spreadsheet makes no date of it.
-    assert list(found["job"]) == ["1 of 2", "2 of 2"]
-    assert list(found["slowdown"]) == pytest.approx([1.5, 2.0])
-    assert list(found["overlap_gain"]) == pytest.approx([0.166667] * 2)
-    assert list(found["sharing"]) == ["some"] * 2
-    assert found["group_id"].nunique() == 1
-    assert set(found["solo_id"]) == {r.trial_id for r in desk.solos()}
-    page = (desk.folder / "table.md").read_text(encoding="utf-8")
-    assert "| 16 & 32 | " in page
-    cells = [cell.strip() for cell in page.split("|")]
-    place = cells.index("1.50 / 2.00")
-    assert cells[place + 1] == "1.17"
 
 
 @pytest.mark.slow
@@ -132,81 +107,3 @@ def test_several_ranks_wait_at_one_barrier(desk: Desk) -> None:
     desk.gpus = 4
     desk.sweep("batch_size=16,gpu_ids=0", "batch_size=32,gpu_ids=1+2")
     assert [(r.status, r.resolved["gpus"]) for r in desk.jobs()] == [("ok", 1), ("ok", 2)]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "script",
-    [
-        scripted.trains,
-        scripted.runs_out_of_gpu_memory,
-        scripted.runs_out_when_measured,
-        scripted.raises,
-        scripted.is_killed,
-        scripted.hangs,
-    ],
-)
-@pytest.mark.parametrize("gpus", [0, 1])
-def test_every_column_has_a_value_or_a_reason(desk: Desk, script: scripted.Script, gpus: int) -> None:
-    desk.gpus = gpus
-    desk.sweep(*TWO, by=in_a_group(script, 32), timeout="1s" if script is scripted.hangs else "1m")
-    for record in desk.records():
-        assert both_or_neither(record) == []
-        if not record.group:
-            assert {record.missing[column] for column in OF_GROUPS} == {"the trial ran alone"}
-        else:
-            assert record.result.group_id
-            assert record.result.solo_id
-            assert record.result.solo_epoch_time_s == pytest.approx(scripted.EPOCH_S)
-
-
-def test_each_job_has_a_line_of_its_own(desk: Desk) -> None:
-    desk.sweep(*TWO)
-    assert [(row.batch_size, row.job) for row in desk.emitted] == [
-        (16, None), (32, None), (16, "1 of 2"), (32, "2 of 2"),
-    ]  # fmt: skip
-
-
-def test_json_lines_of_a_group(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    desk.sweep(*TWO, by=in_a_group(scripted.runs_out_when_measured, 32))
-    for row in desk.emitted:
-        emit(row, "json")
-    *alone, one, other = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line["status"] for line in alone] == ["ok", "ok"]
-    assert (one["job"], one["status"], one["group"]) == ("1 of 2", "skipped", "16 & 32")
-    assert (other["job"], other["status"]) == ("2 of 2", "oom")
-    assert one["group_id"] == other["group_id"]
-    assert "together" not in one
-
-
-@pytest.mark.slow
-def test_samples_and_logs_are_each_jobs_own(desk: Desk) -> None:
-    desk.sweep(*TWO)
-    results = Results(desk.folder)
-    for record in desk.jobs():
-        assert results.part("samples", record.trial_id, record.attempt_name, "csv").exists()
-        assert results.log(record.trial_id, record.attempt_name).exists()
-    # A file each for two trials and the group.
-    assert len(list(desk.folder.rglob("records/*/*.json"))) == 3
-
-
-@pytest.mark.slow
-def test_the_audit_copes_with_groups(desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
-    desk.sweep(*TWO, by=in_a_group(scripted.runs_out_when_measured, 32), repeats=2)
-    assert audit(desk.folder, form="json") == 0
-    captured = capsys.readouterr()
-    found = {line["number"]: line["verdict"] for line in map(json.loads, captured.out.splitlines())}
-    assert len(found) == 13
-    assert captured.err == ""
-    # Every attempt of every job is there.
-    assert found[3] == "kept"
-
-
-@pytest.mark.slow
-def test_every_pair(desk: Desk) -> None:
-    by = Scripted(lambda order: trains_for(1.0 if order.jobs == 1 else 1.0 + order.trial.batch_size / 100))
-    desk.sweep("batch_size=10", "batch_size=20", "batch_size=40", by=by, pairs=True)
-    assert len(by.launched) == 3 + 2 * 3, "each job alone once"
-    text = (desk.folder / "table.md").read_text(encoding="utf-8")
-    assert text.count(" & ") >= 3, "a line a pair"
-    assert "1.10–1.20" in text

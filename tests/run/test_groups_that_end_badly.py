@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import scripted
@@ -13,8 +10,6 @@ from benches import counts
 from group_desk import TWO, Desk, in_a_group
 from scripted import Scripted
 
-from gpubench.basics.errors import UnusableError
-from gpubench.run.checks import check_hardware
 from gpubench.schema.codes import REASONS
 from gpubench.schema.order import TrialOrder
 
@@ -155,67 +150,3 @@ def test_an_interrupted_group_runs_again_unasked(desk: Desk) -> None:
     assert counts(desk.sweep(*TWO, by=again, seed="0,1")) == {"ran": 4, "reused": 2}
     assert [order.jobs for order in again.launched] == [2, 2, 1, 1, 2, 2]
     assert {r.status for r in desk.jobs()} == {"ok"}
-
-
-def test_a_sweep_that_was_killed_in_a_group_leaves_a_log_that_is_kept(desk: Desk) -> None:
-    work = desk.work(*TWO)
-    log = work.runner.results.log(work.plan.units[-1].jobs[1].trial_id, 1)
-    log.parent.mkdir(parents=True)
-    log.write_text("its last words")
-    desk.sweep(*TWO)
-    assert [(r.status, r.attempt) for r in desk.jobs()] == [("ok", 2)] * 2
-    assert log.read_text() == "its last words"
-
-
-@pytest.mark.slow
-def test_a_second_sweep_has_nothing_to_do(desk: Desk) -> None:
-    asked: dict[str, Any] = {"copies": "1,2,3", "batch_size": "16,32"}
-    first = counts(desk.sweep(**asked))
-    before = {path: path.read_bytes() for path in desk.folder.rglob("records/*/*.json")}
-    again = Scripted()
-    assert counts(desk.sweep(by=again, **asked)) == {"reused": first["ran"]}
-    assert again.launched == []
-    assert {path: path.read_bytes() for path in desk.folder.rglob("records/*/*.json")} == before
-
-
-@pytest.mark.slow
-def test_fresh_runs_groups_again(desk: Desk) -> None:
-    desk.sweep(*TWO)
-    assert counts(desk.sweep(*TWO, fresh=True)) == {"ran": 3}
-    assert {r.attempt for r in desk.jobs()} == {2}
-
-
-def test_groups_beyond_the_machine(desk: Desk) -> None:
-    assert counts(desk.sweep("gpu_ids=0", "gpu_ids=3")) == {"skipped": 3}
-    (reason,) = set(desk.table()["reason"])
-    assert re.findall(r"\d", reason) == ["4", "1"]
-    work = desk.work("gpu_ids=0", "gpu_ids=3")
-    with pytest.raises(UnusableError, match=f"no trial is left: {reason}"):
-        check_hardware(work.list_round(1), work.runner.node.machine)
-    summary = desk.sweep("lr=0.1", "lr=0.2", "lr=0.3", cpu_sharing="pinned")
-    assert summary.skipped == 4
-    assert "needs 3 CPUs" in desk.said[-1]
-    assert "pinned" in desk.said[-1]
-
-
-@pytest.mark.slow
-def test_a_cap_that_one_job_breaks_is_out_of_memory(desk: Desk) -> None:
-    """Both train to the end, 900 MiB each by the driver; the cap of one is below that, but only in the group."""
-    desk.nvml = scripted.Driver(mib={os.getpid(): 700.0})
-    desk.gpus = 2
-    jobs = ("batch_size=16,gpu_mem_cap_mib=800,gpu_ids=0", "batch_size=32,gpu_ids=1")
-    work = desk.work(*jobs)
-    for solo in (unit for unit in work.plan.units if not unit.is_group):
-        trial = solo.jobs[0].trial
-        cap: dict[str, Any] = {"gpu_mem_cap_mib": "800"} if trial.gpu_mem_cap_mib else {}
-        desk.sweep(
-            batch_size=str(trial.batch_size), gpu_ids=str(trial.gpu_ids[0] if trial.gpu_ids else 0), **cap
-        )
-    desk.nvml = scripted.Driver(mib={os.getpid(): 900.0})
-    assert counts(desk.sweep(*jobs)) == {"ran": 1, "reused": 2}, "no failure"
-    one, other = desk.jobs()
-    assert (one.status, other.status) == ("oom", "skipped")
-    assert re.findall(r"\d+ MiB", one.reason) == ["900 MiB", "800 MiB"]
-    assert other.reason.startswith("job 1 of 2 ")
-    assert other.reason.endswith(one.reason)
-    assert counts(desk.sweep(*jobs)) == {"reused": 3}, "final"

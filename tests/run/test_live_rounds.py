@@ -69,20 +69,6 @@ class Terminal:
 
 
 @pytest.mark.slow
-def test_a_terminal_says_that_torch_is_started_before_the_first_trial(tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path / "out", "--rounds", "1")
-    assert terminal.end() == 0
-    waiting = [number for number, one in enumerate(terminal.pictures) if "\n  starting torch: " in one]
-    assert waiting, "it would stand still"
-    assert "[1/2] batch_size=16\n  starting torch: " in terminal.pictures[waiting[0]]
-    assert not any("step " in one for one in terminal.pictures[: waiting[-1]])
-    assert "starting torch" not in terminal.pictures[-1]
-    quiet = Terminal(tmp_path / "quiet", "--rounds", "1", "--quiet")
-    assert quiet.end() == 0
-    assert not any("starting" in one for one in quiet.pictures)
-
-
-@pytest.mark.slow
 def test_the_table_stands_from_the_start_and_is_gone_in_the_end(
     tmp_path: Path, warm_command: WarmCommand
 ) -> None:
@@ -121,17 +107,6 @@ def test_ctrl_c_takes_the_live_table_away_and_prints_the_whole_one(
     assert "of 2 done" not in left
     assert left.count("epoch s") == 1
     assert left.splitlines()[-1].startswith("stopped; ")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["--json", "-q"])
-def test_neither_json_nor_quiet_shows_a_table_or_tells_of_rounds(
-    tmp_path: Path, warm_command: WarmCommand, form: str
-) -> None:
-    terminal = Terminal(tmp_path / "out", "--rounds", "2", form, warm=warm_command)
-    assert terminal.end() == 0
-    assert not any("epoch s" in one for one in terminal.pictures)
-    assert "one process" not in "\n".join(terminal.screen.lines)
 
 
 @pytest.mark.slow

@@ -43,8 +43,3 @@ def told_apart(table: pd.DataFrame) -> None:
 @pytest.mark.slow
 def test_a_slow_loader_is_data_wait_and_a_slow_step_is_not(tmp_path: Path) -> None:
     told_apart(sweep(tmp_path, "--device", "cpu"))
-
-
-@pytest.mark.gpu
-def test_on_a_gpu_too(tmp_path: Path) -> None:
-    told_apart(sweep(tmp_path, "--device", "cuda"))

@@ -20,7 +20,6 @@ from scripted import Driver, Script, Scripted
 from gpubench.basics.errors import UnusableError
 from gpubench.node import environment
 from gpubench.node.watch.nvml import Nvml
-from gpubench.plan.estimate import estimates
 from gpubench.plan.experiment_file import parse
 from gpubench.plan.options import with_options
 from gpubench.plan.plan import Unit, expand
@@ -144,13 +143,6 @@ def test_a_measured_trial(desk: Desk) -> None:
     assert list(epochs["warmup"]) == [1, 0]
 
 
-def test_the_epoch_has_full_batches_only(desk: Desk) -> None:
-    desk.sweep(batch_size="100")
-    row = desk.table().loc[100]
-    assert row.images_per_epoch == 10_200
-    assert row.images_per_s == pytest.approx(10_200 / scripted.EPOCH_S)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("script", [scripted.trains, scripted.raises, scripted.runs_out_of_gpu_memory])
 def test_every_column_has_a_value_or_a_reason(desk: Desk, script: Script) -> None:
@@ -161,13 +153,6 @@ def test_every_column_has_a_value_or_a_reason(desk: Desk, script: Script) -> Non
             assert (vars(record.result).get(column.name) is None) == bool(record.missing.get(column.name)), (
                 column.name
             )
-
-
-def test_several_ranks_are_one_trial(desk: Desk) -> None:
-    desk.sweep(batch_size="64", ranks="2")
-    record = desk.only()
-    assert record.status == "ok"
-    assert record.resolved["ranks"] == 2
 
 
 def test_a_training_that_diverges_is_kept(desk: Desk) -> None:
@@ -229,19 +214,6 @@ def test_out_of_memory_is_final(gpu_desk: Desk) -> None:
     assert gpu_desk.statuses() == {16: "ok", 32: "ok", 64: "ok"}
 
 
-def test_other_configurations_are_not_skipped(gpu_desk: Desk) -> None:
-    launcher = Scripted(
-        lambda order: (
-            scripted.runs_out_of_gpu_memory
-            if order.trial.precision == "fp32" and order.trial.batch_size >= 32
-            else scripted.trains
-        )
-    )
-    gpu_desk.sweep(launcher, precision="fp32,bf16", batch_size="16,32,64")
-    ran = [(order.trial.precision, order.trial.batch_size) for order in launcher.launched]
-    assert ran == [("fp32", 16), ("fp32", 32), ("bf16", 16), ("bf16", 32), ("bf16", 64)]
-
-
 def test_a_chain_in_any_order(gpu_desk: Desk) -> None:
     """Where the larger batch came first, it has its own row; only what is left is skipped."""
     launcher = from_batch(32, scripted.runs_out_of_gpu_memory)
@@ -287,13 +259,6 @@ def test_an_interrupt_stops_the_sweep_and_nothing_is_lost(desk: Desk) -> None:
     assert [r.attempt for r in desk.records() if r.trial.batch_size == 32] == [1, 2], "both attempts are kept"
 
 
-def test_an_interrupt_between_two_trials(desk: Desk) -> None:
-    launcher = Scripted()
-    assert counts(desk.sweep(launcher, batch_size="16,32", stop=lambda: True)) == {"interrupted": True}
-    assert launcher.launched == []
-    assert desk.records() == []
-
-
 def test_a_trial_that_cannot_be_launched_is_a_failed_row(desk: Desk) -> None:
     class Broken(Scripted):
         def launch(self, order: TrialOrder, *more: object) -> scripted.ScriptedTrial:  # noqa: ARG002
@@ -316,13 +281,6 @@ def test_over_the_cap_by_the_drivers_figure_is_out_of_memory(gpu_desk: Desk) -> 
     assert gpu_desk.table().loc[16, "reason"] == "9,000 MiB by the driver, over the cap of 8,000 MiB"
     gpu_desk.sweep(batch_size="16", gpu_mem_cap_mib="9000")
     assert sorted(r.status for r in gpu_desk.records()) == ["ok", "oom"]
-
-
-def test_the_drivers_figure_is_the_memory_of_the_row(gpu_desk: Desk) -> None:
-    gpu_desk.nvml = Driver(mib={os.getpid(): 9000.0})
-    gpu_desk.sweep(batch_size="16")
-    row = gpu_desk.table().loc[16]
-    assert (row.gpu_mem_mib, row.gpu_mem_source) == (9000, "nvml-process")
 
 
 def test_out_of_memory_beside_a_stranger_is_a_failure(gpu_desk: Desk) -> None:
@@ -352,25 +310,6 @@ def test_trials_for_more_gpus_than_there_are_are_skipped(gpu_desk: Desk) -> None
 
 
 # ---- resume ----
-
-
-@pytest.mark.slow
-def test_only_new_batches_run(desk: Desk) -> None:
-    desk.sweep(batch_size="16,32")
-    before = {path: path.read_bytes() for path in (desk.folder / "records").rglob("*.json")}
-    launcher = Scripted()
-    assert counts(desk.sweep(launcher, batch_size="8,16,32,64")) == {"ran": 2, "reused": 2}
-    assert launcher.batches == [8, 64]
-    assert {path: path.read_bytes() for path in before} == before
-    assert set(desk.statuses()) == {8, 16, 32, 64}
-
-
-@pytest.mark.slow
-def test_another_question_reuses_the_same_trials(desk: Desk) -> None:
-    desk.sweep(batch_size="16,32")
-    launcher = Scripted()
-    desk.sweep(launcher, batch_size="32", optimizer="sgd,adam")
-    assert [order.trial.optimizer for order in launcher.launched] == ["adam"]
 
 
 @pytest.mark.slow
@@ -450,31 +389,3 @@ def test_repeats_run_in_a_random_order_drawn_from_the_seed(desk: Desk, tmp_path:
     assert runs[0] == runs[1]
     assert [batch for batch, _ in runs[0]] != [batch for batch, _ in runs[2]]
     assert [batch for batch, _ in runs[0]] != [8, 16, 32, 64] * 3
-
-
-@pytest.mark.slow
-def test_more_repeats_add_to_those_there_are(desk: Desk) -> None:
-    desk.sweep(batch_size="16,32")
-    launcher = Scripted()
-    assert counts(desk.sweep(launcher, batch_size="16,32", repeats=2)) == {"ran": 2, "reused": 2}
-    assert [order.seed for order in launcher.launched] == [1, 1]
-
-
-def test_the_time_left_is_estimated_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not anew before each trial: of 2,000 trials that took as long as a short trial."""
-    calls: list[int] = []
-
-    def counted(jobs: Any, rows: Any) -> Any:
-        calls.append(len(jobs))
-        return estimates(jobs, rows)
-
-    monkeypatch.setattr("gpubench.run.sweep_state.estimates", counted)
-    view = Watched()
-    options = Options(fields={"batch_size": "8,16,32,64"})
-    job = desk.job(retry="", fresh=False, order="given", options=options)
-    job.runner.results.create()
-    run_with(Scripted(), job, view)
-    assert calls == [4]
-    left = [next(p.left.seconds for p in view.shown if p.done == done) for done in range(4)]
-    # At the pace of the first trial, which took far less than was estimated.
-    assert 0 < left[1] < left[0]

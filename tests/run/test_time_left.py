@@ -56,28 +56,9 @@ def test_a_trial_should_take_what_its_like_took_but_for_the_window(
     assert seconds(desk, **asked) == pytest.approx(expected, rel=1e-3)
 
 
-def test_it_lasts_its_warm_up_and_window_at_least(desk: Desk) -> None:
-    """What was stored of the other one's time may be wrong."""
-    desk.sweep(batch_size="16", window="5s")
-    lasted(desk, 1.0)
-    assert seconds(desk, window="8s") == pytest.approx(9.0)
-
-
 def test_what_a_unit_took_in_this_sweep_counts_before_all_that_is_stored(desk: Desk) -> None:
     desk.sweep(batch_size="16")
     lasted(desk, 9.0)
     work = desk.work(batch_size="16")
     work.keep(work.records[:1], took_s=42.0)
     assert [(one.seconds, one.known) for one in work.estimates(work.plan.units)] == [(42.0, True)]
-
-
-@pytest.mark.slow
-def test_a_budget_reckons_with_what_trials_took(desk: Desk) -> None:
-    """The guess of 62 s would leave no room for a further round, and these take none to speak of."""
-    asked = {"batch_size": "16,32", "window": "60s"}
-    assert desk.sweep(**asked, rounds=3, budget="60s").ran == 6
-    lasted(desk, 100.0)
-    summary = desk.sweep(**asked, rounds=5, budget="90s")
-    assert (summary.ran, summary.limits.certainty.is_over_budget) == (0, True)
-    # At the pace of the first of them.
-    assert desk.sweep(**asked, rounds=5, budget="150s").ran == 4

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 
@@ -16,8 +15,6 @@ from gpubench.plan.plan import expand
 from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import Options
 from gpubench.plan.wall_time import WallTime
-from gpubench.results.store import Results
-from gpubench.run.limits import job_time
 from gpubench.schema.order import TrialOrder
 
 BASE = 'name = "test"\n[fixed]\nmodel = "lenet"\nvariant = "synthetic"\ninput_size = 28\n[run]\nepochs = 2\n'
@@ -72,44 +69,3 @@ def test_a_guess_does_not_keep_the_first_unit_of_a_job_from_running(tmp_path: Pa
     summary, launcher = sweep(tmp_path, 60, 60, train_images=str(LARGE))
     assert lengths(launcher) == [LARGE]
     assert not summary.limits.batch_job.late.never
-
-
-def test_no_further_round_begins_while_the_first_lacks_something(tmp_path: Path) -> None:
-    sweep(tmp_path, 60, 1e6, train_images=str(SMALL))
-    _, launcher = sweep(tmp_path, 60, 1e6, rounds=3, train_images=f"{LARGE},{SMALL}")
-    assert lengths(launcher) == []
-    assert {record.round for record in Results(tmp_path).records()} == {1}
-
-
-def test_outside_a_job_nothing_ends_it_and_what_is_not_known_is_said() -> None:
-    said: list[str] = []
-    assert job_time(said.append, environ={}) is None
-    assert said == []
-    inside = {"SLURM_JOB_ID": "7"}
-    assert job_time(said.append, environ=inside, ask=lambda _: "nonsense") is None
-    assert said == [
-        "how long SLURM job 7 may still run is not known (squeue said 'nonsense'): trials begin whether it ends "
-        "before or not"
-    ]
-    found = job_time(said.append, environ=inside, ask=lambda _: "7|1:00|2:00")
-    assert found is not None
-    assert found.whole_s == 108
-    assert 43 < found.ends_s - time.monotonic() <= 48
-    long = job_time(said.append, environ=inside, ask=lambda _: "7|1:00:00|2:00:00")
-    assert long is not None
-    assert long.whole_s == 7200 - 180
-
-
-def test_a_stopped_try_says_nothing_of_what_has_ended_since(tmp_path: Path) -> None:
-    """It is known how long it takes, whatever had held it up."""
-    sweep(tmp_path, 1e6, 1e6, train_images=str(SMALL))
-    (path,) = tmp_path.glob("records/*/*.json")
-    stored = json.loads(path.read_text())
-    stopped = stored | {"status": "interrupted", "phases": {**stored["phases"], "wall": 400.0}}
-    path.write_text(json.dumps(stopped))
-    assert sweep(tmp_path, 500, 500, train_images=str(SMALL))[0].limits.batch_job.late.never, "600 s at least"
-    summary, launcher = sweep(tmp_path, 1e6, 1e6, rounds=2, train_images=str(SMALL))
-    assert len(launcher.launched) == 2
-    summary, launcher = sweep(tmp_path, 500, 500, rounds=3, train_images=str(SMALL))
-    assert len(launcher.launched) == 1
-    assert not summary.limits.batch_job.late

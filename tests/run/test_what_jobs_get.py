@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 import scripted
-from benches import Heard, run_with
 from fake_nvml import FakeNvml, gpu, running
 from group_desk import TWO, Desk, both_or_neither
 from scripted import Scripted
 
-from gpubench.plan.plan import Unit
-from gpubench.plan.unit_label import unit_label
 from gpubench.record import energy_figures
-from gpubench.run.sweep_state import SweepState
 
 
 @pytest.fixture
@@ -88,46 +83,3 @@ def test_energy_of_gpus_of_their_own_is_each_jobs_own(desk: Desk) -> None:
         assert record.result.energy_j == pytest.approx(watts * record.result.epoch_time_s, rel=1e-3)
         assert record.result.energy_source == "nvml-power-integral"
         assert "shared-gpu" not in record.doubts
-
-
-def test_the_view_follows_the_job_that_is_the_least_far(desk: Desk) -> None:
-    """And nothing breaks while some jobs wait for others."""
-    seen: list[Any] = []
-
-    class Watching(Heard):
-        def update(self, progress: Any) -> None:
-            seen.append(progress)
-
-    work = desk.work(*TWO, epochs="2")
-    work.runner.results.create()
-    by = Scripted(
-        lambda order: scripted.lasts(0.6 if order.jobs > 1 and order.trial.batch_size == 16 else 0.05)
-    )
-    run_with(by, work, Watching())
-    notes = {progress.note for progress in seen if progress.trial_label.startswith("16 & 32")}
-    assert ["job 1 of 2", "1 waits for it"] in [note.split(", ") for note in notes]
-
-
-def test_a_label_of_a_group_is_its_name_and_what_its_jobs_have_in_common(desk: Desk) -> None:
-    work = desk.work(*TWO, variant="synthetic,pre-resized", workers="2")
-    labels = [unit_label(work.plan, unit) for unit in work.plan.units]
-    assert labels[2] == "16 & 32 variant=synthetic"
-    assert labels[0] == "batch_size=16 variant=synthetic"
-    copies = desk.work(copies="1,2", batch_size="8,16")
-    assert [unit_label(copies.plan, unit) for unit in _groups(copies)] == [
-        "2 copies batch_size=8",
-        "2 copies batch_size=16",
-    ]
-
-
-def test_a_label_says_in_words_which_repeat_it_is(desk: Desk) -> None:
-    def labels(**asked: Any) -> list[str]:
-        work = desk.work(batch_size="8", **asked)
-        return [unit_label(work.plan, unit) for unit in work.plan.units]
-
-    assert labels() == ["model=lenet batch_size=8"]
-    assert labels(repeats=2) == [f"model=lenet batch_size=8 repeat {number} of 2" for number in (1, 2)]
-
-
-def _groups(work: SweepState) -> list[Unit]:
-    return [unit for unit in work.plan.units if unit.is_group]

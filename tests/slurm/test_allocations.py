@@ -52,27 +52,6 @@ def test_two_jobs_on_one_node_see_a_gpu_each(work: Workplace) -> None:
     hold.unlink()
 
 
-@pytest.mark.parametrize(
-    ("given", "gpus"),
-    [
-        ("GPU-11", ["GPU-11"]),
-        ("GPU-1", ["GPU-11"]),
-        ("1", ["GPU-11"]),
-        ("1,0", ["GPU-11", "GPU-00"]),
-        ("", []),
-    ],
-)
-def test_whatever_form_a_prolog_gives_them_in(work: Workplace, given: str, gpus: list[str]) -> None:
-    job = looks(work, "--gres=gpu:2", before=f"CUDA_VISIBLE_DEVICES={given} ")
-    assert seen(work, job)["gpus"] == gpus
-
-
-def test_a_step_has_what_it_was_given_of_the_job(work: Workplace) -> None:
-    job = looks(work, "--gres=gpu:2", "--cpus-per-task=3", before="srun --cpus-per-task=2 --gres=gpu:1 ")
-    found = seen(work, job)
-    assert (found["gpus"], found["cpus"]) == (["GPU-00"], 2)
-
-
 def test_each_task_of_an_array_knows_how_long_it_may_run(work: Workplace) -> None:
     """The last one has the array's own number, by which SLURM tells of all that run."""
     asks = "import sys; from gpubench.node.allocation import time_limit; print(time_limit({}, sys.argv[1]).whole_s)"
@@ -86,15 +65,6 @@ def test_each_task_of_an_array_knows_how_long_it_may_run(work: Workplace) -> Non
     job = work.submit("\n".join(lines), "--array=1-2", "--time=7")
     assert work.cluster.await_end(job) == "COMPLETED,COMPLETED"
     assert [(work.home / f"told{task}").read_text() for task in (1, 2)] == ["420.0\n", "420.0\n"]
-
-
-def test_its_rows_say_where_they_were_measured_and_that_no_cpu_was_its_own(work: Workplace) -> None:
-    job = work.submit(f"{SWEEP} --batch-size 8", "--cpus-per-task=1", "--partition=low", "--nodelist=n2")
-    assert work.cluster.await_end(job) == "COMPLETED", work.cluster.told(job)
-    row = work.trials().loc[8]
-    assert (str(row["slurm_job"]), row["slurm_node"], row["slurm_partition"]) == (job, "n2", "low")
-    # The nodes of the tests bind nothing.
-    assert "unbound-cpus" in row["doubts"].split("+")
 
 
 def test_more_gpus_than_the_job_has_are_skipped_with_the_reason(work: Workplace) -> None:

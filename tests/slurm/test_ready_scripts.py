@@ -8,7 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import openpyxl
 import pytest
 from jobs import Workplace
 
@@ -62,18 +61,6 @@ def sbatch(work: Workplace, path: str, *words: str) -> str:
 
 def told(work: Workplace) -> str:
     return "\n".join(f"== {file.name}\n{file.read_text()}" for file in sorted(work.home.glob("*.out")))
-
-
-def test_one_node_then_a_workbook(work: Workplace, path: str, experiment: Path) -> None:
-    job = sbatch(work, path, str(SCRIPTS / "one-node.sbatch"), str(experiment))
-    book = work.home / "tiny.xlsx"
-    last = sbatch(
-        work, path, f"--dependency=afterany:{job}", str(SCRIPTS / "spreadsheet.sh"), str(book), "results/tiny"
-    )
-    assert work.cluster.await_end(job) == "COMPLETED", told(work)
-    assert work.cluster.await_end(last) == "COMPLETED", told(work)
-    assert list(work.trials("tiny")["status"]) == ["ok", "ok"]
-    assert "trials" in [name.lower() for name in openpyxl.load_workbook(book).sheetnames]
 
 
 def test_an_array(work: Workplace, path: str, experiment: Path) -> None:

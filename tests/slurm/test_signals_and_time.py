@@ -62,18 +62,6 @@ def test_usr1_before_the_time_limit_ends_it_cleanly_and_a_requeue_goes_on(
     assert list(work.trials()["status"]) == ["ok"]
 
 
-def test_a_requeue_from_outside_goes_on_where_it_stopped(work: Workplace, hold: Path) -> None:
-    script = f"{SWEEP} --batch-size 16 && {STEP}{HELD_SWEEP} --batch-size 8"
-    job = work.submit(script, "--cpus-per-task=2", "--requeue")
-    in_training(work, job)
-    work.cluster.run("scontrol", "requeue", job)
-    hold.unlink()
-    assert work.cluster.await_end(job) == "COMPLETED", work.cluster.told(job)
-    assert statuses(work) == {"16/1": "ok", "8/1": "interrupted", "8/2": "ok"}
-    # What was measured before is not measured again.
-    assert "nothing left to do" in work.cluster.told(job)
-
-
 def test_a_job_that_is_preempted_goes_on_later(work: Workplace, hold: Path) -> None:
     job = work.submit(
         f"{STEP}{HELD_SWEEP} --batch-size 8{REQUEUED}", "--partition=low", "--cpus-per-task=4", "--requeue"

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from jobs import Workplace
@@ -53,14 +50,6 @@ def test_tasks_of_an_array_share_a_plan(work: Workplace) -> None:
     assert len(records) == 5, "nothing was measured twice"
 
 
-def test_cpus_may_be_asked_for_by_gpu(work: Workplace) -> None:
-    job = submitted(work, "--gres=gpu:2", "--cpus-per-gpu=2", "--", *TINY, "--batch-size", "8")
-    assert work.cluster.await_end(job) == "COMPLETED", told(work)
-    rows = work.trials()
-    assert list(rows["status"]) == ["ok"]
-    assert list(rows["cpu_count"]) == [min(4, len(os.sched_getaffinity(0)))]
-
-
 def test_exit_75_becomes_a_requeue_that_goes_on(work: Workplace) -> None:
     hold = work.home / "hold"
     hold.touch()
@@ -89,33 +78,3 @@ def test_what_sbatch_does_not_take_is_said_in_its_words(work: Workplace) -> None
     assert (done.returncode, done.stdout) == (4, "")
     assert "gpubench: sbatch refused it: " in done.stderr
     assert "invalid partition specified: nowhere" in done.stderr
-
-
-def test_the_printed_script_is_what_would_be_submitted(work: Workplace) -> None:
-    done = slurm(work, "--cpus-per-task", "2", "--comment=it's #1, of two", "--", *TINY, "--batch-size", "8")
-    assert done.returncode == 0, done.stderr
-    assert "1 unit to run, roughly" in done.stderr
-    script = work.home / "mine.sbatch"
-    script.write_text(done.stdout)
-    job = work.cluster.run(
-        "sbatch",
-        "--parsable",
-        f"--export=ALL,GPUBENCH_DATA={work.images}",
-        str(script),
-    )
-    assert work.cluster.await_end(job) == "COMPLETED", told(work)
-    assert Path(work.home / "results" / "batch-size" / "trials.csv").exists()
-    # Submitted from another folder, it works in the one that it was made in.
-    assert "1 process a row" in (work.home / f"batch-size-{job}.out").read_text()
-    assert "Comment=it's #1, of two" in work.cluster.run("scontrol", "show", "job", job)
-
-
-def test_a_trial_over_two_nodes_is_started_once_by_its_script(work: Workplace) -> None:
-    network = () if work.cluster.has_host_names else ("--network", "127.0.0.1")
-    job = submitted(
-        work, "--cpus-per-task", "2", "--partition", "low",
-        "--", *TINY, "--batch-size", "16", "--ranks", "2", "--nodes", "1,2", *network,
-    )  # fmt: skip
-    assert work.cluster.await_end(job) == "COMPLETED", told(work)
-    found = [json.loads(path.read_text()) for path in work.home.glob("results/*/records/*/*.json")]
-    assert sorted((one["trial"].get("nodes", 1), one["status"]) for one in found) == [(1, "ok"), (2, "ok")]

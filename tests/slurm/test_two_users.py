@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import shlex
@@ -18,7 +17,6 @@ import pytest
 from cluster import Cluster
 from jobs import GPUBENCH, HELD_SWEEP, SWEEP
 from place import HELD
-from test_allocations import SEES
 from users import GROUP_ID, User
 
 pytestmark = pytest.mark.slurm
@@ -159,32 +157,6 @@ def test_neither_meets_the_other_s_files_or_processes(two: Two) -> None:
     assert two.scratch(ada) == []
 
 
-def test_each_is_told_of_the_other_s_load(two: Two) -> None:
-    stop = two.ada.home / "stop"
-    both = f"for n in 1 2; do (while [ ! -e {stop} ]; do :; done) & done; wait"
-    busy = two.submit(two.ada, both, "--overcommit")
-    two.cluster.await_state(busy, ["RUNNING"])
-    job = two.submit(two.bo, f"{SWEEP} --batch-size 8")
-    assert two.ends(job) == ["COMPLETED"], two.cluster.told(job)
-    stop.touch()
-    assert "other work" in two.cluster.told(job)
-    assert "other-load" in rows(two.bo.home / "results" / "batch-size").loc[8, "doubts"].split("+")
-
-
-def test_each_has_a_gpu_of_its_own(two: Two) -> None:
-    hold = two.room / "hold"
-    hold.touch()
-    stays = f"\nwhile [ -e {hold} ]; do sleep 0.1; done"
-    looks = f"{sys.executable} -c {shlex.quote(SEES)}{stays}"
-    ids = [two.submit(user, looks, "--gres=gpu:1") for user in (two.ada, two.bo)]
-    for job in ids:
-        two.cluster.wait(lambda job=job: "{" in two.cluster.told(job), lambda job=job: two.cluster.told(job))
-    hold.unlink()
-    seen = [json.loads(two.cluster.told(job)) for job in ids]
-    assert sorted(one["gpus"] for one in seen) == [["GPU-00"], ["GPU-11"]]
-    assert [one["job"] for one in seen] == ids
-
-
 def test_a_gpu_that_both_see_is_held_by_the_first(two: Two) -> None:
     """As where SLURM gives out no GPUs, or two jobs were told the same."""
     hold = two.room / "hold"
@@ -237,22 +209,3 @@ def test_both_work_in_one_folder_of_their_group(two: Two) -> None:
     assert not [one for one in kept if one.stat().st_gid != GROUP_ID or not one.stat().st_mode & 0o020], (
         "the group's"
     )
-
-
-@pytest.mark.parametrize("umask", ["022", "077"])
-def test_a_folder_that_one_keeps_to_herself_is_refused_with_what_to_do(two: Two, umask: str) -> None:
-    out = two.room / "hers"
-    code, told = two.exit_code(two.ada, f"{SWEEP} --batch-size 8 --out {out}", umask=umask)
-    assert code == 0, told
-    code, told = two.exit_code(two.bo, f"{SWEEP} --batch-size 16 --out {out}", umask="002")
-    (line,) = told.splitlines()
-    assert code == 4
-    assert f"{out} is ada's" in line
-    assert "have ada run chmod" in line
-    code, told = two.exit_code(two.bo, f"{GPUBENCH} table {out}", umask="002")
-    assert code == (0 if umask == "022" else 4)
-    for one in (out, *out.rglob("*")):  # as she was told
-        one.chmod(0o2775 if one.is_dir() else 0o664)
-    code, told = two.exit_code(two.bo, f"{SWEEP} --batch-size 8,16 --out {out}", umask="002")
-    assert code == 0, told
-    assert list(rows(out)["status"]) == ["ok", "ok"]

@@ -15,7 +15,7 @@ from gpubench.node.launch.attempt import run_attempt
 from gpubench.node.launch.trial_log import HEAD_BYTES, TAIL_BYTES
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
-from gpubench.schema.events import Begin, End, Hello, Result, Settle, Steps, StepsDone
+from gpubench.schema.events import Begin, End, StepsDone
 from gpubench.schema.order import TrialOrder
 
 
@@ -73,18 +73,6 @@ def test_a_window_of_which_nothing_is_told_is_as_far_as_its_time(monkeypatch: py
     assert [step_at(second) for second in (150.0, 152.5, 157.49, 160.0, 175.0)] == [0, 10, 29, 40, 40]
     job.take(End(rank=0, epoch=1, measured=True, steps=40, t0=150, t1=175, first_batch_s=0, train_loss=1))
     assert step_at(155.0) == 0
-
-
-def test_what_only_the_view_wants_is_not_kept() -> None:
-    def talks(order: TrialOrder) -> Iterator[Line]:
-        yield from hello(order)
-        yield from epoch(order, 0)
-        for step in range(50):
-            yield StepsDone(rank=0, epoch=0, step=step)
-        yield from result(order)
-
-    done = tried(talks, Edges())
-    assert {type(e) for e in done.events} == {Hello, Begin, Steps, End, Settle, Result}
 
 
 class Broken(Edges):

@@ -6,8 +6,6 @@ import errno
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 
 import psutil
@@ -33,13 +31,6 @@ def _nobody_left(server):
     assert family(server) == []
 
 
-def test_a_good_trial_ends_well(train):
-    ran = train(model=MODELS + "tiny")
-    assert (ran.status, ran.reason) == ("ok", "")
-    assert ran.outcome.result["epoch_time_s"] > 0
-    assert ran.done.launched <= ran.done.started <= ran.done.finished
-
-
 def test_running_out_of_gpu_memory_is_a_result(train):
     ran = train(model=MODELS + "runs_out_of_gpu_memory")
     assert ran.status == "oom"
@@ -54,12 +45,6 @@ def test_an_exception_gives_its_message_and_leaves_its_traceback_in_the_log(trai
     assert "user_models.py" in ran.log
 
 
-def test_a_model_that_cannot_be_built(train):
-    ran = train(model=MODELS + "raises_when_built")
-    assert ran.status == "failed"
-    assert ran.reason.startswith("ValueError: 4 classes")
-
-
 @pytest.mark.parametrize(
     ("model", "end"),
     [("exits", "3"), ("is_killed", "SIGKILL"), ("segfaults", "SIGSEGV"), ("aborts", "SIGABRT")],
@@ -71,12 +56,6 @@ def test_a_process_that_dies_leaves_how_and_its_last_words(train, model, end):
     assert ran.done.last_words == "step three begins"
     assert ran.reason.endswith(f": {ran.done.last_words}")
     assert ran.seconds < 20
-
-
-def test_a_script_that_calls_exit_is_a_failure(train):
-    ran = train(model=MODELS + "asks_to_exit")
-    assert ran.status == "failed"
-    assert "leaving early" in ran.reason
 
 
 def test_a_hang_ends_at_the_deadline(train):
@@ -97,13 +76,6 @@ def test_a_stop_ends_the_trial_at_once(train):
     ran = train(model=MODELS + "hangs", should_stop=lambda: time.monotonic() > stop_at)
     assert ran.status == "interrupted"
     assert time.monotonic() - stop_at < 2
-
-
-def test_an_endless_line_in_the_log_does_not_grow_the_reason(train):
-    ran = train(model=MODELS + "talks_and_dies")
-    assert len(ran.log) > 1_000_000
-    assert blamed(ran.reason) == (0, "3")
-    assert ran.reason.endswith(" " + "x" * 300)
 
 
 @pytest.mark.slow
@@ -150,18 +122,6 @@ def test_loader_workers_go_with_the_deadline(train, server):
     assert not left, "not even as zombies"
 
 
-def test_loader_workers_go_with_their_killed_rank(train, server):
-    def kill_the_rank(found):
-        next(p for p in found if p.ppid() != server.pid and p.children()).kill()
-
-    spy = Spy(server, count=4, act=kill_the_rank)
-    ran = train(model=MODELS + "hangs", workers=2, look=spy)
-    assert blamed(ran.reason) == (0, "SIGKILL")
-    _, left = psutil.wait_procs(spy.seen, timeout=0.5)  # the leader is reaped by the server, on our word
-    assert not left, "not even as zombies"
-    assert ran.seconds < 20
-
-
 def test_a_killed_loader_worker_fails_the_trial(train, server):
     def kill_a_worker(found):
         next(p for p in found if not p.children()).kill()
@@ -186,16 +146,6 @@ def test_a_killed_leader_fails_the_trial(train, server):
     assert left(spy.seen, within=1) == []
 
 
-def test_a_daemon_goes_with_its_killed_leader(train, server):
-    """The server takes it in: nobody else below the command could."""
-    spy = Spy(server, count=3, act=lambda found: next(p for p in found if p.ppid() == server.pid).kill())
-    ran = train(model=MODELS + "leaves_a_daemon_and_is_slow", data=None, epochs=100, look=spy)
-    assert ran.status == "failed"
-    said = next(json.loads(line) for line in ran.log.splitlines() if line.startswith("{"))
-    assert left([*spy.seen], within=1) == []
-    assert not psutil.pid_exists(said["daemon"])
-
-
 @pytest.mark.slow
 def test_a_killed_server_fails_its_trial_and_is_replaced(train, own_server):
     first = own_server.pid
@@ -204,18 +154,6 @@ def test_a_killed_server_fails_its_trial_and_is_replaced(train, own_server):
     assert ran.status == "failed"
     assert ran.reason.startswith(f"the fork server {SIGKILLED}")
     assert left(spy.seen, within=1) == []
-    assert train(model=MODELS + "tiny", launcher=own_server).status == "ok"
-    assert own_server.pid != first
-    assert not psutil.pid_exists(first)
-
-
-@pytest.mark.slow
-def test_a_server_that_a_model_has_stopped_is_replaced(train, own_server, monkeypatch):
-    monkeypatch.setattr(fork_server, "LAUNCH_LIMIT_S", 1.0)
-    monkeypatch.setattr(fork_server, "END_LIMIT_S", 1.0)
-    first = own_server.pid
-    ran = train(model=MODELS + "stops_the_server", launcher=own_server)
-    assert ran.status == "ok", "it reported its result"
     assert train(model=MODELS + "tiny", launcher=own_server).status == "ok"
     assert own_server.pid != first
     assert not psutil.pid_exists(first)
@@ -233,13 +171,6 @@ def test_a_server_that_does_not_start_a_trial_is_killed_and_its_trial_fails(trai
     assert ran.seconds < 10
     assert train(model=MODELS + "tiny", launcher=own_server).status == "ok"
     assert not first.is_running()
-
-
-def test_a_sweep_can_be_stopped_while_its_server_hangs(train, own_server):
-    psutil.Process(own_server.pid).suspend()
-    ran = train(model=MODELS + "tiny", launcher=own_server, should_stop=lambda: True)
-    assert (ran.status, ran.reason) == ("interrupted", "the sweep was stopped")
-    assert ran.seconds < 5
 
 
 class Altering:
@@ -270,47 +201,3 @@ def test_an_order_that_no_message_holds_ends_as_one_row_and_leaves_no_file_open(
     assert psutil.Process(os.getpid()).num_fds() == before
     assert train(model=MODELS + "tiny").status == "ok"
     assert server.pid == pid, "the same server"
-
-
-def test_a_parent_that_breaks_off_leaves_nobody_behind(train, server):
-    def break_off(_):
-        raise KeyboardInterrupt
-
-    spy = Spy(server, count=4, act=break_off)
-    with pytest.raises(KeyboardInterrupt):
-        train(model=MODELS + "hangs", workers=2, look=spy)
-    _, left = psutil.wait_procs(spy.seen, timeout=0.5)  # the leader is reaped by the server, on our word
-    assert not left, "not even as zombies"
-
-
-def test_a_stranger_is_left_alone(train):
-    stranger = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], process_group=0)
-    try:
-        train(model=MODELS + "is_killed")
-        train(model=MODELS + "hangs", timeout_s=1)
-        assert stranger.poll() is None
-    finally:
-        stranger.kill()
-        stranger.wait()
-
-
-@pytest.mark.slow
-def test_the_server_survives_twenty_trials_and_stays_fit_for_forking(train, server):
-    process = psutil.Process(server.pid)
-    before = process.num_fds()
-    for number in range(20):
-        ran = train(
-            model=MODELS + ("is_killed" if number % 4 == 3 else "tiny"), data=None, epochs=1, train_images=128
-        )
-        assert ran.status == ("failed" if number % 4 == 3 else "ok")
-    assert process.num_threads() == 1
-    assert process.num_fds() == before
-    assert not [m.path for m in process.memory_maps(grouped=False) if "/dev/nvidia" in m.path]
-    assert process.children() == []
-
-
-def test_our_own_files_do_not_pile_up(train):
-    before = psutil.Process(os.getpid()).num_fds()
-    for _ in range(3):
-        train(model=MODELS + "tiny", data=None, epochs=1)
-    assert psutil.Process(os.getpid()).num_fds() == before

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
-import signal
 import threading
 
-import psutil
 import pytest
 from benches import run_with, sweep_of
-from family import Onlooker, blamed, left, line_of, nobody_left
+from family import Onlooker, left, line_of, nobody_left
 from scripted import SIGKILLED
 
 from gpubench.node import environment
@@ -46,10 +43,6 @@ def measured(ran):
     return [epoch for epoch in ran.outcome.epochs if not epoch.warmup]
 
 
-def warmed_up(ran):
-    return max(epoch.t1 for epoch in ran.outcome.epochs if epoch.warmup and epoch.epoch == 0)
-
-
 def steps_told(ran):
     """What the ranks said of their steps."""
     return [json.loads(line) for line in ran.log.splitlines() if line.startswith('{"rank"')]
@@ -74,18 +67,6 @@ def one_window(together):
 
 
 # ---------------------------------------------------------------- the span in which all train
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [2, 3])
-def test_no_job_begins_before_all_are_warm(train_together, count):
-    """The last takes long to warm up; its neighbours, which read images, wait for it."""
-    quick = [{"model": MODELS + "tiny"}, {"model": "lenet", "batch_size": 64}][: count - 1]
-    together = all_ok(train_together(*quick, SLOW))
-    assert len(together) == count
-    released, _ = one_window(together)
-    assert max(warmed_up(ran) for ran in together) == warmed_up(together[-1]) <= released
-    assert all(ran.outcome.phases["wait_for_jobs"] > 0 for ran in together)
 
 
 @pytest.mark.slow
@@ -141,21 +122,6 @@ def test_ranks_end_their_filler_after_the_same_step(train_together, ddp, single,
     assert len(events(several, End)) == 2 * 2
     assert len(events(several, Filling)) == len(events(one, Filling)) == 1
     assert [len(ran.step_ms) for ran in (several, one)] == [8 if job is FAST else 4 for job in (ddp, single)]
-
-
-@pytest.mark.slow
-def test_two_groups_of_ranks_with_loaders(train_together):
-    jobs = [{"model": "lenet", **DDP, "workers": 2, "batch_size": batch} for batch in (16, 64)]
-    together = all_ok(train_together(*jobs))
-    one_window(together)
-    assert [len(ran.step_ms) for ran in together] == [16, 4]
-
-
-def test_without_a_warm_up_the_wait_is_no_part_of_the_first_step(train_together):
-    late = {"model": MODELS + "slow_to_build", "data": None}
-    quick, _ = all_ok(train_together(FAST, late, epochs=1, warmup_epochs=0))
-    assert quick.outcome.phases["first_step"] < quick.outcome.phases["wait_for_jobs"]
-    assert events(quick, Begin)[0].measured
 
 
 # ---------------------------------------------------------------- one ends, and with it all
@@ -222,21 +188,6 @@ def test_the_one_that_hangs_is_the_one_that_timed_out(train_together, place, mod
     assert bool(events(together[1 - place], Filling)) == bool(epochs_done)
 
 
-def test_what_has_failed_is_no_timeout(train_together):
-    """Its leader still waits for the other rank, which is deaf, when the deadline comes."""
-    model = MODELS + "second_rank_raises_and_first_hangs"
-    together = train_together(ENDLESS, {"model": model, **DDP, "data": None}, timeout_s=4)
-    status, reason = taken_along(together, 1)
-    assert (status, reason[-8:]) == ("failed", "(rank 1)")
-
-
-def test_jobs_that_are_equally_late_have_all_timed_out(train_together):
-    together = train_together(ENDLESS, ENDLESS, timeout_s=2)
-    assert [ran.status for ran in together] == ["timeout"] * 2
-    assert all("within 2 s; rank 0 was" in ran.reason for ran in together)
-    assert [ran.done.cut_by for ran in together] == [None, None]
-
-
 def test_a_stop_interrupts_all(train_together, server):
     stop = threading.Event()
     onlooker = Onlooker(server, lambda jobs: all(job.measured for job in jobs), lambda _: stop.set())
@@ -284,22 +235,6 @@ def stored(folder, server, *models, **fields):
 
 
 @pytest.mark.slow
-def test_a_group_is_stored_after_its_jobs_alone(server, tmp_path):
-    alone, group = stored(tmp_path / "r", server, "tiny", "slow_step")
-    assert [record.status for record in (*alone, *group)] == ["ok"] * 4
-    solos = {record.trial.model: record for record in alone}
-    for record in group:
-        solo = solos[record.trial.model]
-        span = record.together
-        assert all(span["released"] <= w.t0 < w.t1 <= span["stopped"] for w in record.windows if w.epoch > 0)
-        assert record.result.solo_id == solo.trial_id
-        assert record.result.slowdown == record.result.epoch_time_s / solo.result.epoch_time_s
-        assert [e["steps"] for e in record.epochs] == [e["steps"] for e in solo.epochs]
-        assert solo.trial_id in record.missing["top1_pct"]
-    assert len({record.together["released"] for record in group}) == 1
-
-
-@pytest.mark.slow
 def test_streams_are_measured_while_all_jobs_measure(server, tmp_path):
     """A window of the slow one is of three steps of 0.2 s: the fast one, which has its own sooner, measures on."""
     alone, group = stored(tmp_path / "r", server, "tiny", "slow_pass", window="0.1s")
@@ -322,29 +257,11 @@ def test_streams_are_measured_while_all_jobs_measure(server, tmp_path):
         assert record.missing["top1_pct"] == solo.missing["top1_pct"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("models", [("tiny", "raises_late"), ("is_killed_late", "tiny")])
-def test_a_broken_group_has_a_row_for_each_job(server, tmp_path, models):
-    _, group = stored(tmp_path / "r", server, *models)
-    broken = models.index("tiny") ^ 1
-    culprit, taken = group[broken], group[broken ^ 1]
-    assert (culprit.status, taken.status) == ("failed", "skipped")
-    assert taken.reason == f"job {culprit.job} failed: {culprit.reason}"
-    for record in group:
-        assert "overlap_gain" not in vars(record.result)
-        assert "slowdown" not in vars(record.result)
-        assert record.missing["overlap_gain"]
-
-
 # ---------------------------------------------------------------- killed from outside
 
 
 LOADING = {"model": MODELS + "slow_step", "workers": 2, "batch_size": 4, "warmup_epochs": 0}
 """Its first epoch takes seconds, and its loader has workers all the while."""
-
-
-def all_measure(jobs):
-    return all(job.measured for job in jobs)
 
 
 def all_are_in_an_epoch(jobs):
@@ -378,95 +295,9 @@ def test_a_killed_process_ends_the_group(train_together, server, when, victim, w
     assert left(onlooker.seen, within=1) == []
 
 
-def test_a_rank_of_several_that_is_killed(train_together, server):
-    onlooker = Onlooker(server, all_measure, lambda trees: trees[0].ranks[1].kill())
-    together = train_together(ENDLESS | DDP, ENDLESS, look=onlooker)
-    status, reason = taken_along(together, 0)
-    assert status == "failed"
-    assert blamed(reason) == (1, "SIGKILL")
-    assert len(onlooker.seen) == 5
-    assert left(onlooker.seen, within=1) == []
-
-
-@pytest.mark.slow
-def test_the_server_serves_on_and_keeps_its_files(train_together, server):
-    process = psutil.Process(server.pid)
-    ours = psutil.Process(os.getpid())
-    before = process.num_fds(), ours.num_fds()
-    for model in ("is_killed_late", "tiny", "runs_out_of_gpu_memory", "tiny"):
-        ran = train_together({"model": MODELS + model}, {"model": MODELS + "tiny"}, data=None)
-        assert (ran[1].status == "ok") == (model == "tiny")
-    assert nobody_left(server)
-    assert (process.num_fds(), ours.num_fds()) == before
-    assert process.num_threads() == 1
-
-
 # ---------------------------------------------------------------- the server itself
-
-
-class Meddling:
-    """A launcher that does something to its server before it launches the second job."""
-
-    def __init__(self, server, act):
-        self.server, self.act, self.launched = server, act, 0
-
-    def launch(self, order, should_stop):
-        self.launched += 1
-        if self.launched == 2:
-            self.act(psutil.Process(self.server.pid))
-        return self.server.launch(order, should_stop)
 
 
 def kill(process):
     process.kill()
     process.wait()
-
-
-def kill_soon(process):
-    """It has the order, and does not carry it out."""
-    process.send_signal(signal.SIGSTOP)
-    threading.Timer(0.3, process.kill).start()
-
-
-@pytest.mark.slow
-def test_a_server_that_dies_between_two_launches(train_together, own_server):
-    """The second job gets a server of its own; the first is gone, and the group with it."""
-    before = own_server.pid
-    together = train_together(ENDLESS, ENDLESS, launcher=Meddling(own_server, kill))
-    status, reason = taken_along(together, 0)
-    assert status == "failed"
-    assert reason.startswith("the fork server ")
-    assert own_server.pid != before
-    assert nobody_left(own_server)
-    all_ok(train_together(FAST, FAST, launcher=own_server))
-
-
-@pytest.mark.slow
-def test_a_server_that_dies_while_it_launches_the_second(train_together, own_server):
-    meddling = Meddling(own_server, kill_soon)
-    together = train_together(ENDLESS, ENDLESS, ENDLESS, launcher=meddling)
-    assert [ran.done.cut_by for ran in together] == [1, None, 1]
-    assert together[1].status == "failed"
-    assert together[1].done.forced == ("failed", together[1].reason)
-    assert meddling.launched == 2
-    all_ok(train_together(FAST, FAST, launcher=own_server))
-
-
-@pytest.mark.slow
-def test_a_server_that_is_killed_under_a_group(train_together, own_server):
-    onlooker = Onlooker(own_server, all_are_in_an_epoch, lambda _: psutil.Process(own_server.pid).kill())
-    together = train_together(LOADING, LOADING, launcher=own_server, look=onlooker)
-    status, reason = taken_along(together, 0)
-    assert (status, reason.partition(";")[0]) == ("failed", f"the fork server {SIGKILLED}")
-    assert left(onlooker.seen, within=1) == []
-    all_ok(train_together(FAST, FAST, launcher=own_server))
-
-
-def test_a_parent_that_breaks_off_leaves_nobody_behind(train_together, server):
-    def break_off(_):
-        raise KeyboardInterrupt
-
-    onlooker = Onlooker(server, all_are_in_an_epoch, break_off)
-    with pytest.raises(KeyboardInterrupt):
-        train_together(LOADING, LOADING, look=onlooker)
-    assert left(onlooker.seen, within=1) == []

@@ -131,26 +131,6 @@ def all_measure(jobs: Any) -> bool:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("place", [0, 1])
-@pytest.mark.parametrize("victim", ["rank", "leader"])
-def test_a_killed_member_leaves_no_memory_on_the_gpu(
-    train_together: Any, server: Any, gpus_are_given_back: Any, place: int, victim: str
-) -> None:
-    def kill(trees: Any) -> None:
-        (trees[place].ranks[0] if victim == "rank" else trees[place].leader).kill()
-
-    onlooker = Onlooker(server, all_measure, kill)
-    together = train_together(ENDLESS, ENDLESS, look=onlooker, **ON_ONE)
-    gpus_are_given_back(onlooker.seen)
-    assert len(onlooker.seen) >= 4
-    assert [ran.done.cut_by for ran in together] == [None if k == place else place for k in (0, 1)]
-    assert together[place].status == "failed"
-    # And the GPU serves the next group.
-    together = train_together({}, {}, **ON_ONE)
-    assert [ran.status for ran in together] == ["ok", "ok"], [ran.reason for ran in together]
-
-
-@pytest.mark.gpu
 def test_a_real_out_of_memory_takes_its_neighbour_along(
     train_together: Any, server: Any, gpus_are_given_back: Any
 ) -> None:
@@ -161,37 +141,6 @@ def test_a_real_out_of_memory_takes_its_neighbour_along(
     gpus_are_given_back(onlooker.seen)
     assert [ran.status for ran in together] == ["oom", "skipped"]
     assert "CUDA out of memory" in together[0].reason
-
-
-@pytest.mark.multigpu
-def test_two_groups_of_ranks_on_the_same_gpus_end_together(
-    train_together: Any, gpus_are_given_back: Any
-) -> None:
-    gpus_are_given_back([])
-    together = train_together({"batch_size": 16}, {"batch_size": 64}, **ON_TWO)
-    assert [ran.status for ran in together] == ["ok", "ok"], [ran.reason for ran in together]
-    ((released, stopped),) = {(ran.done.released, ran.done.stopped) for ran in together}
-    for ran, steps in zip(together, (16, 4), strict=True):
-        counted = [epoch for epoch in ran.outcome.epochs if not epoch.warmup]
-        assert all(released <= epoch.t0 < epoch.t1 <= stopped for epoch in counted)
-        assert len(ran.step_ms) == steps
-
-
-@pytest.mark.multigpu
-@pytest.mark.parametrize("slow", ["ddp", "single"])
-def test_ranks_on_two_gpus_beside_a_job_on_one_of_them(
-    train_together: Any, gpus_are_given_back: Any, slow: str
-) -> None:
-    gpus_are_given_back([])
-    model = {True: MODELS + "slow_and_tells_steps", False: MODELS + "tells_steps"}
-    both = {**ON_TWO, "model": model[slow == "ddp"]}
-    one = {**ON_ONE, "model": model[slow == "single"]}
-    together = train_together(both, one)
-    assert [ran.status for ran in together] == ["ok", "ok"], [ran.reason for ran in together]
-    assert len({(ran.done.released, ran.done.stopped) for ran in together}) == 1
-    assert [len(ran.step_ms) for ran in together] == [8, 8]
-    fast = together[1 if slow == "ddp" else 0]
-    assert fast.outcome.phases["fill"] > fast.outcome.phases["measured"]
 
 
 @pytest.mark.multigpu

@@ -13,17 +13,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from benches import count_again, sweep_of
-from fakes import Given
 
 from gpubench.basics.errors import UnusableError
-from gpubench.node import environment
 from gpubench.node.launch import scratch
 from gpubench.node.launch.fork_server import ForkServer
-from gpubench.plan.experiment_file import parse
-from gpubench.plan.options import with_options
-from gpubench.plan.plan import expand
-from gpubench.plan.sweep_options import Options
 
 MODELS = "tests/train/user_models.py:"
 
@@ -82,17 +75,6 @@ def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(home: Pa
         pipe.close()
 
 
-def test_a_start_with_nothing_left_to_run_removes_it_too(home: Path, tmp_path: Path) -> None:
-    """An earlier one may not have been able to: the disk was read-only then."""
-    (home / "gpubench-left").mkdir()
-    (home / "gpubench-left" / scratch.LOCK_FILE).touch()
-    experiment = with_options(parse('name = "none"\n', "none"), Options(fields={"model": "lenet"}))
-    plan = expand(experiment, device="cpu", sources=Given(), cpus=1)
-    work = sweep_of(plan, tmp_path / "results", environment.machine(None))
-    assert count_again(work).ran == 0
-    assert not (home / "gpubench-left").exists()
-
-
 @pytest.mark.slow
 def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypatch) -> None:
     """Loader workers open sockets; whether a killed one removes them is a matter of luck, so we look where they are."""
@@ -131,17 +113,3 @@ def test_a_sweep_leaves_nothing_among_temporary_files(tmp_path: Path) -> None:
     )
     subprocess.run(command, env={**environ, "TMPDIR": str(usual)}, check=True, capture_output=True)
     assert list(usual.iterdir()) == []
-
-
-def test_a_folder_that_a_user_has_named_for_what_torch_compiles_stays_it() -> None:
-    with scratch.compile_cache_folder({scratch.COMPILE_CACHE: "/there"}) as folder:
-        assert scratch.with_compile_cache({scratch.COMPILE_CACHE: "/there"}, folder) == {
-            scratch.COMPILE_CACHE: "/there"
-        }
-
-
-def test_a_loader_works_under_a_long_path(train, tmp_path: Path) -> None:
-    """The path of a socket has a limit: where the trial's own folder is too deep, the usual one serves."""
-    deep = tmp_path / ("d" * 100)
-    deep.mkdir()
-    assert train(workers=1, scratch_in=deep).status == "ok"

@@ -109,20 +109,6 @@ def test_what_may_be_another_s_stays(tmp_path: Path, memory: Path, whose: str) -
     assert path.exists()
 
 
-def test_notes_that_a_model_has_replaced_by_a_pipe_are_not_waited_for(tmp_path: Path, memory: Path) -> None:
-    os.mkfifo(tmp_path / shared_memory.NOTES)
-    assert shared_memory.clear(tmp_path, memory) == []
-
-
-def test_notes_that_a_full_disk_cut_short_are_left_out(tmp_path: Path, memory: Path) -> None:
-    pid = gone()
-    path = segment(memory, pid)
-    place = note(tmp_path, pid)
-    notes = place / shared_memory.NOTES
-    notes.write_text(notes.read_text() + "12\n13 pid:\nx y z\n" + str(pid))
-    assert shared_memory.clear(place, memory) == [path.name]
-
-
 def test_what_a_killed_sweep_s_processes_left_goes_with_the_next_sweep(
     tmp_path: Path, real: Callable[[int], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,6 @@ import pytest
 from gpubench.node.launch import trial_log
 from gpubench.node.launch.trial_log import TrialLog
 
-MODELS = "tests/train/user_models.py:"
-
 
 def test_a_short_log_stays_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "log"
@@ -50,20 +48,3 @@ def test_the_middle_takes_no_room_while_its_processes_still_print(tmp_path: Path
     assert kept.startswith(b"A" * (1 << 20) + b"B" * (1 << 20))
     assert kept.endswith(b"G" * (1 << 20) + b"H" * (1 << 20))
     assert len(kept) < (5 << 20)
-
-
-def test_nothing_depends_on_a_log(tmp_path: Path) -> None:
-    log = TrialLog(tmp_path / "gone" / "log")
-    log.limit_size()
-    log.close()
-    assert log.last_words() == ""
-
-
-@pytest.mark.slow
-def test_a_model_that_prints_without_end_leaves_a_log_of_megabytes(train) -> None:
-    ran = train(model=MODELS + "prints_without_end")
-    assert ran.status == "ok"
-    assert "begins" in ran.log[:200]
-    assert "left out" in ran.log
-    assert len(ran.log) < (5 << 20)
-    assert "y" * 100 in ran.log[-(1 << 20) :]

@@ -5,19 +5,16 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 import scripted
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import structs
 from scripted import RESULT
 
 from gpubench.node.parts.files import InvalidFileError, encode, read_answer, write_answer
-from gpubench.node.parts.merging import ClockMap, NodePart, merge_parts
+from gpubench.node.parts.merging import NodePart, merge_parts
 from gpubench.node.watch import metrics
 from gpubench.record.figures import compute_figures
 from gpubench.record.outcome import find_ending
@@ -36,8 +33,7 @@ from gpubench.schema.events import (
     Result,
     Settle,
 )
-from gpubench.schema.hosts import told_apart
-from gpubench.schema.samples import HOST, Samples
+from gpubench.schema.samples import Samples
 from gpubench.schema.watched import Watched, Window
 
 T0, T1 = 100.0, 110.0
@@ -157,12 +153,6 @@ def test_figures_are_of_both_nodes() -> None:
     assert found.provenance["gpu_mem_mib"]["gaps"] == 2
 
 
-def test_samples_say_of_which_node_they_are() -> None:
-    rows = both(told(T0), told(T0 - OFFSET)).watched.samples.rows(T0)
-    assert {device for _, device, *_ in rows} == {"0", HOST, "1:0", "1:host"}
-    assert {round(t) for t, device, *_ in rows if device == "1:0"} == set(range(11))
-
-
 def test_the_use_of_unequal_cpus_is_weighed_by_their_number() -> None:
     first = seen(T0, busy=2.0, tree=1.0, mib=1.0, joules=1.0, cpus=2)
     far = seen(T0 - OFFSET, busy=0.0, tree=0.0, mib=1.0, joules=1.0, cpus=6)
@@ -202,24 +192,6 @@ def test_a_rank_s_end_names_its_node_and_counts_before_what_others_heard_of_it()
     )
 
 
-@pytest.mark.parametrize(
-    ("end", "process"),
-    [
-        (RankExit(rank=0, code=3, killed=False, at=T0 - OFFSET + 3), "rank 1"),
-        (RankExit(rank=0, code=0, killed=False, at=T0 - OFFSET + 3), "rank 1"),
-        (LeaderExit(3), "the process that leads the trial"),
-    ],
-)
-def test_the_last_line_is_that_of_the_node_where_a_process_ended(end: Event, process: str) -> None:
-    first = attempt(T0, [], last_words="on the first")
-    status, reason = words(
-        whole(part(0, first), part(1, attempt(T0 - OFFSET, [end], last_words="on the second")))
-    )
-    assert status == "failed"
-    assert reason.startswith(f"{process} on node n2 ended with exit code {end.code}")
-    assert reason.endswith("; last line of its output: on the second")
-
-
 def test_the_first_of_two_errors_is_the_cause_by_the_time_of_one_clock() -> None:
     """By the second node's own clock its error came 5,000 s before the first node's."""
     early = Error(rank=0, kind="failed", reason="ValueError: early", at=T0 + 1)
@@ -227,46 +199,10 @@ def test_the_first_of_two_errors_is_the_cause_by_the_time_of_one_clock() -> None
     assert words(both([early], [late])) == ("failed", f"{early.reason} (rank 0 on node n1)")
 
 
-def test_a_leader_s_end_names_its_node() -> None:
-    assert words(both([], [LeaderExit(-11)]))[1].startswith(
-        "the process that leads the trial on node n2 was ended by SIGSEGV"
-    )
-
-
-def test_being_stopped_for_another_is_no_ending_of_the_trial() -> None:
-    stopped = ("interrupted", "the sweep was stopped")
-    far = attempt(T0 - OFFSET, [], forced=stopped)
-    error = Error(rank=0, kind="oom", reason="OutOfMemoryError", at=T0)
-    assert words(whole(part(0, attempt(T0, [error])), part(1, far, was_stopped=True))) == (
-        "oom",
-        f"{error.reason} (rank 0 on node n1)",
-    )
-    assert words(whole(part(0, attempt(T0, [])), part(1, far), is_stopped=True)) == stopped
-
-
-def test_a_timeout_says_where_each_node_was() -> None:
-    late = [attempt(t, [], forced=("timeout", f"did not end ({t:g})")) for t in (T0, T0 - OFFSET)]
-    assert words(whole(part(0, late[0]), part(1, late[1]))) == (
-        "timeout",
-        "; ".join(f"node n{number}: {done.forced[1]}" for number, done in enumerate(late, 1)),
-    )
-
-
-def test_garbled_words_of_a_rank_are_of_its_node() -> None:
-    garbled = "rank 0 told gpubench …"
-    far = attempt(T0 - OFFSET, [], forced=("failed", garbled))
-    assert words(whole(part(0, attempt(T0, [])), part(1, far))) == ("failed", f"node n2: {garbled}")
-
-
 def test_nodes_that_trained_other_epochs_fail() -> None:
     done = both(told(T0), told(T0 - OFFSET, steps=5))
     assert words(done)[0] == "failed"
     assert "n2 has trained other epochs than node n1" in words(done)[1]
-
-
-def test_nodes_of_one_host_are_told_apart() -> None:
-    assert told_apart(["a", "b"]) == ["a", "b"]
-    assert told_apart(["a", "b", "a"]) == ["a (node 0)", "b", "a (node 2)"]
 
 
 def test_nodes_are_put_together_by_their_barriers_whatever_their_clocks_do() -> None:
@@ -302,21 +238,6 @@ def test_nodes_are_put_together_by_their_barriers_whatever_their_clocks_do() -> 
     assert placed[1:4] == pytest.approx([T0, T0 + 10, T0 + 20], abs=1e-9)
     assert done.nodes[1].clock_offset_s == pytest.approx(OFFSET)
     assert done.nodes[1].clock_drift_s == pytest.approx(-0.04)
-
-
-MOMENTS = st.lists(st.tuples(st.floats(0.001, 100), st.floats(0.001, 100)), min_size=1, max_size=6)
-
-
-@given(steps=MOMENTS, times=st.lists(st.floats(-200, 800), min_size=2, max_size=9))
-def test_readings_stay_in_their_order(steps: list[tuple[float, float]], times: list[float]) -> None:
-    """Series are searched by halves; and a window's own begin is the first node's."""
-    line = ClockMap(
-        [sum(a for a, _ in steps[: k + 1]) for k in range(len(steps))],
-        [sum(b for _, b in steps[: k + 1]) for k in range(len(steps))],
-    )
-    placed = [line.to_first(t) for t in sorted(times)]
-    assert all(after - before > -1e-9 for before, after in pairwise(placed))
-    assert [line.to_first(t) for t in line.further] == pytest.approx(list(line.first), abs=1e-9)
 
 
 # ---- as a file ----

@@ -144,13 +144,6 @@ def test_workers_that_have_gone_are_counted() -> None:
     assert read.got.result["cpu_util_trial_pct"] == pytest.approx(share, abs=POINTS)
 
 
-@pytest.mark.alone
-def test_an_idle_tree_reads_as_next_to_nothing() -> None:
-    read = read_back(f"{BURN}\nsay(); time.sleep({WINDOW_S}); say()", ALLOWED)
-    assert read.got.result["cpu_util_trial_pct"] == pytest.approx(0, abs=POINTS)
-    assert read.got.result["cpu_util_pct"] == pytest.approx(read.stat_pct, abs=POINTS)
-
-
 # ---------------------------------------------------------------- on a GPU
 
 HOLD = """

@@ -173,22 +173,6 @@ def test_without_instant_power_the_older_call_answers(library: pytest.MonkeyPatc
             assert "mean of 1 s" in nvml.power_source
 
 
-def test_samples_of_an_unknown_type_are_no_figure(library: pytest.MonkeyPatch) -> None:
-    library.setattr(pynvml, "nvmlDeviceGetSamples", lambda *_: (99, []))
-    with pytest.raises(NvmlError, match="99"):
-        PynvmlNvml().history("GPU-0", "gpu_util_pct", 0)
-
-
-@pytest.mark.parametrize("error", ERRORS)
-def test_an_nvml_that_fails_to_open_says_why(library: pytest.MonkeyPatch, error: str) -> None:
-    for function in ("nvmlInit", "nvmlSystemGetDriverVersion", "nvmlDeviceGetCount"):
-        with library.context() as here:
-            here.setattr(pynvml, function, _raise(ERRORS[error]))
-            nvml = open_nvml()
-        assert isinstance(nvml, NoNvml)
-        assert str(pynvml.NVMLError(ERRORS[error])) in nvml.reason
-
-
 @pytest.mark.parametrize("error", [pynvml.NVML_ERROR_FUNCTION_NOT_FOUND, pynvml.NVML_ERROR_TIMEOUT])
 def test_memory_with_the_driver_s_reserve_in_it_is_no_figure(library: pytest.MonkeyPatch, error: int) -> None:
     """The older call counts the reserve as used."""

@@ -6,7 +6,6 @@ on, or now and then, while the real watcher looks on with a scripted clock.
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import os
@@ -308,35 +307,9 @@ def test_a_call_that_fails(call: str, when: str, errors: Sequence[str]) -> None:
         assert faults(got, set(CALLS) - {call}) == [], error
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("when", WHEN)
-@pytest.mark.parametrize("call", CALLS)
-def test_a_call_that_fails_behind_what_remembers(call: str, when: str) -> None:
-    got = trial([call], "GPU is lost", WHEN[when])
-    assert faults(got, set(CALLS) - {call}) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(CALLS, 2)))
-def test_two_calls_that_fail(one: str, other: str) -> None:
-    for when in ("at once", "from the seventh call on", "every third call"):
-        got = trial([one, other], "GPU is lost", WHEN[when])
-        assert faults(got, set(CALLS) - {one, other}) == [], when
-
-
 @pytest.mark.parametrize("when", WHEN)
 def test_a_gpu_that_is_lost(when: str) -> None:
     assert faults(trial(CALLS, "GPU is lost", WHEN[when]), set()) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("when", WHEN)
-@pytest.mark.parametrize("call", CALLS)
-def test_a_call_that_fails_on_one_of_two_gpus(call: str, when: str) -> None:
-    """What the other one tells is not taken for both."""
-    for gpu_uuid in (G0, G1):
-        got = trial([call], "GPU is lost", WHEN[when], [gpu_uuid])
-        assert faults(got, set(CALLS) - {call}) == [], gpu_uuid
 
 
 @pytest.mark.parametrize("error", ["GPU is lost", "Unknown Error"])

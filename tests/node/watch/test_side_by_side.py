@@ -13,8 +13,6 @@ import pytest
 from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.node.environment import Gpu, Machine
-from gpubench.node.watch import host
-from gpubench.node.watch.neighbours import StrangerWatch
 from gpubench.node.watch.nvml import Nvml
 from gpubench.node.watch.watcher import Watcher
 from gpubench.record.figures import compute_figures
@@ -118,62 +116,6 @@ def test_friends_are_no_strangers_and_strangers_are_named_by_all(start: Start) -
         assert "100 MiB on GPU 0" in stranger
         assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (mib, "nvml-process")
         assert watcher.now().gpu_mem_mib == mib
-
-
-def test_a_friend_that_has_ended_was_none_either(start: Start) -> None:
-    clock, nvml = Clock(), FakeNvml()
-    other_jobs_pids = {start()}
-    nvml.answers["processes"] = {G0: [(pid, 3000) for pid in other_jobs_pids]}  # it began before
-    watcher = Watcher(
-        nvml, MACHINE, [G0], ALLOWED, clock, other_jobs_pids=lambda: other_jobs_pids, shared_gpus=[G0]
-    )
-    watcher.before()
-    own = start()
-    watcher.start(own)
-    nvml.answers["processes"][G0].append((own, 5000))
-    watch([watcher], clock, 1)
-    other_jobs_pids.clear()
-    watch([watcher], clock, 1)
-    assert compute_figures(watcher.watched().cut([])).strangers == []
-
-
-def test_a_friend_that_the_driver_lists_first_is_remembered_as_one(start: Start) -> None:
-    clock, nvml, other_jobs_pids = Clock(), FakeNvml(), set[int]()
-    watcher = Watcher(
-        nvml, MACHINE, [G0], ALLOWED, clock, other_jobs_pids=lambda: other_jobs_pids, shared_gpus=[G0]
-    )
-    own, friend = start(), start()
-    nvml.answers["processes"] = {G0: [(own, 5000), (friend, 3000)]}
-    watcher.start(own)
-    assert len(compute_figures(watcher.watched().cut([])).strangers) == 1
-    other_jobs_pids.add(friend)
-    assert compute_figures(watcher.watched().cut([])).strangers == []
-
-
-def test_all_processes_that_were_ever_seen_are_told() -> None:
-    code = (
-        "import os, sys\n"
-        "pid = os.fork()\n"
-        "if pid == 0: sys.stdin.readline(); os._exit(0)\n"
-        "print(pid, flush=True); os.waitpid(pid, 0); print('over', flush=True); sys.stdin.readline()"
-    )
-    clock = Clock()
-    watcher = Watcher(None, MACHINE, [], ALLOWED, clock)
-    with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as leader:
-        assert leader.stdin
-        assert leader.stdout
-        worker = int(leader.stdout.readline())
-        watcher.start(leader.pid)
-        leader.stdin.write("\n")
-        leader.stdin.flush()
-        assert leader.stdout.readline() == "over\n"
-        watch([watcher], clock, 3)
-        assert watcher.pids() == {leader.pid, worker}
-        leader.communicate("\n")
-    watch([watcher], clock, 3)
-    assert watcher.pids() == {leader.pid, worker}
 
 
 # ---------------------------------------------------------------- memory
@@ -286,17 +228,3 @@ def test_cpu_seconds_between_two_times_are_each_job_s_own() -> None:
     assert idled == 0
     assert cpu_s(one.watched(), t0 - 1, t0 + 1) is None, "before it was watched"
     assert cpu_s(one.watched(), t0, t0 + 99) is None
-
-
-def test_what_was_not_watched_has_no_cpu_seconds() -> None:
-    assert cpu_s(Watcher(None, MACHINE, [], ALLOWED).watched(), 0.0, 1.0) is None
-
-
-def test_the_server_of_mps_is_no_stranger(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It holds memory for its clients, the trial among them; another process beside it still is one."""
-    names = {7: "nvidia-cuda-mps", 8: "python"}
-    monkeypatch.setattr(host, "process_name", lambda pid: names.get(pid, "?"))
-    found = StrangerWatch({"GPU-00": "0"})
-    found.note_before("GPU-00", [(7, 30.0)])
-    found.note_running({"GPU-00": [(7, 900.0), (8, 614.0), (9, 700.0)]}, {9})
-    assert [said.split(" held")[0] for said in found.strangers] == ["process 8 (python)"]

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,9 @@ from fake_nvml import FakeNvml, gpu, running
 
 from gpubench.node.environment import Gpu, Machine, machine
 from gpubench.node.watch import metrics
-from gpubench.node.watch.nvml import NoNvml, Nvml, open_nvml
+from gpubench.node.watch.nvml import open_nvml
 from gpubench.node.watch.watcher import Watcher
-from gpubench.record.figures import Figures, compute_figures
+from gpubench.record.figures import compute_figures
 from gpubench.schema.watched import Window
 
 G0, G1 = gpu(0).uuid, gpu(1).uuid
@@ -167,17 +166,6 @@ def test_a_fault_in_passing_is_a_gap(child: subprocess.Popen[bytes]) -> None:
     assert got.provenance["gpu_util_pct"]["gaps"] == 10
 
 
-def test_a_late_loop_counts_what_it_slept_through(child: subprocess.Popen[bytes]) -> None:
-    clock = Clock()
-    watcher = Watcher(healthy(child.pid), a_machine(), [G0], ALLOWED, clock)
-    watcher.start(child.pid)
-    clock.now += 0.55
-    watcher.tick()
-    watch(watcher, clock, 2)
-    got = compute_figures(watcher.watched().cut([Window(1000.0, 1002.0, 1, True)]))
-    assert got.provenance["gpu_util_pct"]["gaps"] == 4
-
-
 def test_a_pid_namespace_falls_back_to_the_device(child: subprocess.Popen[bytes]) -> None:
     clock, nvml = Clock(), healthy(child.pid)
     nvml.answers["processes"] = {}
@@ -193,17 +181,6 @@ def test_a_pid_namespace_falls_back_to_the_device(child: subprocess.Popen[bytes]
     assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (6000, "nvml-device-delta")
     # It may well be the trial itself.
     assert got.strangers == []
-
-
-def test_a_driver_that_hides_amounts_falls_back_too(child: subprocess.Popen[bytes]) -> None:
-    clock, nvml = Clock(), healthy(child.pid)
-    watcher = Watcher(nvml, a_machine(), [G0], ALLOWED, clock)
-    watcher.before()
-    nvml.answers |= {"processes": {G0: [(child.pid, None)]}, "memory": {G0: 1700}}
-    watcher.start(child.pid)
-    watch(watcher, clock, 1)
-    got = compute_figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)]))
-    assert (got.result["gpu_mem_mib"], got.result["gpu_mem_source"]) == (1000, "nvml-device-delta")
 
 
 def test_several_processes_of_the_trial_add_up_and_strangers_are_named(
@@ -244,31 +221,6 @@ def test_a_trial_that_dies_leaves_gaps_and_keeps_its_peak(child: subprocess.Pope
     assert watcher.process_gpu_mib() is None
 
 
-@pytest.mark.parametrize("nvml", [None, NoNvml("NVML: Driver Not Loaded"), FakeNvml()])
-def test_a_cpu_trial_watches_the_host_alone(nvml: Nvml | None, child: subprocess.Popen[bytes]) -> None:
-    clock = Clock()
-    watcher = Watcher(nvml, a_machine(), [], ALLOWED, clock)
-    watcher.before()
-    watcher.start(child.pid)
-    watch(watcher, clock, 2)
-    watcher.settle()
-    got = compute_figures(watcher.watched().cut([Window(1000.0, 1002.0, 1, True)]))
-    assert got.missing["gpu_util_pct"] == got.missing["gpu_mem_mib"] == "the trial uses no GPU"
-    assert watcher.now().gpu_util_pct is None
-    assert {row[1] for row in watcher.watched().samples.rows(0.0)} == {"host"}
-
-
-def test_without_a_driver_every_gpu_column_says_so(child: subprocess.Popen[bytes]) -> None:
-    clock = Clock()
-    watcher = Watcher(NoNvml("NVML: Driver Not Loaded"), a_machine(), [G0], ALLOWED, clock)
-    watcher.before()
-    watcher.start(child.pid)
-    watch(watcher, clock, 1)
-    got = compute_figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)]))
-    assert got.missing["gpu_util_pct"] == "NVML: Driver Not Loaded"
-    assert "Driver Not Loaded" in got.missing["gpu_mem_mib"]
-
-
 def test_under_a_quota_the_cgroup_s_own_time_counts(tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
     usage, clock = tmp_path / "cpu.stat", Clock()
     usage.write_text("usage_usec 0\n")
@@ -299,50 +251,6 @@ def test_of_cpus_that_are_ours_by_number_only_the_trial_s_own_share_is_told() ->
         busy.wait()
     assert got.result["cpu_util_pct"] == got.result["cpu_util_trial_pct"] > 30
     assert "none in particular" in got.provenance["cpu_util_pct"]["source"]
-
-
-def slept(seconds: float, cpu_count: int, others: int) -> Figures:
-    """What is seen of a trial that sleeps, beside so many busy processes of others on all CPUs."""
-    child = subprocess.Popen(["sleep", "100"])
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(others)]
-    try:
-        watcher = Watcher(None, a_machine(cpu_count), [], ALLOWED)
-        watcher.start(child.pid)
-        t0 = time.monotonic()
-        while time.monotonic() < t0 + seconds:
-            time.sleep(0.05)
-            watcher.tick()
-        t1 = time.monotonic()
-        watcher.edge(first=True)
-    finally:
-        for process in (child, *busy):
-            process.kill()
-            process.wait()
-    return compute_figures(watcher.watched().cut([Window(t0, t1, 1, True)]))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(len(ALLOWED) < 2, reason="one CPU can't be had by number")
-def test_other_work_shows_where_cpus_are_ours_by_number() -> None:
-    """The host is full: whatever the trial uses itself, none of its CPUs was left for it."""
-    got = slept(2.5, 1, len(ALLOWED) + 1)
-    assert got.result["cpu_util_pct"] < 10
-    assert got.crowding_pct == pytest.approx(100, abs=15)
-    assert slept(1.5, len(ALLOWED), 0).crowding_pct is None, "CPUs of its own"
-
-
-def test_a_quota_of_a_part_of_a_cpu_is_full_at_100(tmp_path: Path, child: subprocess.Popen[bytes]) -> None:
-    usage, clock = tmp_path / "cpu.stat", Clock()
-    usage.write_text("usage_usec 0\n")
-    here = replace(a_machine(3, str(usage)), cpu_quota=2.5)
-    watcher = Watcher(None, here, [], range(8), clock)
-    watcher.start(child.pid)
-    clock.now += 1
-    usage.write_text("usage_usec 2500000\n")
-    watcher.tick()
-    assert compute_figures(watcher.watched().cut([Window(1000.0, 1001.0, 1, True)])).result[
-        "cpu_util_pct"
-    ] == pytest.approx(100)
 
 
 def test_a_real_trial_of_known_load_is_read_back() -> None:
@@ -525,21 +433,3 @@ def test_what_the_driver_forgets_during_a_long_teardown_was_fetched_before(
     clock.now += 9
     watcher.after()
     assert "buffer" in compute_figures(watcher.watched().cut([window])).provenance["power_w"]["source"]
-
-
-def test_what_was_not_polled_outside_the_windows_is_no_gap(child: subprocess.Popen[bytes]) -> None:
-    clock, nvml = Clock(), healthy(child.pid)
-    watcher = Watcher(nvml, a_machine(), [G0, G1], ALLOWED, clock)
-    watcher.before()
-    watcher.start(child.pid)
-    watch(watcher, clock, 1)
-    t0 = clock.now
-    watch(watcher, clock, 1)
-    clock.now += 0.35  # the host is overloaded
-    watch(watcher, clock, 1)
-    window = Window(t0, clock.now, 0, True)
-    clock.now += 2  # many processes' memory is read
-    watcher.tick()
-    assert compute_figures(watcher.watched().cut([window])).provenance["sm_clock_mhz"]["gaps"] == 2 * 2, (
-        "two slots of two GPUs"
-    )
