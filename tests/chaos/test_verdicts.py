@@ -142,6 +142,3 @@ def test_what_is_left_on_gpus() -> None:
         "process 2 on a GPU",
         "GPU 1: 800 MiB more in use",
     ]
-
-
-# ---- chance ----

@@ -273,9 +273,6 @@ def test_the_command_writes_where_predict_looks(
     assert "--out" not in command
 
 
-# ---- images and models that are gone ----
-
-
 # ---- the command ----
 
 

@@ -426,9 +426,6 @@ def test_tables_that_can_not_be_written_are_told_by_the_exit_code_after_the_answ
     assert ", nor can 1 more; " in last
 
 
-# ---- numbers that a file gives ----
-
-
 # ---- what is read can be told ----
 
 FIGURES = st.sampled_from([None, 0, 1, 3, 64, 10**9, 10**15, 1e-9, 0.5, 1e12, -1.0, True, False])

@@ -156,9 +156,3 @@ def why_left_out(folder: Path, old: str, new: str) -> str:
 def test_a_damaged_plan_is_told_in_plain_words(tmp_path: Path, old: str, new: str, says: str) -> None:
     swept(tmp_path, "one", "16")
     assert why_left_out(tmp_path, old, new) == says
-
-
-# ---- what counts ----
-
-
-# ---- the newest folder ----

@@ -172,9 +172,6 @@ def test_half_written_files_are_no_records(results: Results) -> None:
     assert results.next_attempt("t0123456789a") == 2
 
 
-# ---- which attempt counts ----
-
-
 # ---- groups ----
 
 

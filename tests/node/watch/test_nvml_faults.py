@@ -6,6 +6,7 @@ on, or now and then, while the real watcher looks on with a scripted clock.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -296,15 +297,18 @@ def test_the_healthy_machine_is_read_right() -> None:
     assert got.result["gpu_mem_source"] == "nvml-process"
 
 
-@pytest.mark.parametrize(
-    "errors", [ERRORS[:1], pytest.param(ERRORS[1:], marks=pytest.mark.slow)], ids=["one error", "all others"]
-)
-@pytest.mark.parametrize("when", WHEN)
-@pytest.mark.parametrize("call", CALLS)
-def test_a_call_that_fails(call: str, when: str, errors: Sequence[str]) -> None:
-    for error in errors:
-        got = trial([call], error, WHEN[when])
-        assert faults(got, set(CALLS) - {call}) == [], error
+def errors_by_turns() -> list[tuple[str, str, str]]:
+    """Each call in each way of failing, with one error after the other."""
+    return [
+        (call, when, error)
+        for (call, when), error in zip(itertools.product(CALLS, WHEN), itertools.cycle(ERRORS), strict=False)
+    ]
+
+
+@pytest.mark.parametrize(("call", "when", "error"), errors_by_turns())
+def test_a_call_that_fails(call: str, when: str, error: str) -> None:
+    got = trial([call], error, WHEN[when])
+    assert faults(got, set(CALLS) - {call}) == []
 
 
 @pytest.mark.parametrize("when", WHEN)
@@ -323,9 +327,8 @@ def test_one_of_two_gpus_is_lost(when: str, error: str) -> None:
             assert error in got.missing["gpu_util_pct"]
 
 
-@pytest.mark.parametrize("when", WHEN)
-@pytest.mark.parametrize("call", CALLS)
-def test_the_look_beforehand(call: str, when: str) -> None:
+@pytest.mark.parametrize(("call", "when", "error"), errors_by_turns())
+def test_the_look_beforehand(call: str, when: str, error: str) -> None:
     """Idle power, and who is there: a figure, or why there is none."""
     clock, wall = Clock(1000.0), Clock(1_700_000_000.0)
 
@@ -333,15 +336,14 @@ def test_the_look_beforehand(call: str, when: str) -> None:
         clock.now += seconds
         wall.now += seconds
 
-    for error in ERRORS:
-        nvml = Faulty(busy(now=clock, wall=wall), frozenset([call]), error, WHEN[when])
-        looks = look_at_gpus(nvml, [G0, G1], clock=clock, wall=wall, sleep=sleep)
-        for uuid, watts, util in ((G0, 500, 90), (G1, 300, 70)):
-            look = looks[uuid]
-            for name, got, true in (("power_w", look.power_w, watts), ("util_pct", look.util_pct, util)):
-                assert got == pytest.approx(true) if got is not None else error in look.missing[name], name
-            for name, found in (("compute", look.compute), ("desktop", look.desktop)):
-                assert found == () if found is not None else error in look.missing[name], name
+    nvml = Faulty(busy(now=clock, wall=wall), frozenset([call]), error, WHEN[when])
+    looks = look_at_gpus(nvml, [G0, G1], clock=clock, wall=wall, sleep=sleep)
+    for uuid, watts, util in ((G0, 500, 90), (G1, 300, 70)):
+        look = looks[uuid]
+        for name, got, true in (("power_w", look.power_w, watts), ("util_pct", look.util_pct, util)):
+            assert got == pytest.approx(true) if got is not None else error in look.missing[name], name
+        for name, found in (("compute", look.compute), ("desktop", look.desktop)):
+            assert found == () if found is not None else error in look.missing[name], name
 
 
 @pytest.mark.parametrize("error", ERRORS)
