@@ -66,6 +66,12 @@ def test_numbers_tell_what_came_later_not_clocks() -> None:
     assert [job.attempt for job in sorted(records, key=in_order)] == [2, 1]
 
 
+def test_attempts_of_one_second_are_sorted_by_trial_and_number() -> None:
+    records = [store(2), store(1), store(1, trial_id="t0000000000a")]
+    in_second = [(job.trial_id, job.attempt) for job in sorted(records, key=in_order)]
+    assert in_second == [("t0000000000a", 1), ("t0123456789a", 1), ("t0123456789a", 2)]
+
+
 def test_a_further_round_counts_behind_the_first_that_counts() -> None:
     first, second, third = store(1), store(2, round=2), store(3, round=3)
     assert {number: len(jobs) for number, jobs in newest_of_rounds([third, first, second]).items()} == {
@@ -206,6 +212,12 @@ def test_only_claims_of_the_same_unit_and_round_in_the_same_folder_supersede() -
     assert list_superseded([first, unclaimed, further, elsewhere]) == []
     assert numbers([first, unclaimed]) == [2]
     assert sorted(newest_of_rounds([first, further])) == [1, 2]
+
+
+def test_what_is_no_number_of_a_claim_is_the_lowest() -> None:
+    for text in ("x", "", "99999999", "²"):
+        assert list_superseded([claimed(1, text), claimed(2, 1)]) == [claimed(1, text)]
+    assert list_superseded([claimed(1, 1), claimed(2, 9_999_999)]) == [claimed(1, 1)]
 
 
 def test_all_jobs_of_a_superseded_group_are_listed() -> None:

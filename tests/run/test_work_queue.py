@@ -236,6 +236,18 @@ def test_what_ran_out_of_memory_elsewhere_is_not_tried_with_a_larger_batch(tmp_p
     assert why.startswith("batch 16 ")
 
 
+def test_each_writes_the_tables_of_all_that_is_there_at_its_end(tmp_path: Path) -> None:
+    plan = plan_of("cpu", batch_size="8,16")
+    first, second = sweep_in(tmp_path, plan), sweep_in(tmp_path, plan)
+    table = tmp_path / "trials.csv"
+    assert run_with(Scripted(), second, Heard()).ran == 2
+    assert len(table.read_text().splitlines()) == 3
+    table.unlink()
+    summary = run_with(Scripted(), first, Heard())
+    assert (summary.ran, summary.reused, summary.elsewhere) == (0, 2, 0)
+    assert len(table.read_text().splitlines()) == 3
+
+
 def test_what_is_stored_while_the_tables_are_written_is_in_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +265,16 @@ def test_what_is_stored_while_the_tables_are_written_is_in_them(
     monkeypatch.setattr(SweepState, "write_tables", write_late)
     run_with(Scripted(), first, Heard())
     assert len((tmp_path / "trials.csv").read_text().splitlines()) == 3
+
+
+def test_who_breaks_off_before_anything_is_stored_writes_no_tables_whatever_plan_lies_there(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "plans").mkdir()
+    (tmp_path / "plans" / "x-12345678.toml").write_text("name = [")
+    work = sweep_in(tmp_path, plan_of("cpu", batch_size="8"))
+    work.leave()
+    assert (work.unwritten, list(tmp_path.glob("*.csv"))) == ("", [])
 
 
 def test_a_claim_that_a_dead_one_has_left_on_what_is_done_keeps_nobody_waiting(tmp_path: Path) -> None:
