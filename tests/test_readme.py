@@ -98,13 +98,6 @@ def test_the_commands_of_installation_are_those_of_ci() -> None:
     assert last == "python3 -m venv .venv && .venv/bin/pip install -e '.[dev]' && .venv/bin/pytest\n"
 
 
-def test_no_command_of_the_readme_is_too_wide() -> None:
-    lines = [
-        line for kind in ("sh", "text") for block in blocks("README.md", kind) for line in block.splitlines()
-    ]
-    assert max(map(len, lines)) <= 80
-
-
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text("utf-8").split()) < MOST_WORDS
 

@@ -77,7 +77,7 @@ def test_without_any_result_nothing_can_be_decided(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", [[], ["--markdown"], ["--json"]])
+@pytest.mark.parametrize("form", [[], ["--json"]])
 def test_it_says_and_does_not_judge_in_any_locale(form: list[str]) -> None:
     ended = run(
         str(committed.folder("h200x4-2026")), *form, LC_ALL="C", PYTHONUTF8="0", PYTHONCOERCECLOCALE="0"

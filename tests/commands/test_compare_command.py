@@ -154,21 +154,6 @@ def test_where_nothing_can_be_compared_a_check_does_not_pass(compare: Compare, t
     assert compare(tmp_path / "a", tmp_path / "b").returncode == 4
 
 
-@pytest.mark.slow
-def test_a_folder_is_not_compared_with_itself(compare: Compare, home: Path, tmp_path: Path) -> None:
-    for other in ("a", shutil.copytree(home / "a", tmp_path / "copy")):
-        for threshold in ([], ["--threshold", "5%"]):
-            ended = compare("a", other, *threshold)
-            assert (ended.returncode, ended.stderr.count("\n")) == (4, 1)
-    assert json.loads(compare("a", "a", "--json").stdout)["obstacle"] == "same-processes"
-    # One trial that was measured again is something to compare.
-    measured = tmp_path / "copy" / "records"
-    path = next(path for path in sorted(measured.glob("*/*.json")) if "-1-" in path.name)
-    told = json.loads(path.read_text())
-    path.write_text(json.dumps(told | {"started_at": "2026-01-02 00:00:00"}))
-    assert compare("a", tmp_path / "copy").returncode == 0
-
-
 def test_a_threshold_needs_a_figure_that_it_is_for(compare: Compare) -> None:
     ended = compare("a", "b", "--figures", "top1", "--threshold", "5%", "--strict")
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)

@@ -12,8 +12,7 @@ from place import Place
 
 import gpubench
 
-COMMANDS = [(), ("sweep",), ("slurm",), ("table",), ("predict",), ("audit",), ("doctor",), ("data",),
-            ("data", "make"), ("data", "resize"), ("data", "list")]  # fmt: skip
+COMMANDS = [(), ("sweep",), ("table",), ("data", "make")]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -65,23 +65,6 @@ def test_damaged_claims_hinder_no_command(run: Run, tmp_path: Path) -> None:
     assert not list((tmp_path / "b" / "records").glob("*/*-r1-*"))
 
 
-@pytest.mark.slow
-def test_a_damaged_folder_id_hinders_no_reader_and_is_named_where_one_is_needed(
-    run: Run, tmp_path: Path
-) -> None:
-    path = tmp_path / "a" / "records" / "folder-id"
-    swept(tmp_path / "c", "one", "64")
-    for number, content in enumerate((b"\xff" * 8, b"../../..", 10**30, "folder", "pipe", "link")):
-        put(path, content)
-        ended = run("status", "a")
-        assert (ended.returncode, ended.stderr) == (0, "")
-        assert run("merge", "a", "--out", f"b{number}").returncode == 0
-        into = run("merge", "a", "c", "--out", "a")
-        assert (into.returncode, into.stderr.count("\n")) == (4, 1)
-        assert "a/records/folder-id is damaged" in into.stderr
-        path.rmdir() if content == "folder" else path.unlink()
-
-
 def test_what_files_say_reaches_no_terminal_and_no_markup_as_it_is(run: Run, tmp_path: Path) -> None:
     for path in sorted((tmp_path / "a" / "records").glob("*/*.json")):
         record = json.loads(path.read_text())

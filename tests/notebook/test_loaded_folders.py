@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 import sys
@@ -231,19 +230,3 @@ def test_the_package_imports_next_to_nothing() -> None:
     more = imported_by("import gpubench; gpubench.load") - bare
     assert len(more) <= 3, sorted(more)
     assert not {"pandas", "msgspec", "numpy", "typer"} & more
-
-
-@pytest.mark.parametrize("page", ["usage.md", "plots.md"])
-def test_what_the_pages_show_of_a_notebook_works(
-    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = (Path(__file__).parents[2] / "docs" / page).read_text("utf-8")
-    block = text.partition("```python\n")[2].partition("```")[0]
-    assert "found.plot(" in block
-    folder = str(committed.folder("h200x4-scaling-2026"))
-    monkeypatch.chdir(tmp_path)
-    ran: dict[str, Any] = {}
-    exec(re.sub(r'"results/[^"]*"', repr(folder), block), ran)
-    (title,) = ran["found"].plot("energy").description["title"]["text"]
-    assert title.partition(" needs ")[0] == "Batch 128 on 1 GPU"
-    assert (page == "plots.md") == (tmp_path / "energy.pdf").is_file()

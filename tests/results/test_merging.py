@@ -194,6 +194,22 @@ def test_the_next_attempt_is_numbered_in_its_own_folder(tmp_path):
     assert Results(b).next_attempt(trial_id) == 1
 
 
+def test_a_reference_that_an_earlier_version_measured_is_kept_and_counts_nowhere(tmp_path):
+    a, b, plain = tmp_path / "a", tmp_path / "b", tmp_path / "plain"
+    swept(a, "one", "16")
+    as_earlier_version(a)
+    in_rounds(a, [1, 2])
+    merge_folders([a], out=plain)
+    (first,) = (a / "records").glob("*/*-1.json")
+    reference = json.loads(first.read_text()) | {"attempt": 3, "reference": True, "schema_version": 4}
+    first.with_name(first.name.replace("-1.json", "-3.json")).write_text(json.dumps(reference))
+    assert [one.reference for one in records(a)].count(True) == 1
+    assert [one.attempt for one in counting(records(a)).values()] == [1, 2]
+    merge_folders([a], out=b)
+    assert len(records(b)) == 3
+    assert tables(b) == tables(plain)
+
+
 def in_rounds(folder, days):
     """Gives the only trial of a folder an attempt a day, each in a further round."""
     (first,) = (folder / "records").glob("*/*.json")
@@ -244,6 +260,68 @@ def test_the_whole_record_of_a_copy_takes_the_place_of_one_that_is_cut_off(tmp_p
     assert files(damaged) == files(whole)
 
 
+def under_allowances(folder, *tries):
+    """Gives the only trial of a folder these attempts: on how many CPUs, in which round, on which day."""
+    (first,) = (folder / "records").glob("*/*.json")
+    told = json.loads(first.read_text())
+    # The trial leaves its CPUs to the machine.
+    assert told["trial"]["cpus"] is None
+    for number, (cpus, in_round, day) in enumerate(tries, 1):
+        values = {
+            "attempt": number,
+            "round": in_round,
+            "started_at": f"2020-01-{day:02} 00:00:00",
+            "resolved": told["resolved"] | {"cpus": cpus},
+        }
+        path = first.with_name(first.name.replace("-1.json", f"-{number}.json"))
+        path.write_text(json.dumps(told | values))
+
+
+def shown_allowances(folder):
+    """What counts in a folder: CPUs, round, day."""
+    found = counting(records(folder)).values()
+    return sorted((one.resolved["cpus"], one.round, int(one.started_at[8:10])) for one in found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("mine", "others"),
+    [
+        # Two sweeps in rounds, in turns, each under an allowance of its own.
+        ([(2, 1, 10), (2, 2, 12), (2, 3, 14)], [(4, 1, 11), (4, 2, 13), (4, 3, 15)]),
+        ([(2, 1, 10), (2, 2, 12), (2, 3, 14)], [(4, 1, 9), (4, 2, 11), (4, 3, 13)]),
+        ([(2, 1, 10)], [(4, 1, 5)]),
+        # One folder has both: its rounds under either belong to the first one under the same.
+        ([(2, 1, 10), (4, 1, 11), (2, 2, 12), (4, 2, 13)], [(8, 1, 12)]),
+    ],
+)
+def test_each_allowance_counts_as_it_did_in_its_own_folder(tmp_path, capsys, mine, others):
+    a, b, c, d = (tmp_path / name for name in "abcd")
+    swept(a, "one", "16")
+    as_earlier_version(a)
+    shutil.copytree(a, b)
+    under_allowances(a, *mine)
+    under_allowances(b, *others)
+    both = sorted(shown_allowances(a) + shown_allowances(b))
+    assert both == sorted(mine + others)
+    merge_folders([a, b], out=c)
+    merge_folders([b, a], out=d)
+    merge_folders([a, b], out=a)
+    assert [shown_allowances(one) for one in (a, c, d)] == [both] * 3
+    assert "left out" not in capsys.readouterr().out
+
+
+def test_further_rounds_stay_behind_their_first_one_though_another_allowance_came_between(tmp_path):
+    a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
+    swept(a, "one", "16")
+    as_earlier_version(a)
+    shutil.copytree(a, b)
+    under_allowances(a, (2, 1, 10), (4, 1, 12), (2, 2, 14))
+    under_allowances(b, (2, 1, 11))
+    merge_folders([a, b], out=c)
+    assert shown_allowances(c) == [(2, 1, 10), (2, 2, 14), (4, 1, 12)]
+
+
 @pytest.mark.slow
 def test_a_plan_that_can_t_be_read_is_left_out_in_one_line(tmp_path, capsys, monkeypatch):
     a, b, c = tmp_path / "a", tmp_path / "b", tmp_path / "c"
@@ -269,6 +347,72 @@ def test_a_plan_that_can_t_be_read_is_left_out_in_one_line(tmp_path, capsys, mon
     assert (files(a), files(b)) == before
     merge_folders([a, b], out=c)
     assert {path.name.partition("-")[0] for path in (c / "plans").iterdir()} == {"one", "two"}
+
+
+def test_a_plan_of_the_target_that_can_t_be_read_stays_as_it_is(tmp_path, monkeypatch):
+    a, b = tmp_path / "a", tmp_path / "b"
+    swept(a, "one", "16")
+    shutil.copytree(a, b)
+    (closed,) = (a / "plans").iterdir()
+    (other,) = (b / "plans").iterdir()
+    other.write_text(other.read_text() + "# the same plan, stored again\n")
+    kept = closed.read_bytes()
+    whole = os.open
+
+    def refused(path, *more, **others):
+        if Path(os.fsdecode(path)) == closed:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return whole(path, *more, **others)
+
+    monkeypatch.setattr(os, "open", refused)
+    merge_folders([a, b], out=a)
+    monkeypatch.undo()
+    assert closed.read_bytes() == kept
+
+
+def test_a_folder_named_like_a_plan_is_left_out_and_named(tmp_path, capsys):
+    a, b = tmp_path / "a", tmp_path / "b"
+    swept(a, "one", "16")
+    (a / "plans" / "y.toml").mkdir()
+    assert merge_folders([a], out=b) == 0
+    assert (b / "trials.csv").exists()
+    assert f"{a / 'plans' / 'y.toml'} is left out" in capsys.readouterr().err
+
+
+def test_names_of_folders_reach_the_terminal_without_control_characters(tmp_path, capsys):
+    a = tmp_path / "a\x1b[31m\nb"
+    swept(a, "one", "16")
+    merge_folders([a], out=tmp_path / "c\x1b[31m")
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert len(out.splitlines()) == 2
+
+
+def test_a_group_goes_on_to_name_the_attempts_that_it_was_compared_with(tmp_path):
+    def folder(name, started_at):
+        root = tmp_path / name
+        solo = {"trial_id": "taa1", "attempt": 1, "started_at": started_at}
+        together = {"solos": [{"trial_id": "taa1", "attempt": 1}]}
+        job = {"trial_id": "jaa1", "attempt": 1, "started_at": started_at, "together": together}
+        group = {"group_id": "gaa1", "attempt": 1, "jobs": [job]}
+        for record, unit_id in ((solo, "taa1"), (group, "gaa1")):
+            path = Results(root).part("records", unit_id, "1", "json")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(record))
+        return root
+
+    sources = [Results(folder("a", "2026-01-01")), Results(folder("b", "2026-01-02"))]
+    target = tmp_path / "c"
+    unite(sources, Results(target), print)
+    stored = [json.loads(path.read_text()) for path in sorted((target / "records").glob("*/*.json"))]
+    solos = {record["attempt_id"]: record for record in stored if "trial_id" in record}
+    groups = [record for record in stored if "jobs" in record]
+    assert len(solos) == len(groups) == 2
+    for group in groups:
+        (job,) = group["jobs"]
+        (solo,) = job["together"]["solos"]
+        assert solos[solo["attempt_id"]]["started_at"] == job["started_at"]
+        assert job["attempt_id"] == group["attempt_id"] != solo["attempt_id"]
 
 
 def test_one_folder_gets_its_tables_anew(tmp_path, capsys):
@@ -321,6 +465,21 @@ def test_a_full_disk_is_one_line_and_leaves_no_half_file(tmp_path, monkeypatch):
         merge_folders([a], out=c)
     assert "\n" not in str(told.value)
     assert [path.name for path in c.rglob("*") if path.is_file()] == ["folder-id"]
+
+
+@pytest.mark.parametrize("is_earlier", [False, True])
+def test_a_log_without_a_record_goes_along(tmp_path, is_earlier):
+    a, b = tmp_path / "a", tmp_path / "b"
+    swept(a, "one", "16")
+    (record,) = records(a)
+    Results(a).log(record.trial_id, f"2-{Results(a).folder_id}00000000").write_text("killed")
+    if is_earlier:
+        as_earlier_version(a)
+    merge_folders([a], out=b)
+    assert [path.read_text() for path in Results(b).logs(record.trial_id) if "-2-" in path.name] == ["killed"]
+    once = files(b)
+    merge_folders([a], out=b)
+    assert files(b) == once
 
 
 # ---- whatever lies in them ----

@@ -304,9 +304,9 @@ def test_every_stored_record_holds_together(folder: Path) -> None:
     assert found == {key: faults for key, faults in KNOWN_FAULTS.items() if key[0] == folder.name}
 
 
-@pytest.mark.parametrize("folder", folders())
-def test_the_csv_says_what_the_records_say(folder: Path) -> None:
-    agree(folder)
+@pytest.mark.parametrize("name", committed.DIFFERENT)
+def test_the_csv_says_what_the_records_say(name: str) -> None:
+    agree(committed.folder(name))
 
 
 def test_jobs_of_a_stored_group_measured_their_rates_at_the_same_time() -> None:
@@ -433,7 +433,7 @@ rounds = 1
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("windows", "asked"), [
-    (2, {"ranks": "1", "window": "0.2"}), (2, {"ranks": "2", "steps": "20"}), (3, {"ranks": "2", "epochs": "3"}),
+    (2, {"ranks": "2", "window": "0.2"}), (3, {"ranks": "1", "epochs": "3"}),
 ])  # fmt: skip
 def test_a_fresh_sweep_holds_together(
     server: ForkServer, tmp_path: Path, windows: int, asked: dict[str, str]

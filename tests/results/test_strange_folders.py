@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -35,9 +34,7 @@ def outside(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "place", ["records", "records/zz", "samples", "logs", "logs/zz", "plans", "left-out", "plots"]
-)
+@pytest.mark.parametrize("place", ["records", "records/zz", "logs", "plans"])
 def test_a_folder_that_is_a_link_is_refused_and_nothing_behind_it_is_touched(
     place: str, source: Path, outside: Path, tmp_path: Path
 ) -> None:
@@ -79,24 +76,3 @@ def test_a_record_that_is_a_link_is_left_out_and_named(source: Path, tmp_path: P
     lines: list[str] = []
     assert Results(source).records(lines.append) == []
     assert [str(path) in line and "a link" in line for line in lines] == [True]
-
-
-@pytest.mark.parametrize("name", ["old/{}-1.json", "{}/{}-01.json", "{}/{}-١.json"])
-def test_a_second_file_of_an_attempt_takes_no_measured_record_away(
-    name: str, source: Path, tmp_path: Path
-) -> None:
-    (record,) = Results(source).records()
-    inside = record.trial_id[1:3]
-    second = (
-        source
-        / "records"
-        / (name.format(record.trial_id) if name[0] == "o" else name.format(inside, record.trial_id))
-    )
-    second.parent.mkdir(exist_ok=True)
-    whole = json.loads(Results(source).part("records", record.trial_id, 1, "json").read_text())
-    second.write_text(json.dumps(whole | {"reason": "not the one"}))
-    lines: list[str] = []
-    assert [each.reason for each in Results(source).records(lines.append)] == [record.reason]
-    assert any(str(second) in line for line in lines)
-    merge_folders([source], out=tmp_path / "target")
-    assert [each.reason for each in Results(tmp_path / "target").records(lambda _: None)] == [record.reason]

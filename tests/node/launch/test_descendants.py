@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import select
 import subprocess
 import sys
 import textwrap
 
-import psutil
 import pytest
 
 from gpubench.node.launch import descendants
-from gpubench.node.launch.descendants import kill, kill_group, process
+from gpubench.node.launch.descendants import kill, process
 
 SLEEPS = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
 REUSED = """
@@ -84,31 +81,3 @@ def test_all_below_a_process_are_found_and_killed() -> None:
         kill([child])  # twice is once
     assert not child.is_running()
     assert descendants.descendants(process(parent.pid)) == []
-
-
-def test_a_group_ends_whose_leader_is_a_zombie() -> None:
-    code = f"import subprocess; subprocess.Popen({SLEEPS!r})"
-    leader = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True)
-    assert leader.stdout is not None
-    known = process(leader.pid)
-    leader.stdout.readline()
-    (last,) = [p for p in psutil.process_iter() if p.pid != leader.pid and _group(p) == leader.pid]
-    os.waitid(os.P_PID, leader.pid, os.WEXITED | os.WNOWAIT)
-    assert known is not None
-    assert known.status() == psutil.STATUS_ZOMBIE
-    kill_group(known)
-    ready, _, _ = select.select([leader.stdout], [], [], 10)
-    last.kill()
-    # The last one of the group has closed it.
-    assert ready
-    assert leader.stdout.read() == b""
-    leader.wait()
-    kill_group(known)
-    kill_group(None)
-
-
-def _group(one: psutil.Process) -> int:
-    try:
-        return os.getpgid(one.pid)
-    except ProcessLookupError:
-        return 0

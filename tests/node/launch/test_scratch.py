@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import os
 import shutil
 import signal
 import stat
@@ -98,18 +97,3 @@ def test_what_a_trial_leaves_among_temporary_files_goes_with_it(train, monkeypat
     assert seen == {"own"}
     # But for torch's own cache, which is meant to stay.
     assert left == {"own"}
-
-
-@pytest.mark.slow
-def test_a_sweep_leaves_nothing_among_temporary_files(tmp_path: Path) -> None:
-    """Nor does the process that tries a model beforehand: torch makes a folder there by being imported."""
-    usual = tmp_path / "usual"
-    usual.mkdir()
-    environ = {name: value for name, value in os.environ.items() if name != scratch.COMPILE_CACHE}
-    command = (
-        *(sys.executable, "-m", "gpubench", "sweep", "--model", MODELS + "tiny", "--device", "cpu"),
-        *("--variant", "synthetic", "--set", "input_size=28", "--set", "num_classes=4", "--batch-size", "16"),
-        *("--set", "train_images=64", "--epochs", "1", "--rounds", "1", "--out", str(tmp_path / "out")),
-    )
-    subprocess.run(command, env={**environ, "TMPDIR": str(usual)}, check=True, capture_output=True)
-    assert list(usual.iterdir()) == []

@@ -164,28 +164,6 @@ def test_a_child_reaped_in_the_middle_of_a_walk_is_not_missed(monkeypatch: pytes
         assert tree.cpu_s() >= 0.28
 
 
-def test_time_that_the_kernel_forgets_is_kept() -> None:
-    """A parent that ignores SIGCHLD: its children's time is in nobody's count."""
-    code = (
-        BURN + "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
-        "if os.fork() == 0: burn(0.3); print('burnt', flush=True); sys.stdin.readline(); os._exit(0)\n"
-        "time.sleep(0.05)\n"
-        "while True:\n"
-        "    try: os.wait()\n"
-        "    except ChildProcessError: break\n"
-        "print('gone', flush=True); burn(0.2); print('more', flush=True); time.sleep(60)"
-    )
-    with python(code) as child:
-        tree = ProcessTree(child.pid)
-        line(child)
-        full = tree.cpu_s()
-        tell(child)
-        line(child)
-        assert tree.cpu_s() >= full
-        line(child)
-        assert tree.cpu_s() >= full + 0.17, "later work counts on top"
-
-
 def test_a_tree_without_its_root_has_a_reason() -> None:
     with python("time.sleep(60)") as child:
         tree = ProcessTree(child.pid)
