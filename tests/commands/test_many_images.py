@@ -23,7 +23,7 @@ def test_without_a_terminal_many_images_are_announced_and_made(place: Place) -> 
     started.communicate()
     assert "3,000 + 300 images" in lines[1]
     assert re.match(
-        rf".* 0\.3 GB in {place.home}/images .* \d+ CPU.*"
+        rf".* 0\.3 GB in {place.home}/images; .*"
         r"--data procedural:640.*--data FOLDER.* no terminal .*\n",
         lines[2],
     )
