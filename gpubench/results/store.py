@@ -251,16 +251,11 @@ class Results:
     ) -> None:
         """Stores one attempt at a unit: first the samples of each of its jobs, then the file that makes it count."""
         folder = self.folder
-        if (
-            self._descriptor is not None and not self._is_same()
-        ):  # what was measured is kept wherever it lies now
+        # What was measured is kept wherever the folder lies now; one that was removed is made anew for it.
+        if self._descriptor is not None and not self._is_same() and os.fstat(self._descriptor).st_nlink:
             self.folder = Path(f"/proc/self/fd/{self._descriptor}")
         try:
             self._save(records, samples, header)
-        except UnusableError:
-            self.folder = folder
-            self.check()
-            raise
         finally:
             self.folder = folder
         self.check()  # after the record
