@@ -8,10 +8,9 @@ undecidable, which outweighs one that it is kept.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -33,10 +32,8 @@ from gpubench.analyze.series import (
     tied_fields,
 )
 from gpubench.analyze.top1 import MARGIN, find_seeds
-from gpubench.core.audit import Observation, RowShare, RuleFinding, RuleVerdict
-from gpubench.core.claims import Claim, Design
+from gpubench.core.claims import Claim
 from gpubench.plan.groups import MOST_JOBS
-from gpubench.results.counting import list_superseded
 from gpubench.results.file_names import AttemptFile, parse_name
 from gpubench.results.packed import list_stored
 from gpubench.results.status import make_status
@@ -47,13 +44,15 @@ from gpubench.schema.epoch_times import FEWEST_TIMES
 from gpubench.schema.trial import job_ids
 from gpubench.schema.trial_fields import select_fields
 from gpubench.stats.decisions import decide
-from gpubench.stats.estimates import FEWEST_SEEDS, compare_percentages, mean
+from gpubench.stats.estimates import FEWEST_SEEDS, compare_percentages
 from gpubench.store.work_claims import list_claims
 
-SCALES = frozenset({"batch_size", "batch_per_gpu", "gpus", "gpu_ids", "ranks"})
-"""Fields in which rows are scaled."""
+RuleVerdict = Literal["kept", "broken", "not decidable"]
+VERDICTS: tuple[RuleVerdict, ...] = ("kept", "broken", "not decidable")
 SCALED = ("gpus", "ranks", "batch_size")
 """Axes along which rows of one workload may be compared."""
+SCALES = frozenset({*SCALED, "batch_per_gpu", "gpu_ids"})
+"""Fields in which rows are scaled."""
 FEEDING = frozenset({*select_fields(lambda about: about.feeds), "lr"})
 """Fields that rows may differ in which show what reading the images takes. The learning rate takes no time."""
 BAD_ENDINGS = ("failed", "timeout", "interrupted", "missing")
@@ -72,6 +71,30 @@ on it moves an efficiency by one per cent or more, which is what a table shows."
 WORKLOAD_COLUMNS = [*CANDIDATES, "machine", "group", "is_asked_known", "is_gpu_ids_auto", "is_workers_auto"]
 """Columns that tell whether rows are of one workload."""
 
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One thing that the data show."""
+
+    verdict: RuleVerdict
+    """What the rule comes to by this alone."""
+    code: str
+    """A key of `render.audit.SENTENCES`."""
+    figures: Mapping[str, Any]
+    """What the sentence names: numbers, texts, values (tuples), and `rows`, so many of so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFinding:
+    """What one rule finds."""
+
+    number: int
+    """From 1: a key of `render.audit.RULES`."""
+    verdict: RuleVerdict
+    observations: tuple[Observation, ...]
+    """Those that the verdict rests on."""
+
+
 Observations: TypeAlias = Iterator[Observation]
 
 
@@ -83,7 +106,6 @@ class AuditedTable:
     """The rows of one table that ended ok."""
 
     table: Table
-    name: str
     runs: Runs
     ended: Summary
     """Jobs of groups among them."""
@@ -93,18 +115,6 @@ class AuditedTable:
     Where no axis varies batch sizes or devices, a trial that a job of a group is compared with is there for that job
     alone: the jobs of a group differ as they like.
     """
-
-    @cached_property
-    def smaller(self) -> pd.Series[int]:
-        """Of rows that were scaled the row that they are set against: with a smaller batch, else on fewer devices."""
-        rows = self.comparable
-        names = [*(["before"] if self.table.axis in SCALES else []), "strong_baseline", "weak_baseline"]
-        smaller = rows[names].bfill(axis="columns").iloc[:, 0].dropna().astype("int64")
-        return smaller[smaller.isin(rows.index) & (smaller != smaller.index)]
-
-    def describe(self, row: int) -> dict[str, Any]:
-        """A row's name: its job, and the fields that differ between rows."""
-        return {field: plain(self.ended.at[row, field]) for field in ("job", *self.table.varied)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,24 +133,21 @@ class AuditData:
 
 
 def audit_folder(folder: Folder) -> list[RuleFinding]:
-    """What each rule finds, in their order."""
+    """What each rule finds, in their order: the verdict that weighs most, with all observations that come to it."""
     audited = prepare_audit(folder)
-    return [conclude(number, check, audited) for number, check in enumerate(RULES, start=1)]
-
-
-def conclude(number: int, check: Callable[[AuditData], Observations], audited: AuditData) -> RuleFinding:
-    """The verdict of the observation that weighs most, with all that come to the same."""
-    if check is not check_runs_kept and not len(audited.ok):
-        observations = [_unclear("nothing-ok")]
-    elif check in ABOUT_ROWS_ALONE and not len(audited.alone):
-        observations = [_unclear("none-alone")]
-    else:
-        observations = list(check(audited))
-    present = {observation.verdict for observation in observations}
-    weights: tuple[RuleVerdict, ...] = ("broken", "not decidable", "kept")
-    verdict = next(verdict for verdict in weights if verdict in present)
-    weightiest = (observation for observation in observations if observation.verdict == verdict)
-    return RuleFinding(number, verdict, tuple(weightiest))
+    findings = []
+    for number, check in enumerate(RULES, start=1):
+        if check is not check_runs_kept and not len(audited.ok):
+            observations = [_observe("not decidable", "nothing-ok")]
+        elif check in ABOUT_ROWS_ALONE and not len(audited.alone):
+            observations = [_observe("not decidable", "none-alone")]
+        else:
+            observations = list(check(audited))
+        verdict = max((seen.verdict for seen in observations), key=("kept", "not decidable", "broken").index)
+        findings.append(
+            RuleFinding(number, verdict, tuple(seen for seen in observations if seen.verdict == verdict))
+        )
+    return findings
 
 
 def prepare_audit(folder: Folder) -> AuditData:
@@ -150,19 +157,16 @@ def prepare_audit(folder: Folder) -> AuditData:
     in_part = runs.loc[(runs["status"] == "ok") & ~runs["has_all_figures"], "key"]
     runs["is_measured_in_part"] = runs["key"].isin(in_part)
     tables = []
-    for table in folder.tables:
-        if table.is_of_tries:
-            continue
+    for table in (table for table in folder.tables if not table.is_of_tries):
         runs_of_table, summary = runs[runs.index.isin(table.runs)], folder.table_frame(table)
         ended = summary[summary["repeats"] > 0]
         comparable = ended[ended["group"].isna()]
         if not SCALES & set(asked_fields(table.axes)):
             comparable = comparable[~comparable["trial_id"].isin(runs_of_table["solo_id"].dropna())]
         ok = runs_of_table[runs_of_table["status"] == "ok"]
-        tables.append(AuditedTable(table=table, name=table.name, runs=ok, ended=ended, comparable=comparable))
+        tables.append(AuditedTable(table=table, runs=ok, ended=ended, comparable=comparable))
     shown = runs[runs.index.isin({label for audited in tables for label in audited.table.runs})]
-    first = shown.sort_values("round", kind="stable").drop_duplicates("key").index
-    rows = shown.loc[first.sort_values()]
+    rows = shown.sort_values("round", kind="stable").drop_duplicates("key").sort_index()
     ok = rows[rows["status"] == "ok"]
     return AuditData(folder=folder, tables=tuple(tables), rows=rows, ok=ok, alone=ok[ok["group"].isna()])
 
@@ -172,22 +176,14 @@ def number_trials(rows: pd.DataFrame) -> Codes:
     return combine(len(rows), [encode(rows[name]) for name in ("trial_id", "machine", "allowance")])
 
 
-def _broken(code: str, **figures: Any) -> Observation:
-    return Observation("broken", code, figures)
+def _observe(verdict: RuleVerdict, code: str, **figures: Any) -> Observation:
+    return Observation(verdict, code, figures)
 
 
-def _unclear(code: str, **figures: Any) -> Observation:
-    return Observation("not decidable", code, figures)
-
-
-def _kept(code: str, **figures: Any) -> Observation:
-    return Observation("kept", code, figures)
-
-
-def _observe(verdict: RuleVerdict, code: str, rows: pd.DataFrame, is_so: Any, **figures: Any) -> Observations:
-    """An observation of those of the rows of which it is so, if there are any."""
-    if count := int(np.count_nonzero(is_so)):
-        yield Observation(verdict, code, {"rows": RowShare(count, len(rows)), **figures})
+def _count(verdict: RuleVerdict, code: str, rows: Any, of: int, **figures: Any) -> Observations:
+    """An observation of so many rows (or of those that a mask marks) of so many, if there are any."""
+    if count := int(np.sum(rows)):
+        yield _observe(verdict, code, rows={"count": count, "whole": of}, **figures)
 
 
 def _list_known(column: Iterable[Any]) -> tuple[Any, ...]:
@@ -206,100 +202,80 @@ def _varies_devices(rows: pd.DataFrame) -> bool:
 # ---- accuracy ----
 
 
-class ScaledStep(NamedTuple):
-    """A row beside a smaller one, and the top-1 of the seeds of both, in per cent; empty where not known."""
-
-    table: AuditedTable
-    row: int
-    before: int
-    larger: Sequence[float]
-    smaller: Sequence[float]
-
-    @property
-    def sides(self) -> pd.DataFrame:
-        """Both rows."""
-        return self.table.comparable.loc[[self.row, self.before]]
-
-    @property
-    def is_aimed(self) -> bool:
-        """Whether both trained until they reached one and the same top-1."""
-        return bool(self.sides["time_to_top1_s"].notna().all() and self.sides["until_top1"].nunique() == 1)
-
-    @property
-    def has_learned(self) -> bool:
-        """Whether top-1 of either lies above chance, as far as that can be told."""
-        classes, images, top1 = (
-            self.sides[name].astype("float64") for name in ("num_classes", "val_images", "top1_pct")
-        )
-        chance = 1 / classes
-        bound = 100 * (chance + 2 * np.sqrt(chance * (1 - chance) / images))
-        return not (top1 <= bound).all()
-
-    def claim(self, design: Design) -> Claim:
-        """That it holds its top-1 but for MARGIN (`above`), or that both differ (`paired`)."""
-        images = plain(self.sides["val_images"].min())
-        limit = -MARGIN if design == "above" else 0.0
-        return Claim(
-            metric="top1_pct", candidate=self.row, baseline=self.before, design=design, limit=limit,
-            evidence=compare_percentages(self.larger, self.smaller, images=images),
-        )  # fmt: skip
-
-
 def check_accuracy_while_scaling(audited: AuditData) -> Observations:
     """Rule 1: a larger batch or more devices cost no top-1, by tests that know how far seeds differ.
 
-    Each row is compared with the one that its table sets it against. Kept where each falls by less than MARGIN: an
-    equivalence test towards one side, for more top-1 is no loss; all must pass, so it needs no correction. Broken where
-    the mean top-1 differs and is lower (corrected by Holm for all rows), but for a fall that was shown to be less than
-    MARGIN.
+    Each row is compared with the one that its table sets it against: a smaller batch, else fewer devices. Kept where
+    each falls by less than MARGIN: an equivalence test towards one side, for more top-1 is no loss; all must pass, so
+    it needs no correction. Broken where the mean top-1 differs and is lower (corrected by Holm for all rows), but for a
+    fall that was shown to be less than MARGIN.
     """
-    steps = list_steps(audited)
+    steps = unknown = few = 0
+    has_learned = True
+    claims: list[Claim] = []
+    for table in audited.tables:
+        seeds, rows = find_seeds(collect_rows(audited.folder, table.table)), table.comparable
+        for row, before in _list_steps(table):
+            steps += 1
+            sides = rows.loc[[row, before]]
+            if sides["time_to_top1_s"].notna().all() and sides["until_top1"].nunique() == 1:
+                continue  # both trained until they reached one and the same top-1
+            larger, smaller = seeds.get(row, []), seeds.get(before, [])
+            if not larger or not smaller:
+                unknown += 1
+                continue
+            has_learned &= _has_learned(sides)
+            if min(len(larger), len(smaller)) < FEWEST_SEEDS:
+                few += 1
+                continue
+            evidence = compare_percentages(larger, smaller, images=plain(sides["val_images"].min()))
+            claims.append(
+                Claim(metric="top1_pct", candidate=row, baseline=before, design="paired", evidence=evidence)
+            )
     if not steps:
         sizes = [
             set(zip(t.comparable["batch_size"].fillna(0), _devices(t.comparable), strict=True))
             for t in audited.tables
         ]
         is_scaled = any(len(pairs) > 1 for pairs in sizes)
-        yield _unclear("scaled-with-others") if is_scaled else _kept("nothing-scaled")
+        yield (
+            _observe("not decidable", "scaled-with-others")
+            if is_scaled
+            else _observe("kept", "nothing-scaled")
+        )
         return
-    trained = [step for step in steps if not step.is_aimed]
-    known = [step for step in trained if step.larger and step.smaller]
-    tested = [step for step in known if min(len(step.larger), len(step.smaller)) >= FEWEST_SEEDS]
-    holds, differs = (decide([step.claim(design) for step in tested]) for design in ("above", "paired"))
-    losing = [
-        (mean(step.smaller) - mean(step.larger), step, claim.decided)
-        for step, hold, claim in zip(tested, holds, differs, strict=True)
-        if hold.decided.word != "sure"
-    ]
-    lost = [loss for loss in losing if loss[2].word == "sure" and loss[2].direction == "less"]
+    holds = decide([replace(claim, design="above", limit=-MARGIN) for claim in claims])
+    losing = [claim for claim, hold in zip(decide(claims), holds, strict=True) if hold.decided.word != "sure"]
+    lost = [c for c in losing if c.decided.word == "sure" and c.decided.direction == "less"]
     if lost:
-        fall, step, verdict = max(lost, key=lambda loss: loss[0])
-        yield _broken(
-            "top1-falls", rows=RowShare(len(lost), len(steps)), fall=fall, low=-(verdict.high or 0),
-            high=-(verdict.low or 0), before_pct=mean(step.smaller), after_pct=mean(step.larger),
-            before=step.table.describe(step.before), after=step.table.describe(step.row),
-        )  # fmt: skip
-    open_steps = {
-        "no-top1-to-compare": len(trained) - len(known),
-        "few-seeds": len(known) - len(tested),
-        "seeds-differ": len(losing) - len(lost),
-    }
-    for code, count in open_steps.items():
-        if count:
-            yield _unclear(code, rows=RowShare(count, len(steps)), seeds=FEWEST_SEEDS, margin=MARGIN)
-    if any(not step.has_learned for step in known):
-        yield _unclear("unlearned")
-    yield _kept("top1-holds", rows=RowShare(len(steps), len(steps)), margin=MARGIN)
+        worst = min(lost, key=lambda claim: claim.evidence.center)
+        fall, low, high = (
+            -(end or 0.0) for end in (worst.evidence.center, worst.decided.high, worst.decided.low)
+        )
+        yield from _count("broken", "top1-falls", len(lost), steps, fall=fall, low=low, high=high)
+    yield from _count("not decidable", "no-top1-to-compare", unknown, steps)
+    yield from _count("not decidable", "few-seeds", few, steps, seeds=FEWEST_SEEDS)
+    yield from _count("not decidable", "seeds-differ", len(losing) - len(lost), steps, margin=MARGIN)
+    if not has_learned:
+        yield _observe("not decidable", "unlearned")
+    yield from _count("kept", "top1-holds", steps, steps, margin=MARGIN)
 
 
-def list_steps(audited: AuditData) -> list[ScaledStep]:
-    """The rows that were scaled, each beside the row that it is set against."""
-    return [
-        ScaledStep(table, row, before, seeds.get(row, []), seeds.get(before, []))
-        for table in audited.tables
-        for seeds in [find_seeds(collect_rows(audited.folder, table.table))]
-        for row, before in zip(table.smaller.index.tolist(), table.smaller, strict=True)
-    ]
+def _list_steps(table: AuditedTable) -> list[tuple[int, int]]:
+    """Rows that were scaled, each with the row that it is set against."""
+    rows = table.comparable
+    names = [*(["before"] if table.table.axis in SCALES else []), "strong_baseline", "weak_baseline"]
+    before = rows[names].bfill(axis="columns").iloc[:, 0].dropna().astype("int64")
+    return [(row, other) for row, other in before.items() if other in rows.index and other != row]  # type: ignore[misc]
+
+
+def _has_learned(sides: pd.DataFrame) -> bool:
+    """Whether top-1 of any of these rows lies above chance, as far as that can be told."""
+    classes, images, top1 = (
+        sides[name].astype("float64") for name in ("num_classes", "val_images", "top1_pct")
+    )
+    chance = 1 / classes
+    return not (top1 <= 100 * (chance + 2 * np.sqrt(chance * (1 - chance) / images))).all()
 
 
 def check_accuracy_reported(audited: AuditData) -> Observations:
@@ -308,9 +284,9 @@ def check_accuracy_reported(audited: AuditData) -> Observations:
     is_rate = alone["kind"] == "steady rate"
     lacks = ~is_rate & alone["top1_pct"].isna()
     reasons = dict.fromkeys(missing.get("top1_pct") for missing in alone.loc[lacks, "missing"])
-    yield from _observe("broken", "no-top1", alone, lacks, why=tuple(reasons))
-    yield from _observe("not decidable", "rates-alone", alone, is_rate)
-    yield from _observe("kept", "top1", alone, ~lacks, images=_list_known(alone["val_images"]))
+    yield from _count("broken", "no-top1", lacks, len(alone), why=tuple(reasons))
+    yield from _count("not decidable", "rates-alone", is_rate, len(alone))
+    yield from _count("kept", "top1", ~lacks, len(alone), images=_list_known(alone["val_images"]))
 
 
 def check_same_run(audited: AuditData) -> Observations:
@@ -319,11 +295,11 @@ def check_same_run(audited: AuditData) -> Observations:
     is_timed, is_judged = alone["epoch_time_s"].notna(), alone["top1_pct"].notna()
     timed = alone[is_timed]
     if not len(timed):
-        yield _unclear("untimed")
+        yield _observe("not decidable", "untimed")
     if len(timed) and (is_timed & ~is_judged).any() and (~is_timed & is_judged).any():
-        yield _broken("apart")
-    yield from _observe("not decidable", "time-without-top1", timed, ~is_judged[is_timed])
-    yield from _observe("kept", "one-run", timed, is_judged[is_timed])
+        yield _observe("broken", "apart")
+    yield from _count("not decidable", "time-without-top1", ~is_judged[is_timed], len(timed))
+    yield from _count("kept", "one-run", is_judged[is_timed], len(timed))
 
 
 # ---- runs ----
@@ -354,10 +330,9 @@ def check_runs_kept(audited: AuditData) -> Observations:
 
     counted = count(stored)
     before = {(trial, folder_id, number - 1) for trial, folder_id, number in counted if number > 1}
-    if gone := before - counted - count(begun) - count(of_damaged):
-        yield _broken(
-            "attempts-gone", attempts=_name_attempts({(trial, number) for trial, _, number in gone})
-        )
+    if gone := before - counted - count(begun | of_damaged):
+        attempts = _name_attempts((trial, number) for trial, _, number in gone)
+        yield _observe("broken", "attempts-gone", attempts=attempts)
     named, unreadable = {record.claim for record in folder.attempts}, {file.unit_id for file in damaged}
     journal = (
         entry
@@ -365,15 +340,13 @@ def check_runs_kept(audited: AuditData) -> Observations:
         if entry.claim.outcome == "stored" and entry.unit_id not in unreadable
     )
     if claims := tuple(entry.name for entry in journal if entry.name not in named):
-        yield _broken("records-gone", claims=claims)
+        yield _observe("broken", "records-gone", claims=claims)
     if unread := damaged | (begun - stored - of_damaged):
-        yield _unclear("no-record", attempts=_name_attempts({(file.unit_id, file.number) for file in unread}))
+        attempts = _name_attempts((file.unit_id, file.number) for file in unread)
+        yield _observe("not decidable", "no-record", attempts=attempts)
     if foreign := _list_known({record.source for record in folder.attempts} - {"measured"}):
-        yield _unclear("foreign", sources=foreign)
-    yield _kept("runs-kept", attempts=len(stored))
-    if superseded := list_superseded(folder.attempts):
-        names = {AttemptFile(record.trial_id, record.attempt_name) for record in superseded}
-        yield _kept("superseded", attempts=_name_attempts({(file.unit_id, file.number) for file in names}))
+        yield _observe("not decidable", "foreign", sources=foreign)
+    yield _observe("kept", "runs-kept", attempts=len(stored))
 
 
 def list_possible_trials(unit: str) -> list[str]:
@@ -382,7 +355,7 @@ def list_possible_trials(unit: str) -> list[str]:
 
 
 def _name_attempts(attempts: Iterable[tuple[str, int]]) -> tuple[str, ...]:
-    return tuple(f"{unit}-{number}" for unit, number in sorted(attempts))
+    return tuple(f"{unit}-{number}" for unit, number in sorted(set(attempts)))
 
 
 def check_ended_by_epochs(audited: AuditData) -> Observations:
@@ -396,11 +369,13 @@ def check_ended_by_epochs(audited: AuditData) -> Observations:
             is_free = any(field in axis and not SCALES & set(axis) for axis in axes)
             is_scaled = any(field in axis and SCALES & set(axis) for axis in axes)
             if len(lengths) > 1 and (is_scaled or not is_free):
-                yield _broken("unlike-lengths", table=table.name, lengths=lengths, field=field)
+                yield _observe(
+                    "broken", "unlike-lengths", table=table.table.name, lengths=lengths, field=field
+                )
     ok = audited.ok
     is_known = (ok["kind"] == "steady rate") | (ok["epochs"].fillna(0) > 0) | (ok["steps"].fillna(0) > 0)
-    yield from _observe("not decidable", "unknown-length", ok, ~is_known)
-    yield from _observe("kept", "ended-as-fixed", ok, is_known)
+    yield from _count("not decidable", "unknown-length", ~is_known, len(ok))
+    yield from _count("kept", "ended-as-fixed", is_known, len(ok))
 
 
 # ---- comparisons ----
@@ -410,22 +385,22 @@ def check_like_hardware(audited: AuditData) -> Observations:
     """Rule 4: rows that are compared ran on the same model of GPU (or CPU)."""
     for table in audited.tables:
         if len(machines := _list_known(table.runs["machine"])) > 1:
-            yield _broken("unlike-hardware", table=table.name, machines=machines)
+            yield _observe("broken", "unlike-hardware", table=table.table.name, machines=machines)
     ok = audited.ok
-    yield from _observe("not decidable", "unknown-hardware", ok, ok["machine"].isna())
-    yield _kept("like-hardware", machines=_list_known(ok["machine"]))
+    yield from _count("not decidable", "unknown-hardware", ok["machine"].isna(), len(ok))
+    yield _observe("kept", "like-hardware", machines=_list_known(ok["machine"]))
 
 
 def check_strong_or_weak(audited: AuditData) -> Observations:
     """Rule 11: where the number of devices varies, rows share their global batch or their batch a device."""
-    yield _kept("devices-compared")
+    yield _observe("kept", "devices-compared")
     for table in audited.tables:
         rows = table.comparable
         kinds = tuple(kind for kind in ("strong", "weak") if rows[f"{kind}_baseline"].isin(rows.index).any())
         if kinds:
-            yield _kept("strong-or-weak", table=table.name, kinds=kinds)
+            yield _observe("kept", "strong-or-weak", table=table.table.name, kinds=kinds)
         elif _varies_devices(rows):
-            yield _broken("neither-strong-nor-weak", table=table.name)
+            yield _observe("broken", "neither-strong-nor-weak", table=table.table.name)
 
 
 def check_nothing_flattered(audited: AuditData) -> Observations:
@@ -433,23 +408,27 @@ def check_nothing_flattered(audited: AuditData) -> Observations:
     statuses = Counter(audited.rows["status"])
     for status in BAD_ENDINGS:
         if statuses[status]:
-            yield _broken("unended", trials=statuses[status], status=status)
+            yield _observe("broken", "unended", trials=statuses[status], status=status)
     folder = audited.folder
     rounds = make_status(Results(folder.path), folder.attempts, folder.plans).rounds
     if lacking := sum(counts.failed + counts.remaining for counts in rounds if counts.number > 1):
-        yield _broken("rounds-lack", measurements=lacking)
+        yield _observe("broken", "rounds-lack", measurements=lacking)
     for table in audited.tables:
         for field in SOFTWARE:
             if len(versions := _list_known(table.runs[field])) > 1:
-                yield _broken("unlike-versions", table=table.name, field=field, versions=versions)
+                yield _observe(
+                    "broken", "unlike-versions", table=table.table.name, field=field, versions=versions
+                )
         yield from _check_breakdowns(table)
         yield from _check_single(table, audited.alone)
     yield from _check_dp(audited.alone)
     yield from _check_doubts(audited)
     planned = {stored.plan.experiment.name for stored in folder.plans}
-    if unplanned := [table.name for table in audited.tables if table.table.experiment not in planned]:
-        yield _unclear("unplanned", tables=tuple(unplanned))
-    yield _kept("all-shown", trials=len(audited.rows), oom=statuses["oom"], skipped=statuses["skipped"])
+    if unplanned := [table.table.name for table in audited.tables if table.table.experiment not in planned]:
+        yield _observe("not decidable", "unplanned", tables=tuple(unplanned))
+    yield _observe(
+        "kept", "all-shown", trials=len(audited.rows), oom=statuses["oom"], skipped=statuses["skipped"]
+    )
 
 
 def _check_breakdowns(table: AuditedTable) -> Observations:
@@ -462,18 +441,13 @@ def _check_breakdowns(table: AuditedTable) -> Observations:
     codes = Fields.from_frame(rows).codes
     work = combine(len(rows), [codes[name] for name in (*CANDIDATES, "machine") if name != "breakdown"])
     if set(work[is_timed]) - set(work[~is_timed]) and set(work[~is_timed]) - set(work[is_timed]):
-        yield from _observe("broken", "unlike-breakdowns", rows, is_timed, table=table.name)
+        yield from _count("broken", "unlike-breakdowns", is_timed, len(rows), table=table.table.name)
     baselines = pd.concat([rows["strong_baseline"], rows["weak_baseline"]]).dropna()
     baselines = baselines[baselines.isin(rows.index)]
     cost = rows["breakdown_cost_pct"].astype("float64")
     apart = np.abs(cost[baselines.index].to_numpy() - cost[baselines].to_numpy())
     if (apart > UNLIKE_COST_PCT).any():
-        place = int(np.nanargmax(apart))
-        row, baseline = int(baselines.index[place]), int(baselines.iloc[place])
-        yield _broken(
-            "unlike-costs", table=table.name, cost=cost[row], baseline_cost=cost[baseline],
-            row=table.describe(row), baseline=table.describe(baseline),
-        )  # fmt: skip
+        yield _observe("broken", "unlike-costs", table=table.table.name, points=float(np.nanmax(apart)))
 
 
 def _check_dp(alone: Runs) -> Observations:
@@ -483,7 +457,11 @@ def _check_dp(alone: Runs) -> Observations:
     models = tuple(sorted(set(several["model"][is_dp]) - set(several["model"][~is_dp])))
     if models:
         is_guess = is_inferred(several[is_dp], "strategy").all()
-        yield _unclear("dp-inferred", models=models) if is_guess else _broken("dp-alone", models=models)
+        yield (
+            _observe("not decidable", "dp-inferred", models=models)
+            if is_guess
+            else _observe("broken", "dp-alone", models=models)
+        )
 
 
 def _check_single(table: AuditedTable, alone: Runs) -> Observations:
@@ -504,7 +482,7 @@ def _check_single(table: AuditedTable, alone: Runs) -> Observations:
     alike = combine(len(both), [*compared, fields.codes["machine"]])
     lacks_single = ~np.isin(alike[: len(several)], alike[len(several) :])
     verdict: RuleVerdict = "broken" if _varies_devices(table.comparable) else "not decidable"
-    yield from _observe(verdict, "no-single", several, lacks_single, table=table.name)
+    yield from _count(verdict, "no-single", lacks_single, len(several), table=table.table.name)
 
 
 def is_inferred(runs: Runs, field: str) -> Mask:
@@ -513,22 +491,16 @@ def is_inferred(runs: Runs, field: str) -> Mask:
 
 
 def _check_doubts(audited: AuditData) -> Observations:
-    """Doubts about rows that stand beside others, whatever varies between them: the worst, and where."""
-    tables = [table for table in audited.tables if len(table.ended) > 1]
-    doubts = [
-        (code, table, row)
-        for table in tables
-        for row, codes in zip(table.ended.index.tolist(), table.ended["doubts"], strict=True)
-        for code in split_codes(codes)
-        if doubt_of(code).serious
-    ]
-    if doubts:
-        worst, table, row = min(doubts, key=lambda doubt: rank(doubt[0]))
-        compared = pd.concat([audited_table.ended for audited_table in tables])
-        trials = number_trials(compared)
-        doubtful = trials[compared.index.isin([row for *_, row in doubts])]
-        rows = RowShare(len(set(doubtful)), len(set(trials)))
-        yield _unclear("doubts", rows=rows, worst=worst, table=table.name, row=table.describe(row))
+    """Doubts about rows that stand beside others, whatever varies between them, and the worst of them."""
+    tables = [table.ended for table in audited.tables if len(table.ended) > 1]
+    if tables:
+        rows = pd.concat(tables)
+        rows = rows.assign(trial=number_trials(rows), code=rows["doubts"].map(split_codes)).explode("code")
+        doubted = rows[rows["code"].map(lambda code: isinstance(code, str) and doubt_of(code).serious)]
+        worst = min(doubted["code"], key=rank, default=None)
+        yield from _count(
+            "not decidable", "doubts", doubted["trial"].nunique(), rows["trial"].nunique(), worst=worst
+        )
 
 
 # ---- the work that was timed ----
@@ -540,11 +512,11 @@ def check_whole_epochs(audited: AuditData) -> Observations:
     is_extrapolated = ok["epoch_time_source"] == "extrapolated"
     used, whole = ok["train_images"].astype("float64"), _known_images(ok, "train_images")
     is_known = ok["images_per_epoch"].fillna(0) > 0
-    yield from _observe("broken", "extrapolated", ok, is_extrapolated)
-    yield from _observe("broken", "windows-of-steps", ok, ok["is_measured_in_part"] & ~is_extrapolated)
-    yield from _observe("broken", "subset", ok, (used > 0) & (used < whole))
-    yield from _observe("not decidable", "unknown-images", ok, ~is_known)
-    yield from _observe("kept", "whole-epochs", ok, is_known, images=_list_known(ok["images_per_epoch"]))
+    yield from _count("broken", "extrapolated", is_extrapolated, len(ok))
+    yield from _count("broken", "windows-of-steps", ok["is_measured_in_part"] & ~is_extrapolated, len(ok))
+    yield from _count("broken", "subset", (used > 0) & (used < whole), len(ok))
+    yield from _count("not decidable", "unknown-images", ~is_known, len(ok))
+    yield from _count("kept", "whole-epochs", is_known, len(ok), images=_list_known(ok["images_per_epoch"]))
 
 
 def _known_images(runs: Runs, name: str) -> pd.Series[float]:
@@ -561,9 +533,9 @@ def check_input_included(audited: AuditData) -> Observations:
     is_resident = (files == "none").to_numpy()
     is_loaded = files.notna().to_numpy() & ~is_resident
     lacks_loaded = is_resident & ~np.isin(work, work[is_loaded])
-    yield from _observe("broken", "resident-alone", ok, lacks_loaded)
-    yield from _observe("not decidable", "unknown-feeding", ok, files.isna())
-    yield from _observe("kept", "input-included", ok, is_loaded)
+    yield from _count("broken", "resident-alone", lacks_loaded, len(ok))
+    yield from _count("not decidable", "unknown-feeding", files.isna(), len(ok))
+    yield from _count("kept", "input-included", is_loaded, len(ok))
 
 
 def check_time_to_solution(audited: AuditData) -> Observations:
@@ -571,12 +543,12 @@ def check_time_to_solution(audited: AuditData) -> Observations:
     ok = audited.ok
     is_reached, is_aimed = ok["time_to_top1_s"].notna(), ok["until_top1"].notna()
     is_rate = ok["epoch_time_s"].isna() & ok["images_per_s"].notna()
-    yield from _observe("broken", "rate-without-time", ok, is_rate)
+    yield from _count("broken", "rate-without-time", is_rate, len(ok))
     if not is_reached.any():
-        yield _unclear("none-reached" if is_aimed.any() else "epoch-times-only")
+        yield _observe("not decidable", "none-reached" if is_aimed.any() else "epoch-times-only")
     elif is_reached.sum() < is_aimed.sum() or is_aimed.sum() < len(audited.alone):
-        yield from _observe("not decidable", "some-reached", ok, is_reached)
-    yield from _observe("kept", "times-to-accuracy", ok, is_reached)
+        yield from _count("not decidable", "some-reached", is_reached, len(ok))
+    yield from _count("kept", "times-to-accuracy", is_reached, len(ok))
 
 
 def check_sensible_sizes(audited: AuditData) -> Observations:
@@ -593,11 +565,11 @@ def check_sensible_sizes(audited: AuditData) -> Observations:
     steps = (ok["images_per_epoch"].astype("float64") / ok["batch_size"].astype("float64")).replace(0, np.nan)
     is_short = (steps < FEW_STEPS) & ~(is_procedural & (ok["kind"] == "steady rate"))
     sides, natives = _list_known(side[is_blown_up]), _list_known(native[is_blown_up])
-    yield from _observe("broken", "blown-up", ok, is_blown_up, sides=sides, natives=natives)
-    yield from _observe("broken", "few-steps", ok, is_short, few=FEW_STEPS, steps=steps.min())
-    yield from _observe("not decidable", "unknown-size", ok, ~is_known)
-    yield from _observe("not decidable", "unknown-steps", ok, steps.isna())
-    yield _kept("sensible-sizes", sides=_list_known(side), steps=steps.min())
+    yield from _count("broken", "blown-up", is_blown_up, len(ok), sides=sides, natives=natives)
+    yield from _count("broken", "few-steps", is_short, len(ok), few=FEW_STEPS, steps=steps.min())
+    yield from _count("not decidable", "unknown-size", ~is_known, len(ok))
+    yield from _count("not decidable", "unknown-steps", steps.isna(), len(ok))
+    yield _observe("kept", "sensible-sizes", sides=_list_known(side), steps=steps.min())
 
 
 # ---- uncertainty ----
@@ -613,18 +585,18 @@ def check_uncertainty(audited: AuditData) -> Observations:
     rows = rows[rows["epoch_time_s"].notna()]
     rows = rows[~pd.Series(number_trials(rows)).duplicated().to_numpy()]
     if not len(rows):
-        yield _unclear("untimed")
+        yield _observe("not decidable", "untimed")
         return
     members, times = audited.folder.members, audited.folder.runs["epoch_time_s"]
     is_timed = members["is_ok"] & times.loc[members["run"]].notna().to_numpy()
     processes = members["row"][is_timed].value_counts().reindex(rows.index, fill_value=0)
     is_own = rows["source"].fillna("measured") == "measured"
-    yield from _observe("broken", "one-process", rows, is_own & (processes < 2), fewest=FEWEST_TIMES)
-    yield from _observe(
-        "not decidable", "two-processes", rows, is_own & (processes == 2), fewest=FEWEST_TIMES
+    yield from _count("broken", "one-process", is_own & (processes < 2), len(rows), fewest=FEWEST_TIMES)
+    yield from _count(
+        "not decidable", "two-processes", is_own & (processes == 2), len(rows), fewest=FEWEST_TIMES
     )
-    yield from _observe("not decidable", "unknown-processes", rows, ~is_own)
-    yield _kept("intervals", rows=RowShare(len(rows), len(rows)), processes=int(processes.min()))
+    yield from _count("not decidable", "unknown-processes", ~is_own, len(rows))
+    yield from _count("kept", "intervals", len(rows), len(rows), processes=int(processes.min()))
 
 
 RULES: tuple[Callable[[AuditData], Observations], ...] = (

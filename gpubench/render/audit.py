@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from gpubench.analyze.audit import VERDICTS, Observation, RuleFinding
 from gpubench.basics.folding import folded
 from gpubench.basics.quoted import clean, to_json
-from gpubench.core.audit import VERDICTS, Observation, RowShare, RuleFinding
 from gpubench.render.markdown import escape
 from gpubench.render.terminal import WIDTH
-from gpubench.render.words import UNKNOWN, format_number, join_words, name_row
+from gpubench.render.words import UNKNOWN, format_number, join_words
 
 MOST_NAMES = 3
 """So many values are named; of more it is said how many there are."""
@@ -39,9 +39,8 @@ SENTENCES: Mapping[str, str] = {
     "nothing-ok": "no trial ended ok (gpubench sweep)",
     "none-alone": "every row ran beside others; only rows alone are judged",
     "untimed": "no row has a time",
-    "top1-falls": "with a larger batch or more devices top-1 falls in {rows}, most from {before_pct} % ({before}) to "
-    "{after_pct} % ({after}), by {fall} points (95 %: {low} to {high}), so these are times of unlike trainings "
-    "(--until-top1 N times training to equal accuracy)",
+    "top1-falls": "with a larger batch or more devices top-1 falls in {rows}, by up to {fall} points (95 %: {low} to "
+    "{high}): times of unlike trainings (--until-top1 N times training to equal accuracy)",
     "no-top1-to-compare": "where rows are scaled, no top-1 to compare in {rows} (--epochs)",
     "few-seeds": "where rows are scaled, fewer than {seeds} runs on a side in {rows}, so how far runs differ is not "
     "known (--repeats {seeds})",
@@ -61,7 +60,6 @@ SENTENCES: Mapping[str, str] = {
     "machine, or taken away)",
     "foreign": "a {sources} does not tell which runs were left out",
     "runs-kept": "no number is missing of {attempts} attempts; runs outside this folder can't be seen",
-    "superseded": "superseded, and kept: {attempts} (another sweep took their own for dead and measured the same)",
     "unlike-hardware": "{table} compares {machines}",
     "unknown-hardware": "the hardware is not on record for {rows}",
     "like-hardware": "each table is of one model ({machines})",
@@ -102,13 +100,12 @@ SENTENCES: Mapping[str, str] = {
     "on)",
     "unlike-versions": "{table} compares {field} {versions} (--retry stale)",
     "unlike-breakdowns": "{table}: the cost of --breakdown in {rows} only",
-    "unlike-costs": "{table}: --breakdown costs one side of an efficiency more: {cost} % ({row}) against "
-    "{baseline_cost} % ({baseline})",
+    "unlike-costs": "{table}: --breakdown costs one side of an efficiency {points} points more",
     "dp-alone": "{models} on several GPUs ran under dp alone, which ddp should beat",
     "dp-inferred": "{models} on several GPUs ran under dp alone, as far as the log tells",
     "no-single": "{table}: on several devices, none of the same work on one device for {rows} (--gpus 1,… or --ranks "
     "1,…)",
-    "doubts": "of rows that are compared, warnings in {rows}, the worst {worst} ({table}: {row})",
+    "doubts": "of rows that are compared, warnings in {rows}, the worst {worst}",
     "unplanned": "what was planned is not on record for {tables}",
     "all-shown": "all that was planned is shown ({trials} trials, {oom} out of memory, {skipped} skipped), with "
     "baselines and under the same versions",
@@ -142,21 +139,12 @@ def write_markdown(name: str, findings: Sequence[RuleFinding]) -> str:
 
 def write_json(findings: Sequence[RuleFinding]) -> str:
     """An object a rule and line: number, rule, way (to fool), verdict, finding (in words), observations (as data)."""
-    return "".join(
-        to_json(
-            {
-                "number": finding.number,
-                "rule": RULES[finding.number][0],
-                "way": RULES[finding.number][1],
-                "verdict": finding.verdict,
-                "finding": describe_finding(finding),
-                "observations": [asdict(observation) for observation in finding.observations],
-            },
-            default=str,
-        )
-        + "\n"
-        for finding in findings
-    )
+    lines = []
+    for finding in findings:
+        rule, way = RULES[finding.number]
+        data = {**asdict(finding), "rule": rule, "way": way, "finding": describe_finding(finding)}
+        lines.append(to_json(data, default=str) + "\n")
+    return "".join(lines)
 
 
 def summarize(name: str, findings: Sequence[RuleFinding]) -> str:
@@ -178,16 +166,10 @@ def describe_observation(observation: Observation) -> str:
 
 
 def format_figure(value: Any) -> str:
-    """A figure as sentences name it: a share, a row by its fields, several values, a number, text."""
+    """A figure as sentences name it: so many rows, several values, a number, text."""
     match value:
-        case None:
-            return UNKNOWN
-        case RowShare(count=count, whole=whole):
-            if count < whole:
-                return f"{count:,} of {whole:,} rows"
-            return {1: "the only row", 2: "both rows"}.get(whole, f"all {whole:,} rows")
-        case Mapping():
-            return name_row(value) or "the only row"
+        case {"count": int(count), "whole": int(whole)}:
+            return f"{count:,} of {whole:,} rows"
         case tuple():
             names = [format_figure(item) for item in value[:MOST_NAMES]]
             rest = len(value) - MOST_NAMES
@@ -196,4 +178,4 @@ def format_figure(value: Any) -> str:
             return f"{value:,}"
         case float():
             return format_number(value, 0 if value.is_integer() else 1)
-    return clean(str(value), LONGEST_TEXT)
+    return UNKNOWN if value is None else clean(str(value), LONGEST_TEXT)

@@ -15,10 +15,10 @@ import pytest
 from whole_rows import changed, row_with
 
 from gpubench.analyze import audit
+from gpubench.analyze.audit import Observation, RuleFinding
 from gpubench.analyze.derive import build_summary
 from gpubench.analyze.folder import Folder, Table, read_folder
 from gpubench.analyze.frames import build_runs
-from gpubench.core.audit import Observation, RuleFinding
 from gpubench.schema.row import Row
 
 IMAGES = {"files": "full", "train_images": 10240, "val_images": 5000, "num_classes": 10, "size": None}
@@ -99,7 +99,7 @@ def figures(finding: RuleFinding, code: str) -> dict[str, Any]:
 
 def share(finding: RuleFinding, code: str) -> tuple[int, int]:
     rows = figures(finding, code)["rows"]
-    return rows.count, rows.whole
+    return rows["count"], rows["whole"]
 
 
 K, B, N = "kept", "broken", "not decidable"
@@ -206,16 +206,15 @@ def test_a_rule_finds_this(number: int, verdict: str, rows: list[Row], code: str
     assert code in {observation.code for observation in finding.observations}
 
 
-def test_a_fall_is_told_with_its_interval_and_both_rows() -> None:
+def test_a_fall_is_told_with_its_interval() -> None:
     finding = judge(
         1, [*seeds(64, 60.0, 60.3, 60.6), *seeds(128, 57.6, 57.9, 58.2), *seeds(256, 57.6, 57.9, 58.2)]
     )
     told = figures(finding, "top1-falls")
     assert share(finding, "top1-falls") == (1, 2)
-    assert (told["fall"], told["before_pct"], told["after_pct"]) == pytest.approx((2.4, 60.3, 57.9))
+    assert told["fall"] == pytest.approx(2.4)
     assert (told["low"] + told["high"]) / 2 == pytest.approx(2.4)
     assert 0 < told["low"] < 2.4
-    assert (told["before"]["batch_size"], told["after"]["batch_size"]) == (64, 128)
 
 
 def test_of_several_falls_each_must_pass_a_stricter_test() -> None:
@@ -230,9 +229,8 @@ def test_counts_are_of_rows() -> None:
     told = judge(12, rows)
     assert share(told, "doubts") == (2, 3)
     assert figures(told, "doubts")["worst"] == "stranger"
-    assert figures(told, "doubts")["row"]["batch_size"] == 256
     costs = figures(judge(12, [timed(1, 0.04), timed(2, 5.7), timed(4, 5.3)]), "unlike-costs")
-    assert (costs["cost"], costs["baseline_cost"], costs["row"]["gpus"]) == (5.7, 0.04, 2)
+    assert costs["points"] == pytest.approx(5.66)
     assert share(judge(13, [row(64), *three_seeds(128)]), "one-process") == (1, 2)
 
 
@@ -258,7 +256,7 @@ def test_a_row_that_stands_in_two_tables_is_counted_once() -> None:
     audited = audit.prepare_audit(twice)
     assert len(audited.rows) == 2
     (told,) = [each for each in audit.check_nothing_flattered(audited) if each.code == "doubts"]
-    assert told.figures["rows"].whole == 2
+    assert told.figures["rows"]["whole"] == 2
 
 
 def test_rates_over_the_tools_own_images_have_no_epoch_that_could_be_short() -> None:

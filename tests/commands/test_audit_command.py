@@ -12,9 +12,8 @@ import committed
 import pytest
 from swept import swept
 
-from gpubench.analyze.audit import audit_folder
+from gpubench.analyze.audit import RuleFinding, audit_folder
 from gpubench.analyze.folder import read_folder
-from gpubench.core.audit import RuleFinding
 from gpubench.results.store import Results
 from gpubench.schema.record import Record
 
