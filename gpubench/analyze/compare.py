@@ -8,8 +8,9 @@ rows of one folder by the rounds that both have.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import pandas as pd
@@ -17,7 +18,7 @@ import pandas as pd
 from gpubench.analyze.folder import Folder
 from gpubench.analyze.frames import OBJECTS, as_objects
 from gpubench.analyze.grid import list_rows, plain, split_codes
-from gpubench.analyze.matching import DEFINITION, PLANNED, Matching, is_left_to_machine, match_rows
+from gpubench.analyze.matching import DEFINITION, Matching, is_left_to_machine, match_rows
 from gpubench.analyze.report import describe_machine
 from gpubench.analyze.series import CANDIDATES, Fields
 from gpubench.analyze.table_rows import Figures, TableRows, borrow_noise, find_remedy
@@ -54,6 +55,8 @@ SOURCES: Mapping[FigureName, str] = {
     "top1": "val_images",
 }
 """Figure -> the column that says of what it is: rows that differ there are not compared."""
+PLANNED = ("missing", "skipped")
+"""Endings of trials that never ran. They are on no side."""
 ATTEMPT = ("trial_id", "round", "started_at", "host", "epoch_time_s")
 """By which an attempt is known again in another folder."""
 
@@ -88,8 +91,7 @@ def compare_values(
     is_side = [column.map(lambda known, value=value: known == value).fillna(False) for value in values]
     for value, is_there in zip(values, is_side, strict=True):
         if not is_there.any():
-            known = ", ".join(sorted(set(column.dropna().map(format_cell)))) or "none that tell it"
-            raise UsageError(f"no row of {folder.path} has {field}={format_cell(value)}; there are: {known}")
+            raise UsageError(f"no row of {folder.path} has {field}={format_cell(value)}")
     summary = rows.summary.assign(is_b=is_side[1])[is_side[0] | is_side[1]]
     rows = replace(rows, summary=summary)
     free = {field}
@@ -114,6 +116,7 @@ def collect_folders(folders: Sequence[Folder]) -> TableRows:
         members, runs = folder.members, folder.runs
         first = members.drop_duplicates("row").set_index("row")["run"]
         summary = folder.summary.assign(run=first, is_b=place == 1)
+        summary = summary[~summary["status"].isin(PLANNED)]
         summary = summary.join(runs[["asked", "images", DEFINITION]], on="run")
         # A trial of two experiments is in the tables of both.
         summary = summary.sort_values("repeats", ascending=False, kind="stable").drop_duplicates("run")
@@ -158,23 +161,6 @@ def _collect_figures(rows: TableRows) -> dict[FigureName, Figures]:
     }
 
 
-def _measure(
-    name: FigureName, rows: TableRows, figures: Figures, candidate: int, baseline: int
-) -> tuple[float, float, Evidence]:
-    """The figures of baseline and candidate, and what both tell of their ratio; of top-1, of their difference."""
-    less, more = (list(figures[row].values()) for row in (baseline, candidate))
-    if name == "top1":
-        images = plain(rows.get(baseline, "val_images"))
-        return mean(less), mean(more), compare_percentages(more, less, images=images)
-    a, b = (math.exp(mean([math.log(value) for value in values])) for values in (less, more))
-    if name != "memory":
-        return a, b, rows.compare(figures, candidate, baseline)
-    center = _round(math.log(b / a))
-    processes = int(rows.get(candidate, "repeats")), int(rows.get(baseline, "repeats"))
-    exact = StudentEstimate(center=center, error=0.0, degrees=1.0)
-    return a, b, Evidence(center=center, processes=processes, pairs=exact)
-
-
 def _round(logarithm: float) -> float:
     """Without its last digits: 1,050 are 5 % more than 1,000, and not a trifle above it."""
     return round(logarithm / LAST_DIGIT) * LAST_DIGIT
@@ -216,25 +202,35 @@ def _make_claims(
     return claims
 
 
-def _measure_changes(
-    rows: TableRows, pair: tuple[int, int], figures: Mapping[FigureName, Figures]
-) -> Iterator[tuple[Change, Evidence | None]]:
-    """The figures that both rows of a trial have, each with its evidence: None where they are of unlike things."""
+def _measure_change(
+    name: FigureName, rows: TableRows, figures: Figures, pair: tuple[int, int]
+) -> tuple[Change, Evidence | None]:
+    """A figure that both rows of a trial have, and what it tells of their ratio (of top-1: their difference).
+
+    No evidence: they are of unlike things.
+    """
     a, b = pair
     knows_images = [pd.notna(rows.get(row, "images_per_epoch")) for row in pair]
-    for name, by_row in figures.items():
-        if a not in by_row or b not in by_row:
-            continue
-        first, second, evidence = _measure(name, rows, by_row, b, a)
-        is_of_work = name in ("time", "cpu", "energy")
-        change = Change(figure=name, a=first, b=second, is_per_epoch=is_of_work and not any(knows_images))
-        source = SOURCES.get(name)
-        if is_of_work and any(knows_images) != all(knows_images):
-            yield replace(change, reason="unlike-images"), None
-        elif source and plain(rows.get(a, source)) != plain(rows.get(b, source)):
-            yield replace(change, reason="unlike-images" if name == "top1" else "unlike-sources"), None
-        else:
-            yield change, evidence
+    is_of_work = name in ("time", "cpu", "energy")
+    source = SOURCES.get(name, "")
+    values = [list(figures[row].values()) for row in pair]
+    first, second = (
+        mean(each) if name == "top1" else math.exp(mean([math.log(value) for value in each]))
+        for each in values
+    )
+    change = Change(figure=name, a=first, b=second, is_per_epoch=is_of_work and not any(knows_images))
+    if is_of_work and any(knows_images) != all(knows_images):
+        return replace(change, reason="unlike-images"), None
+    if source and plain(rows.get(a, source)) != plain(rows.get(b, source)):
+        return replace(change, reason="unlike-images" if name == "top1" else "unlike-sources"), None
+    if name == "top1":
+        return change, compare_percentages(values[1], values[0], images=plain(rows.get(a, "val_images")))
+    if name != "memory":
+        return change, rows.compare(figures, b, a)
+    center = _round(math.log(second / first))
+    exact = StudentEstimate(center=center, error=0.0, degrees=1.0)
+    processes = int(rows.get(b, "repeats")), int(rows.get(a, "repeats"))
+    return change, Evidence(center=center, processes=processes, pairs=exact)
 
 
 def compare_trials(
@@ -242,24 +238,23 @@ def compare_trials(
 ) -> tuple[ComparedTrial, ...]:
     """Trials whose rows, A's and B's, both ended ok, with all claims decided together."""
     figures = {name: by_row for name, by_row in _collect_figures(rows).items() if name in wanted}
-    measured = {pair: list(_measure_changes(rows, pair, figures)) for pair in pairs}
-    claims = [
-        claim
-        for (a, b), changes in measured.items()
-        for change, evidence in changes
-        if evidence is not None
-        for claim in _make_claims(change.figure, b, a, evidence, threshold)
-    ]
-    decided: dict[tuple[str, int], list[Claim]] = {}
-    for claim in decide(claims):
-        decided.setdefault((claim.metric, claim.baseline), []).append(claim)
+    measured: dict[tuple[int, int], list[tuple[Change, int]]] = {pair: [] for pair in pairs}
+    claims: list[Claim] = []
+    for pair in pairs:
+        for name, by_row in figures.items():
+            if by_row.keys() >= {*pair}:
+                change, evidence = _measure_change(name, rows, by_row, pair)
+                made = _make_claims(name, pair[1], pair[0], evidence, threshold) if evidence else []
+                measured[pair].append((change, len(made)))
+                claims += made
+    decided = iter(decide(claims))
     return tuple(
         ComparedTrial(
             a=a,
             b=b,
             changes={
-                change.figure: replace(change, claims=tuple(decided.get((change.figure, a), ())))
-                for change, _ in changes
+                change.figure: replace(change, claims=tuple(islice(decided, count)))
+                for change, count in changes
             },
         )
         for (a, b), changes in measured.items()
@@ -317,8 +312,7 @@ def compare_sides(
 
 
 def _describe_side(rows: pd.DataFrame, name: str, value: Any) -> Side:
-    measured = rows[~rows["status"].isin(PLANNED)]
-    places = measured.drop_duplicates([*HARDWARE])
+    places = rows.drop_duplicates([*HARDWARE])
     timed = rows[rows["epoch_time_s"].notna()]
     return Side(
         name=name,
@@ -348,7 +342,6 @@ def _find_unlike(
 
     Without values: what is told by more than them, as images of one name and what variants of one name do.
     """
-    pairs = [pair for pair in matching.pairs if not rows.loc[list(pair), "status"].isin(PLANNED).any()]
     unlike: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {}
     for name in (*HARDWARE, *SOFTWARE, *CANDIDATES):
         is_apart = name in matching.apart
@@ -356,7 +349,7 @@ def _find_unlike(
             continue
         values = {row: plain(value) for row, value in rows[name].items()}
         if matching.pairs:
-            both = [(values[a], values[b]) for a, b in pairs]
+            both = [(values[a], values[b]) for a, b in matching.pairs]
             apart = [pair for pair in both if pair[0] != pair[1] and (is_apart or None not in pair)]
             sides = [*zip(*apart, strict=True)]
         else:

@@ -1,9 +1,8 @@
 """Which rows of two sides are of one and the same trial, whatever machine each ran on.
 
 Rows are of one trial where their trials ask for the same: fields that were left to the machine, ids of devices,
-hardware and versions may differ, images are told by their content. A row that lacks something, as one that was only
-planned does, has it from rows of the same configuration. Where no row of one side is one of the other, those fields are
-set aside in which the sides have no value in common: that is a guess.
+hardware and versions may differ, images are told by their content. Where no row of one side is one of the other, those
+fields are set aside in which the sides have no value in common: that is a guess.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ LENGTH_FIELDS = ("window", "steps")
 """Fields in which steady rates may differ and still be compared."""
 DERIVED_FROM: Mapping[str, tuple[str, ...]] = {**FOLLOWS, "strategy": DEVICE_AXES, DEFINITION: ("variant",)}
 """Field -> those from which it follows where nobody asked for it."""
-PLANNED = ("missing", "skipped")
 FREE, LEFT_TO_MACHINE, NO_FILES = "free", "left to the machine", "no files"
 """Stand for what may differ, for what the machine chose, and for the images of a variant that reads none."""
 
@@ -71,31 +69,23 @@ def match_rows(rows: pd.DataFrame, free: Collection[str] = ()) -> Matching:
 
 def identify(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
     """What each row's trial asks for: a column a field, of values that are equal where trials are."""
-    config = rows["config_id"].where(rows["config_id"].fillna("") != "", rows.index.to_series().astype(str))
-    side = rows["is_b"].astype(str)
-    name = rows["data"] if free else side + rows["data"].astype(str)
-    variant = side + rows["variant"].astype(str)
-    is_planned = rows["status"].isin(PLANNED)
     columns: dict[str, pd.Series[Any]] = {}
     for field in IDENTITY_FIELDS:
         values = fill_missing(rows[field], OLD_DEFAULTS.get(field))
         if field in LENGTH_FIELDS:
             values = values.mask(rows["kind"] == "steady rate", None)
         if field in ALLOTTED:
-            values = values.mask(is_left_to_machine(rows, field), LEFT_TO_MACHINE)
-        values = fill_known(values, config)
-        if field in AUTO:
-            values = values.where(~is_planned, fill_known(values, side))
-        columns[field] = values.fillna(LEFT_TO_MACHINE) if field in ALLOTTED else values
+            values = values.mask(is_left_to_machine(rows, field), LEFT_TO_MACHINE).fillna(LEFT_TO_MACHINE)
+        columns[field] = values
     fingerprints = rows["images"].map(
         lambda known: known.fingerprint if known and known.files != "none" else None
     )
-    columns["data"] = fill_known(fill_known(fingerprints, config), name).fillna(rows["data"])
-    if "variant" not in free:  # else one that reads no image stands beside those that do
-        files = fill_known(fill_known(rows["image_files"], config), variant)
-        columns["data"] = columns["data"].mask(files == "none", NO_FILES)
-    definitions = rows[DEFINITION].map(_write_definition)
-    columns[DEFINITION] = fill_known(fill_known(definitions, config), variant)
+    if "variant" in free:  # one that reads no image stands beside those that do
+        fingerprints = fingerprints.fillna(fingerprints.groupby(rows["data"]).transform("first"))
+    columns["data"] = fill_missing(fingerprints).fillna(rows["data"])
+    if "variant" not in free:
+        columns["data"] = columns["data"].mask(rows["image_files"] == "none", NO_FILES)
+    columns[DEFINITION] = fill_missing(rows[DEFINITION].map(_write_definition))
     return pd.DataFrame(
         {field: values.mask(is_free(rows, field, free), FREE) for field, values in columns.items()}
     )
@@ -104,15 +94,6 @@ def identify(rows: pd.DataFrame, free: Collection[str] = ()) -> pd.DataFrame:
 def fill_missing(values: pd.Series[Any], default: Any = None) -> pd.Series[Any]:
     """The values as plain objects, `default` in place of missing ones."""
     return values.astype(object).where(values.notna(), default)
-
-
-def fill_known(values: pd.Series[Any], place: pd.Series[Any]) -> pd.Series[Any]:
-    """The values, missing ones filled from rows of the same place, where all of these that know it agree."""
-    if values.notna().all():
-        return values
-    groups = values.astype(object).groupby(place, dropna=False)
-    known = groups.transform("first").where(groups.transform("nunique") == 1)
-    return fill_missing(values.astype(object).where(values.notna(), known))
 
 
 def is_left_to_machine(rows: pd.DataFrame, field: str) -> pd.Series[bool]:

@@ -15,7 +15,7 @@ from gpubench.commands.folders import print_text, split_names, warn
 from gpubench.core.comparison import COSTS, FIGURES, Comparison, FigureName
 from gpubench.plan.values import parse, percent
 from gpubench.render import comparison as render
-from gpubench.render.words import write_why_not_compared
+from gpubench.render.terminal import WIDEST, WIDTH
 from gpubench.results.home import newest_results
 
 
@@ -45,15 +45,17 @@ def compare(
     if sort is not None and sort not in (*FIGURES, *CANDIDATES):
         raise unknown("figure or field to sort by", sort, (*FIGURES, *CANDIDATES))
     comparison = _compare(folders, field, [name for name in FIGURES if name in names], limit)
-    console = Console(highlight=False)
     if comparison.is_senseless and form != "json":
-        raise UnusableError(write_why_not_compared(comparison))
-    if form == "text":
-        render.show(comparison, console, sort=sort)
+        raise UnusableError(render.write_obstacle(comparison))
+    if form == "json":
+        text = render.write_json(comparison)
+    elif form == "markdown":
+        text = render.write_markdown(comparison, sort=sort)
     else:
-        is_json = form == "json"
-        text = render.write_json(comparison) if is_json else render.write_markdown(comparison, sort=sort)
-        print_text(text)
+        console = Console()
+        width = min(console.width, WIDEST) if console.is_terminal else WIDTH
+        text = render.write_text(comparison, sort=sort, width=width, is_rich=console.is_terminal)
+    print_text(text)
     return comparison.find_exit_code(is_strict=strict)
 
 

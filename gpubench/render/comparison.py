@@ -1,77 +1,87 @@
-"""Two sides, compared, as text, Markdown and data."""
+"""Two sides, compared, as text, Markdown and data, with all its English."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from gpubench.basics.encodable import encodable
 from gpubench.basics.finite import finite
-from gpubench.basics.quoted import to_json
-from gpubench.core.comparison import FIGURES, Change, ComparedTrial, Comparison
-from gpubench.render import words
-from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow, Tone
+from gpubench.basics.quoted import clean, to_json
+from gpubench.core.comparison import FIGURES, Change, ComparedTrial, Comparison, FigureName
+from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.json import convert
 from gpubench.render.markdown import escape, write_tables
-from gpubench.render.terminal import HANG, TO_ASCII, WIDEST, WIDTH, fold, render_grid, render_sentence
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.text import Text
+from gpubench.render.terminal import HANG, TO_ASCII, WIDTH, fold, render_grid
+from gpubench.render.words import (
+    MINUS,
+    count_things,
+    format_axis,
+    format_number,
+    format_significant,
+    join_words,
+    name_ending,
+    name_row,
+    name_value,
+    write_advice,
+)
 
 VERSION = 1
 """Of the data; as that of reports."""
+FIGURE_WORDS: Mapping[FigureName, tuple[str, str, float, str, str]] = {
+    "time": ("Time per image", "ms", 1000, "faster", "slower"),
+    "memory": ("GPU memory", "MiB", 1, "less", "more"),
+    "cpu": ("CPU time per image", "ms", 1000, "less", "more"),
+    "energy": ("Energy per image", "J", 1, "less", "more"),
+    "top1": ("Top-1", "%", 1, "lower", "higher"),
+}
+"""Figure -> its name, its unit, how many of these the figure has for each of its own, and words for less and more."""
+OBSTACLES: Mapping[str, str] = {
+    "same-processes": "A and B hold the same processes: name two folders that were measured apart.",
+    "unlike-kinds": "A holds times of {a}, B of {b}, which are never compared: measure both alike (whole epochs are "
+    "measured by --epochs).",
+    "no-match": "No trial of A is one of B ({apart}): sweep the same experiment into both.",
+    "none-ok": "No trial ended ok on both sides with a figure to compare: gpubench table tells why.",
+    "guess": "Nothing was checked for a regression: no trial of A is one of B in all its fields, so pairs are a guess.",
+    "unchecked": "Nothing was checked for a regression: no trial has time, memory or energy on both sides.",
+}
+REASONS: Mapping[str, str] = {"unlike-images": "other images", "unlike-sources": "other sources"}
+UNLIKE: Mapping[str, str] = {
+    "gpu_name": "GPU", "gpu_count": "GPUs", "cpu_name": "CPU", "cpu_count": "CPUs", "cuda": "CUDA",
+    "variant_definition": "what the variant does",
+}  # fmt: skip
+HEADINGS = ("", "A", "B", "B is", "change")
+MOST_NAMED = 8
+"""Rows of a list that are named one by one; JSON has all."""
 
 
-def show(comparison: Comparison, console: Console, *, sort: str | None = None) -> None:
-    """Print a comparison to `console`, styled on a terminal, else as `write_text` has it."""
-    if not console.is_terminal:
-        console.file.write(encodable(write_text(comparison, sort=sort), console.encoding))
-        return
-    for line in _render_lines(comparison, sort, min(console.width, WIDEST), is_rich=True):
-        line.plain = encodable(line.plain, console.encoding)
-        console.print(line, soft_wrap=True, highlight=False)
-
-
-def write_text(comparison: Comparison, *, sort: str | None = None) -> str:
-    """A comparison as plain ASCII text (but for names that somebody else gave), ending in a newline."""
-    lines = _render_lines(comparison, sort, WIDTH, is_rich=False)
-    return "".join(f"{line.plain.translate(TO_ASCII).rstrip()}\n" for line in lines)
-
-
-def _render_lines(comparison: Comparison, sort: str | None, width: int, *, is_rich: bool) -> list[Text]:
-    from rich.text import Text
-
-    lines = [Text(part, "dim") for line in words.describe_sides(comparison) for part in fold(line, width)]
-    lines.append(Text())
-    for line in words.write_comparison(comparison):
-        lines += render_sentence(line, line.marked_text, width)
+def write_text(
+    comparison: Comparison, *, sort: str | None = None, width: int = WIDTH, is_rich: bool = False
+) -> str:
+    """A comparison as lines, ending in a newline. `is_rich`: for a terminal, which shows more than ASCII."""
+    lines = [part for line in describe_sides(comparison) for part in fold(line, width)]
+    lines += ["", *(part for line in write_answers(comparison) for part in fold(line, width))]
     if comparison.changes:
-        lines += [Text(), *render_grid(lay_out_changes(comparison, sort), width, is_rich)]
-    for head, *names in words.list_unmatched(comparison):
-        lines += [Text(), Text(f"{head}:")]
-        lines += [Text(HANG + part) for name in names for part in fold(name, width - len(HANG))]
-    return lines
+        grid = render_grid(lay_out_changes(comparison, sort), width, is_rich)
+        lines += ["", *(line.plain for line in grid)]
+    for head, *names in list_unmatched(comparison):
+        lines += ["", f"{head}:", *(HANG + part for name in names for part in fold(name, width - len(HANG)))]
+    return "".join(f"{(line if is_rich else line.translate(TO_ASCII)).rstrip()}\n" for line in lines)
 
 
 def write_markdown(comparison: Comparison, *, sort: str | None = None) -> str:
     """A comparison as Markdown, for a pull request."""
-    items = [
-        f"- **{escape(line.text)}**" if line.kind == "answer" else f"- {escape(line.text)}"
-        for line in words.write_comparison(comparison)
-    ]
-    lists = [
-        "\n".join([f"{escape(head)}:", "", *(f"- {escape(name)}" for name in names)])
-        for head, *names in words.list_unmatched(comparison)
-    ]
+    answer, *others = map(escape, write_answers(comparison))
     blocks = [
-        "  \n".join(map(escape, words.describe_sides(comparison))),
-        "\n".join(items),
+        "  \n".join(map(escape, describe_sides(comparison))),
+        "\n".join([f"- **{answer}**", *(f"- {line}" for line in others)]),
         *(write_tables(lay_out_changes(comparison, sort)) if comparison.changes else []),
-        *lists,
+        *(
+            "\n".join([f"{escape(head)}:", "", *(f"- {escape(name)}" for name in names)])
+            for head, *names in list_unmatched(comparison)
+        ),
     ]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    return "\n\n".join(blocks) + "\n"
 
 
 def write_json(comparison: Comparison) -> str:
@@ -83,18 +93,15 @@ def write_json(comparison: Comparison) -> str:
         "version": VERSION,
         **convert(comparison),
         "trials": [
-            {
-                "a": trial.a,
-                "b": trial.b,
-                **{name: change_to_data(change) for name, change in trial.changes.items()},
-            }
+            {"a": trial.a, "b": trial.b}
+            | {name: change_to_data(change) for name, change in trial.changes.items()}
             for trial in comparison.trials
         ],
         "regressions": [{"b": trial.b, "figure": change.figure} for trial, change in comparison.regressions]
         + [{"b": b, "figure": "status"} for _, b in comparison.broken],
         "is_excluded": comparison.is_excluded if comparison.threshold is not None else None,
         "obstacle": comparison.obstacle,
-        "text": [line.text for line in words.write_comparison(comparison)],
+        "text": write_answers(comparison),
     }
     return to_json(finite(data), indent=1) + "\n"
 
@@ -103,12 +110,99 @@ def change_to_data(change: Change) -> dict[str, Any]:
     """A figure of one trial: both sides' and the change in per cent (top-1: points), with what is known of it."""
     return {
         **convert(change),
-        "change": words.measure_change(change),
-        "answer": words.name_direction(change),
+        "change": measure_change(change),
+        "answer": name_direction(change),
         "verdict": "unknown" if change.verdict is None else change.verdict.word,
         "is_regression": change.is_regression,
         "is_excluded": change.is_excluded,
     }
+
+
+# ---- what stands above ----
+
+
+def describe_sides(comparison: Comparison) -> list[str]:
+    """What stands above two sides: what each is, and what is not alike in them."""
+    lines = []
+    for letter, side in (("A", comparison.a), ("B", comparison.b)):
+        name = clean(side.name, 200)
+        name = f"{name_value(comparison.field, side.value)} in {name}" if comparison.field else name
+        machines = join_words(map(clean, side.machines or ("nothing measured",)))
+        lines.append(f"{letter}: {name}; {count_things(side.trials, 'trial')}; {machines}")
+    if comparison.unlike:
+        unlike = []
+        for column, sides in comparison.unlike.items():
+            values = [join_words(map(format_axis, side)) for side in sides if side]
+            unlike.append(" ".join([UNLIKE.get(column, column), " against ".join(values)]).strip())
+        lines.append(f"Not alike: {'; '.join(unlike)}.")
+    if comparison.is_guess:
+        lines.append("No trial of A is one of B in all its fields, so the pairs are a guess.")
+    return lines
+
+
+def name_compared(comparison: Comparison, row: int, varied: Sequence[str] = ()) -> str:
+    """A trial by what tells it apart from others: `batch 16`, `batch 16 (1 of 2, 2 copies)`.
+
+    `varied`: the fields that do; those of the trials that were compared where none are given.
+    """
+    fields = comparison.rows[row].fields
+    known = {name: fields.get(name) for name in varied or comparison.varied}
+    job = ", ".join(clean(str(known[name]), 80) for name in ("job", "group") if known.get(name) is not None)
+    name = name_row(known, without=("job", "group"))
+    return " ".join(part for part in (name, f"({job})" if job else "") if part) or "the only trial"
+
+
+# ---- what both sides come to ----
+
+
+def write_answers(comparison: Comparison) -> list[str]:
+    """What two sides come to: whether B regressed, then a line a figure, then what weakens the answers."""
+    lines = [write_obstacle(comparison)] if comparison.obstacle else []
+    if comparison.is_senseless:
+        return lines
+    if comparison.threshold is not None and not comparison.obstacle:
+        lines.append(_judge_regression(comparison, f"{100 * comparison.threshold:g} %"))
+    answers: dict[str, Counter[str]] = {}
+    for name in FIGURES:
+        for change in (trial.changes[name] for trial in comparison.trials if name in trial.changes):
+            answers.setdefault(title_figure(change).partition(" (")[0], Counter())[write_answer(change)] += 1
+    for title, words in answers.items():
+        lines.append(f"{title} of B: {'; '.join(f'{count} {word}' for word, count in words.items())}.")
+    claims = [change.claim for _, change in comparison.changes if change.claim]
+    if any(claim.decided.p is None for claim in claims):
+        lines.append(
+            "Times and energy of one process on a side (top-1: under three seeds) are never sure: --rounds 3 on both "
+            "sides."
+        )
+    if comparison.remedy:
+        lines.append(f"{write_advice(comparison.remedy).strip(' .')} more of times, on both sides.")
+    if comparison.shared:
+        count = count_things(comparison.shared, "trial")
+        lines.append(f"{count}: some processes are the same on both sides, and tell of no difference.")
+    rows = comparison.rows
+    if warned := sum(rows[trial.a].is_warned or rows[trial.b].is_warned for trial in comparison.trials):
+        lines.append(f"{count_things(warned, 'trial')}: warnings on a side, see gpubench table.")
+    return lines
+
+
+def write_obstacle(comparison: Comparison) -> str:
+    """Why nothing can be compared or checked, and what to do."""
+    return OBSTACLES[comparison.obstacle or ""].format(
+        a=join_words(comparison.a.kinds or ("none",)),
+        b=join_words(comparison.b.kinds or ("none",)),
+        apart=join_words([UNLIKE.get(name, name) for name in comparison.apart] or ["each differs"]),
+    )
+
+
+def _judge_regression(comparison: Comparison, limit: str) -> str:
+    worse = Counter(title_figure(change).partition(" (")[0] for _, change in comparison.regressions)
+    worse.update(f"{name_ending(comparison.rows[b].status)} in B" for _, b in comparison.broken)
+    if worse:
+        counts = "; ".join(f"{what} of {count_things(count, 'trial')}" for what, count in worse.items())
+        return f"Regression beyond {limit}: {counts}."
+    if comparison.is_excluded:
+        return f"No regression beyond {limit}: it is excluded everywhere."
+    return f"No regression beyond {limit} is shown, and it is not excluded everywhere."
 
 
 def lay_out_changes(comparison: Comparison, sort: str | None = None) -> Grid:
@@ -121,40 +215,102 @@ def lay_out_changes(comparison: Comparison, sort: str | None = None) -> Grid:
     for trial, change in ((trial, trial.changes.get(name)) for name in FIGURES for trial in trials):
         if change is None:
             continue
-        a, b, answer, size = words.write_change(change)
-        texts = (words.name_compared(comparison, trial.b), a, b)
-        cells = (*map(GridCell, texts), GridCell(answer, tone=_find_tone(change)), GridCell(size))
+        scale = 1 if change.is_per_epoch else FIGURE_WORDS[change.figure][2]
+        a, b = (format_significant(value * scale, 4) for value in (change.a, change.b))
+        answer = write_answer(change) + (", regression" if change.is_regression else "")
+        texts = (name_compared(comparison, trial.b), a, b, answer, format_change(change))
         is_warned = any(comparison.rows[row].is_warned for row in (trial.a, trial.b))
-        groups.setdefault(words.title_figure(change), []).append(GridRow(cells, is_warned=is_warned))
+        row = GridRow(tuple(map(GridCell, texts)), is_warned=is_warned)
+        groups.setdefault(title_figure(change), []).append(row)
     return Grid(
-        ("",) * len(words.CHANGE_HEADINGS),
-        words.CHANGE_HEADINGS,
+        ("",) * len(HEADINGS),
+        HEADINGS,
         (False, True, True, False, True),
         tuple(GridGroup(head, tuple(rows)) for head, rows in groups.items()),
     )
 
 
 def sort_trials(comparison: Comparison, sort: str | None) -> Sequence[ComparedTrial]:
-    """The trials in their order, or by a figure or a field."""
-    if sort in FIGURES:
-        sign = 1 if sort == "top1" else -1
-        return sorted(
-            comparison.trials,
-            key=lambda trial: (
-                sign * words.measure_change(trial.changes[sort]) if sort in trial.changes else math.inf
-            ),
+    """The trials in their order, or by a figure, the worst first, or by a field."""
+
+    def rank(trial: ComparedTrial) -> tuple[bool, Any]:
+        if sort in FIGURES:
+            sign = 1 if sort == "top1" else -1
+            change = trial.changes.get(sort)
+            return change is None, 0.0 if change is None else sign * measure_change(change)
+        value = comparison.rows[trial.b].fields.get(sort or "")
+        is_number = isinstance(value, (int, float))
+        return not is_number, value if is_number else str(value)
+
+    return comparison.trials if sort is None else sorted(comparison.trials, key=rank)
+
+
+def list_unmatched(comparison: Comparison) -> list[list[str]]:
+    """What was not compared: for each reason its head, and a line a trial."""
+    rows = comparison.rows
+    lists = {
+        "Not both ended ok": [
+            f"{name_compared(comparison, b)} ({name_ending(rows[a].endings)} in A, {name_ending(rows[b].endings)} in B)"
+            for a, b in comparison.not_ok
+        ],
+        "Several match": [
+            f"{name_compared(comparison, a[0])} ({len(a)} in A, {len(b)} in B)" for a, b in comparison.several
+        ],
+        "Only in A": [name_compared(comparison, row, comparison.varied_alone) for row in comparison.only_a],
+        "Only in B": [name_compared(comparison, row, comparison.varied_alone) for row in comparison.only_b],
+    }
+    return [
+        [
+            f"{head}: {count_things(len(names), 'trial')}",
+            *names[:MOST_NAMED],
+            *([f"and {len(names) - MOST_NAMED} more, which --json lists"] if len(names) > MOST_NAMED else []),
+        ]
+        for head, names in lists.items()
+        if names
+    ]
+
+
+# ---- one figure of one trial ----
+
+
+def title_figure(change: Change) -> str:
+    """The head of a figure's rows: `Time per image (ms)`."""
+    name, unit, *_ = FIGURE_WORDS[change.figure]
+    if change.is_per_epoch:
+        name, unit = name.replace("image", "epoch"), unit.removeprefix("m")
+    return f"{name} ({unit})"
+
+
+def name_direction(change: Change) -> str:
+    """What B is: `faster`, `the same`, `unknown`."""
+    *_, less, more = FIGURE_WORDS[change.figure]
+    return {"less": less, "more": more, "same": "the same", "unknown": "unknown"}[change.direction]
+
+
+def write_answer(change: Change) -> str:
+    """What B is, or why that can't be told: `slower, likely`, `other images`."""
+    word = REASONS[change.reason] if change.reason else name_direction(change)
+    is_likely = change.verdict is not None and change.verdict.word == "likely"
+    return f"{word}, likely" if is_likely else word
+
+
+def measure_change(change: Change) -> float:
+    """In per cent of A's figure; of top-1 in points."""
+    return change.b - change.a if change.figure == "top1" else 100 * (change.b / change.a - 1)
+
+
+def format_change(change: Change) -> str:
+    """The change with its interval: `+10.0 (+9.6 to +10.4) %`; of top-1 in points."""
+    text = _format_size(measure_change(change))
+    verdict, is_points = change.verdict, change.figure == "top1"
+    if verdict and verdict.low is not None and verdict.high is not None:
+        low, high = (
+            _format_size(end if is_points else 100 * (end - 1)) for end in (verdict.low, verdict.high)
         )
-    if sort is None:
-        return comparison.trials
-
-    def rank(trial: ComparedTrial) -> tuple[int, Any]:
-        value = comparison.rows[trial.b].fields.get(sort)
-        return (0, 0) if value is None else (1, value) if isinstance(value, (int, float)) else (2, str(value))
-
-    return sorted(comparison.trials, key=rank)
+        text += f" ({low} to {high})" if low != high else ""
+    return text if is_points else f"{text} %"
 
 
-def _find_tone(change: Change) -> Tone:
-    if change.direction not in ("less", "more"):
-        return "plain"
-    return "better" if (change.direction == "more") == (change.figure == "top1") else "worse"
+def _format_size(value: float) -> str:
+    text = format_number(value, 1 if abs(value) < 99.95 else 0)
+    return text if text.startswith(MINUS) or not float(text.replace(",", "")) else f"+{text}"

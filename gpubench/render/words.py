@@ -17,15 +17,6 @@ from typing import Any, Literal
 from gpubench.basics.quoted import clean
 from gpubench.basics.rounding import half_up_text
 from gpubench.core.claims import Certainty, Claim
-from gpubench.core.comparison import (
-    FIGURES,
-    MEMORY_SPREAD,
-    SAME_WITHIN,
-    Change,
-    Comparison,
-    FigureName,
-    Side,
-)
 from gpubench.core.findings import (
     BatchSizeFinding,
     DevicesFinding,
@@ -442,7 +433,7 @@ def write_finding(report: Report, finding: Finding) -> list[str]:
     """A finding's lines; the first one answers its question."""
     lines = [answer.write() for answer in _answer(report, finding)]
     if finding.remedy and not _is_uncertain(finding) and finding.word != "sure":
-        lines[-1] += _write_advice(finding.remedy, "tells more")
+        lines[-1] += write_advice(finding.remedy, "tells more")
     return lines
 
 
@@ -470,7 +461,7 @@ def is_uncertain(report: Report) -> bool:
     return chosen is not None and (chosen.word == "unknown" or _is_uncertain(chosen))
 
 
-def _write_advice(remedy: Remedy | None, verb: str = "tells") -> str:
+def write_advice(remedy: Remedy | None, verb: str = "tells") -> str:
     if remedy is None:
         return ""
     minutes = remedy.minutes
@@ -655,7 +646,7 @@ def _answer_batch_size(report: Report, finding: BatchSizeFinding) -> list[Answer
         if not bounds and finding.as_fast:
             clauses = [f"{_name_sizes(report, finding.as_fast)} may be as fast"]
         clauses += [slower] if slower else []
-        sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [_write_advice(finding.remedy).strip()]
+        sentences = [f"{'; '.join(clauses)}."] * bool(clauses) + [write_advice(finding.remedy).strip()]
     elif choice.bound is not None:
         bound = format_percent(choice.bound)
         faster = "faster" if bound == format_percent(0) else f"more than {bound} faster"
@@ -1354,259 +1345,6 @@ def count_left_out(count: int, thing: str, where: str) -> str:
     """`1,200 rows are left out for want of room: gpubench export --format csv has all.`"""
     verb = "is" if count == 1 else "are"
     return f"{count_things(count, thing)} {verb} left out for want of room: {where} has all."
-
-
-# Two sides, compared.
-
-FIGURE_WORDS: Mapping[FigureName, tuple[str, str, float, str, str]] = {
-    "time": ("Time per image", "ms", 1000, "faster", "slower"),
-    "memory": ("GPU memory", "MiB", 1, "less", "more"),
-    "cpu": ("CPU time per image", "ms", 1000, "less", "more"),
-    "energy": ("Energy per image", "J", 1, "less", "more"),
-    "top1": ("Top-1", "%", 1, "lower", "higher"),
-}
-"""Figure -> its name, its unit, how many of these the figure has for each of its own, and words for less and more."""
-OBSTACLES: Mapping[str, str] = {
-    "same-processes": "A and B hold the same processes: name two folders that were measured apart.",
-    "unlike-kinds": "A holds times of {a}, B of {b}, which are never compared: {remedy}.",
-    "no-match": "No trial of A is one of B{fields}: sweep the same experiment into both.",
-    "none-ok": "No trial ended ok on both sides with a figure to compare: gpubench table tells why.",
-    "guess": "Nothing was checked for a regression: no trial of A is one of B in all its fields, so pairs are a guess.",
-    "unchecked": "Nothing was checked for a regression: no trial has time, memory or energy on both sides.",
-}
-REASONS: Mapping[str, str] = {"unlike-images": "other images", "unlike-sources": "other sources"}
-UNLIKE: Mapping[str, str] = {
-    "gpu_name": "GPU", "gpu_count": "GPUs", "cpu_name": "CPU", "cpu_count": "CPUs", "cuda": "CUDA",
-    "variant_definition": "what the variant does",
-}  # fmt: skip
-CHANGE_HEADINGS = ("", "A", "B", "B is", "change")
-MOST_NAMED = 8
-"""Rows of a list that are named one by one; JSON has all."""
-
-
-def describe_sides(comparison: Comparison) -> list[str]:
-    """What stands above two sides: what each is, and what is not alike in them."""
-    lines = [
-        f"{letter}: {_name_side(side, comparison.field)}; {count_things(side.trials, 'trial')}; "
-        + join_words(map(clean, side.machines))
-        for letter, side in (("A", comparison.a), ("B", comparison.b))
-    ]
-    unlike = []
-    for column, (first, second) in comparison.unlike.items():
-        values = [
-            join_words(format_axis(value) for value in side) if side else "" for side in (first, second)
-        ]
-        text = " against ".join(filter(None, values))
-        alone = "" if all(values) or not text else " in A alone" if values[0] else " in B alone"
-        unlike.append(f"{UNLIKE.get(column, column)} {text}{alone}".rstrip())
-    if unlike:
-        lines.append(f"Not alike: {'; '.join(unlike)}.")
-    if comparison.is_guess:
-        lines.append("No trial of A is one of B in all its fields, so the pairs are a guess.")
-    return lines
-
-
-def _name_side(side: Side, field: str | None) -> str:
-    name = clean(side.name, 200)
-    return f"{name_value(field, side.value)} in {name}" if field else name
-
-
-def name_compared(comparison: Comparison, row: int, varied: Sequence[str] = ()) -> str:
-    """A trial by what tells it apart from others: `batch 16`, `batch 16 (1 of 2, 2 copies)`.
-
-    `varied`: the fields that do; those of the trials that were compared where none are given.
-    """
-    fields = comparison.rows[row].fields
-    known = {name: fields.get(name) for name in varied or comparison.varied}
-    job = ", ".join(clean(str(known[name]), 80) for name in ("job", "group") if known.get(name) is not None)
-    name = name_row(known, without=("job", "group"))
-    return " ".join(part for part in (name, f"({job})" if job else "") if part) or "the only trial"
-
-
-def write_why_not_compared(comparison: Comparison) -> str:
-    """Why nothing can be compared or checked, and what to do; empty where something can."""
-    if comparison.obstacle is None:
-        return ""
-    kinds = comparison.a.kinds, comparison.b.kinds
-    epochs = max(comparison.a.epochs or 0, comparison.b.epochs or 0) or 3
-    is_published = "published log" in {*kinds[0], *kinds[1]}
-    fields = [
-        f"{UNLIKE.get(name, name)} {' against '.join(join_words(map(format_axis, side)) for side in sides)}"
-        for name, sides in comparison.unlike.items()
-        if name in comparison.apart and all(sides)
-    ]
-    return OBSTACLES[comparison.obstacle].format(
-        a=join_words(kinds[0] or ("none",)),
-        b=join_words(kinds[1] or ("none",)),
-        remedy="measure both sides" if is_published else f"--epochs {epochs} measures as then",
-        fields=f" ({'; '.join(fields[:3])})" if fields else "",
-    )
-
-
-def title_figure(change: Change) -> str:
-    """The head of a figure's rows: `Time per image (ms)`."""
-    name, unit, *_ = FIGURE_WORDS[change.figure]
-    if change.is_per_epoch:
-        name, unit = name.replace("image", "epoch"), unit.removeprefix("m")
-    return f"{name} ({unit})"
-
-
-def name_direction(change: Change) -> str:
-    """What B is: `faster`, `the same`, `unknown`."""
-    *_, less, more = FIGURE_WORDS[change.figure]
-    return {"less": less, "more": more, "same": "the same", "unknown": "unknown"}[change.direction]
-
-
-def measure_change(change: Change) -> float:
-    """In per cent of A's figure; of top-1 in points."""
-    return change.b - change.a if change.figure == "top1" else 100 * (change.b / change.a - 1)
-
-
-def format_size(value: float) -> str:
-    """A change with as many digits as tell: `+0.3`, `+120`, `>+10,000`, `<−99.9`."""
-    if value > 10_000:
-        return ">+10,000"
-    if value <= -99.95:  # what is left would read as nothing
-        return f"<{MINUS}99.9"
-    text = format_number(value, 1 if abs(value) < 99.95 else 0)
-    return text if text.startswith(MINUS) or not float(text.replace(",", "")) else f"+{text}"
-
-
-def write_change(change: Change) -> tuple[str, ...]:
-    """A figure's cells under CHANGE_HEADINGS, behind the trial's name."""
-    scale = 1 if change.is_per_epoch else FIGURE_WORDS[change.figure][2]
-    unit = "" if change.figure == "top1" else " %"
-    size = format_size(measure_change(change))
-    verdict = change.verdict
-    if (
-        verdict is not None
-        and verdict.low is not None
-        and verdict.high is not None
-        and verdict.low < verdict.high
-    ):
-        ends = (verdict.low, verdict.high)
-        sizes = [format_size(end if change.figure == "top1" else 100 * (end - 1)) for end in ends]
-        size += f" ({' to '.join(sizes)})" if sizes[0] != sizes[1] else ""
-    word = REASONS[change.reason] if change.reason else name_direction(change)
-    word += ", likely" if verdict is not None and verdict.word == "likely" else ""
-    word += ", regression" if change.is_regression else ""
-    a, b = (format_significant(value * scale, 4) for value in (change.a, change.b))
-    return (a, b, word, f"{size}{unit}")
-
-
-def write_comparison(comparison: Comparison) -> list[Sentence]:
-    """What two sides come to: whether B regressed, then a line a figure, then what weakens the answers."""
-    lines = [Sentence("answer", write_why_not_compared(comparison))] if comparison.obstacle else []
-    if comparison.is_senseless:
-        return lines
-    if comparison.threshold is not None and not comparison.obstacle:
-        lines.append(Sentence("answer", _judge_regression(comparison, f"{100 * comparison.threshold:g} %")))
-    by_title: dict[str, list[Change]] = {}
-    for _, change in comparison.changes:
-        by_title.setdefault(title_figure(change), []).append(change)
-    for changes in sorted(by_title.values(), key=lambda changes: FIGURES.index(changes[0].figure)):
-        lines.append(Sentence("finding" if lines else "answer", _describe_changes(changes)))
-    lacking = [
-        name for name in comparison.figures if all(name not in trial.changes for trial in comparison.trials)
-    ]
-    if comparison.trials and len(comparison.figures) < len(FIGURES) and lacking:
-        names = join_words(FIGURE_WORDS[name][0] for name in lacking)
-        lines.append(Sentence("note", f"{names}: no trial has it on both sides."))
-    few = [
-        change.claim for _, change in comparison.changes if change.claim and change.claim.decided.p is None
-    ]
-    if few:
-        lines.append(Sentence("warning", "Times and energy of one process on a side (top-1: under three seeds) are "
-                                     "never sure: --rounds 3 on both sides."))  # fmt: skip
-    if comparison.remedy:
-        lines.append(
-            Sentence("note", f"{_write_advice(comparison.remedy).strip(' .')} more of times, on both sides.")
-        )
-    if comparison.threshold is not None and comparison.threshold < MEMORY_SPREAD:
-        spread = format_percent(MEMORY_SPREAD)
-        lines.append(
-            Sentence("note", f"Memory of equal trials was seen to differ by up to {spread}: no regression.")
-        )
-    if comparison.shared:
-        count = count_things(comparison.shared, "trial")
-        lines.append(
-            Sentence(
-                "warning", f"{count}: some processes are the same on both sides, and tell of no difference."
-            )
-        )
-    warned = sum(
-        any(comparison.rows[row].is_warned for row in (trial.a, trial.b)) for trial in comparison.trials
-    )
-    if warned:
-        lines.append(
-            Sentence("warning", f"{count_things(warned, 'trial')}: warnings on a side, see gpubench table.")
-        )
-    return lines
-
-
-def _judge_regression(comparison: Comparison, limit: str) -> str:
-    worse: dict[str, list[str]] = {}
-    for trial, change in comparison.regressions:
-        name = f"{name_compared(comparison, trial.b)} {format_size(measure_change(change))} %"
-        worse.setdefault(title_figure(change).partition(" (")[0], []).append(name)
-    for _, b in comparison.broken:
-        ending = name_ending(comparison.rows[b].status)
-        worse.setdefault(f"{ending} in B", []).append(name_compared(comparison, b))
-    bad = [
-        f"{what}: {', '.join(names[:MOST_NAMED])}"
-        + (f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else "")
-        for what, names in worse.items()
-    ]
-    if bad:
-        return f"Regression beyond {limit}: {'; '.join(bad)}."
-    if comparison.is_excluded:
-        return f"No regression beyond {limit}: it is excluded everywhere."
-    return f"No regression beyond {limit} is shown, and it is not excluded everywhere."
-
-
-def _describe_changes(changes: Sequence[Change]) -> str:
-    """`Time per image of B: slower in 1 of 3 trials (+10.0 %, sure), the same within 2 % in 2 (sure).`"""
-    name = title_figure(changes[0]).partition(" (")[0]
-    unit = "points" if changes[0].figure == "top1" else "%"
-    margin = "1 point" if changes[0].figure == "top1" else format_percent(SAME_WITHIN)
-    groups: dict[tuple[int, str], list[Change]] = {}
-    for change in changes:
-        word = "unknown" if change.verdict is None else change.verdict.word
-        groups.setdefault((WORDS.index(word), name_direction(change)), []).append(change)
-    parts: list[str] = []
-    for (place, what), members in sorted(groups.items()):
-        is_same = members[0].direction == "same"
-        facts = [] if is_same else [f"{format_span(map(measure_change, members), format_size)} {unit}"]
-        facts += [] if what == "unknown" else [WORDS[place]]
-        total = "" if parts else f" of {count_things(len(changes), 'trial')}"
-        where = f"{what} within {margin}" if is_same else what
-        parts.append(f"{where} in {len(members)}{total} ({', '.join(facts)})")
-    return f"{name} of B: {', '.join(parts)}."
-
-
-def list_unmatched(comparison: Comparison) -> list[list[str]]:
-    """What was not compared: for each reason its head, and a line a trial."""
-    rows = comparison.rows
-    lists = {
-        "Not both ended ok": [
-            f"{name_compared(comparison, b)} ({name_ending(rows[a].endings)} in A, {name_ending(rows[b].endings)} in B)"
-            for a, b in comparison.not_ok
-        ],
-        "Several match": [
-            f"{name_compared(comparison, a[0])} ({len(a)} in A, {len(b)} in B)" for a, b in comparison.several
-        ],
-        "Only in A": [name_compared(comparison, row, comparison.varied_alone) for row in comparison.only_a],
-        "Only in B": [name_compared(comparison, row, comparison.varied_alone) for row in comparison.only_b],
-    }
-    return [
-        [
-            f"{head}: {count_things(len(names), 'trial')}",
-            *names[:MOST_NAMED],
-            *([f"and {len(names) - MOST_NAMED} more, which --json lists"] if len(names) > MOST_NAMED else []),
-        ]
-        for head, names in lists.items()
-        if names
-    ]
 
 
 def name_ending(ending: str) -> str:

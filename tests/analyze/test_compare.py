@@ -317,7 +317,7 @@ def test_two_values_of_a_field_in_one_folder(h200x2: Folder) -> None:
     assert {answer(changes["time"]) for changes in by_size.values()} == {("more", "sure")}
     assert answer(by_size[64]["memory"]) == ("less", "sure")
     for wrong in (("ddp", "fsdp"), ("fsdp", "dp")):
-        with pytest.raises(UsageError, match=r"has strategy=fsdp; there are: ddp, dp, single$"):
+        with pytest.raises(UsageError, match=r"has strategy=fsdp$"):
             compare_values(h200x2, "strategy", wrong)
 
 
@@ -327,7 +327,7 @@ def test_folders_that_have_half_of_their_trials_in_common() -> None:
     )
     comparison = compare_folders(copies, rounds)
     assert (comparison.is_guess, comparison.apart, len(comparison.trials), len(comparison.only_a)) == (
-        True, ("epochs",), 12, 3
+        True, ("epochs",), 12, 2
     )  # fmt: skip
     assert dict(comparison.unlike) == {"epochs": ((4,), (2,))}
     assert comparison.varied == ("group", "job", "batch_size")

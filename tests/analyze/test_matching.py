@@ -88,21 +88,6 @@ def test_a_job_of_a_group_matches_the_same_job_beside_the_same_neighbours() -> N
     assert match(group("x", 1, (16,)), [row()]).pairs == ()
 
 
-def test_a_row_that_only_was_planned_has_from_its_configuration_what_no_record_tells() -> None:
-    planned = row(
-        (), status="missing", config_id="c", images=None, image_files=None, variant_definition={}, asked={}
-    )
-    planned |= {"gpus": None, "input_size": None}
-    assert match([row(config_id="c", input_size=28)], [planned]).pairs == ((10, 11),)
-    assert match([planned], [row(config_id="c", input_size=28)]).pairs == ((10, 11),)
-    elsewhere = [planned | {"config_id": "d"}, row(batch_size=32, config_id="e", input_size=28)]
-    assert match([row(config_id="c", input_size=28)], elsewhere).pairs == ((10, 11),), "from rows of its side"
-    unlike = [*elsewhere, row(batch_size=32, input_size=32)]
-    assert match([row(config_id="c", input_size=28), row(batch_size=8)], unlike).pairs == (), (
-        "which don't agree"
-    )
-
-
 @pytest.mark.parametrize(
     ("other", "apart"),
     [({"lr": 0.001}, ()), ({"lr": 0.3}, ("lr",))],
