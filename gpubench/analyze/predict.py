@@ -10,7 +10,7 @@ waiting. What follows from these needs is told in `plan.slowdowns`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -22,13 +22,12 @@ from gpubench.analyze.grid import list_rows, plain, split_codes
 from gpubench.basics.errors import UsageError
 from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob, Predictions
 from gpubench.node.environment import Machine
-from gpubench.plan.command_line import infer_fields, list_options, list_usual, read_experiment
-from gpubench.plan.experiment import Experiment
+from gpubench.plan.command_line import infer_fields, list_usual, read_experiment
 from gpubench.plan.groups import name_group, name_jobs
 from gpubench.plan.plan import Job, Unit, expand
 from gpubench.plan.resolve import Resolved, resolve_unit
 from gpubench.plan.skips import Room, skip_reason
-from gpubench.plan.slowdowns import SLICING, Demand, predict_slowdowns
+from gpubench.plan.slowdowns import SLICING, Demand, Slowdowns, predict_slowdowns
 from gpubench.plan.state import out_of_memory
 from gpubench.plan.stored_machine import SourcesOnRecord, StoredMachine, choose_machine
 from gpubench.plan.sweep_options import Options
@@ -120,6 +119,15 @@ def find_busy_step_s(rows: pd.DataFrame) -> pd.Series[float]:
     return busy / gpus / (images / batch)
 
 
+def predict_jobs(rows: Sequence[Row], places: Sequence[Resolved], alone: Summary) -> Slowdowns | None:
+    """What jobs with these rows alone do to each other on these GPUs and CPUs; None where a time is not known."""
+    demands = [make_demand(row, place, alone) for row, place in zip(rows, places, strict=True)]
+    known = [demand for demand in demands if demand is not None]
+    if len(known) < len(demands):
+        return None
+    return predict_slowdowns(known, SLICING if any(row["mps"] != "on" for row in rows) else 0.0)
+
+
 # ---- which row stands for a job ----
 
 
@@ -179,8 +187,6 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
         for name in ALLOTTED
         if row[name] != wanted[name] and (row[name] is not None or getattr(job.trial, name) is not None)
     ]
-    if catalog.is_user_model(row["model"] or "") and not row["is_same"]:
-        notes.append(Note("model-file"))
     if codes := split_codes(row["doubts"]):
         notes.append(Note("doubts", {"codes": codes}))
     load, time = row["cpu_util_pct"], row["epoch_time_s"]
@@ -191,22 +197,6 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
 
 
 # ---- answers ----
-
-
-@dataclass(frozen=True, kw_only=True)
-class PredictionInputs:
-    """What is asked about, and the rows that answer."""
-
-    stored: StoredMachine
-    sources: SourcesOnRecord
-    experiment: Experiment
-    path: Path | None
-    options: Options
-    usual: Mapping[str, Any]
-    """What a sweep takes of a field that nobody gives."""
-    alone: Mapping[str, Summary]
-    measured: Mapping[tuple[Any, ...], tuple[float, ...]]
-    """How CPUs were shared, and the configurations alone of a group's jobs -> their slowdowns, where it ran."""
 
 
 def predict_experiment(
@@ -239,11 +229,11 @@ def predict_experiment(
         for rows in list_groups(folders, runs)
         if rows["slowdown"].notna().all()
     }
-    inputs = PredictionInputs(
-        stored=stored, sources=sources, experiment=experiment, path=path, options=options, usual=usual,
-        alone=summarize_alone(runs), measured=measured,
-    )  # fmt: skip
-    groups = [predict_unit(unit, inputs) for unit in plan.units if unit.is_group]
+    alone = summarize_alone(runs)
+    axes = [name for axis in experiment.varied for name in axis]
+    groups = [
+        predict_unit(unit, axes, stored, sources, alone, measured) for unit in plan.units if unit.is_group
+    ]
     if not groups:
         raise UsageError(NO_JOBS)
     return _describe_machine(stored, groups, filled)
@@ -264,7 +254,6 @@ def list_measured(folders: Sequence[Folder], this_machine: Machine) -> Predictio
                 )
                 for job, alone_s, slowdown, measured in rows[figures].itertuples(index=False)
             ),
-            kind=rows["kind"].iloc[0],
         )
         for rows in list_groups(folders, _list_runs(folders, stored))
         if len(rows) > 1 and rows[figures[2:]].notna().all(axis=None)
@@ -306,11 +295,15 @@ def _describe_machine(
     )  # fmt: skip
 
 
-def predict_unit(unit: Unit, inputs: PredictionInputs) -> PredictedGroup | NoPrediction:
-    """What the jobs of one group would do to each other, by rows alone of one kind of time; or why nobody knows."""
-    stored, sources = inputs.stored, inputs.sources
+def predict_unit(
+    unit: Unit, axes: Sequence[str], stored: StoredMachine, sources: SourcesOnRecord, alone: Mapping[str, Summary],
+    measured: Mapping[tuple[Any, ...], tuple[float, ...]],
+) -> PredictedGroup | NoPrediction:  # fmt: skip
+    """What the jobs of one group would do to each other, by rows alone of one kind of time; or why nobody knows.
+
+    `measured`: how CPUs were shared, and the configurations alone of a group's jobs -> their slowdowns, where it ran.
+    """
     trials = [job.trial.asdict() for job in unit.jobs]
-    axes = [name for axis in inputs.experiment.varied for name in axis]
     name, names = name_group(unit.group, trials, axes), name_jobs(trials)
     machine = stored.machine
     if stored.cpus is None:  # then jobs on the same CPUs have as many as they ask for
@@ -327,57 +320,39 @@ def predict_unit(unit: Unit, inputs: PredictionInputs) -> PredictedGroup | NoPre
             find_alone(job, place, sources.data(job.trial.data).fingerprint, rows)
             for job, place in zip(unit.jobs, places, strict=True)
         ]
-        for kind, rows in inputs.alone.items()
+        for kind, rows in alone.items()
     }
     kind = min(matches, key=lambda name: (sum(isinstance(m, Note) for m in matches[name]), KINDS.index(name)))
-    lacking = {
-        title: (job, match)
-        for job, title, match in zip(unit.jobs, names, matches[kind], strict=True)
-        if isinstance(match, Note)
-    }
+    lacking = {title: m for title, m in zip(names, matches[kind], strict=True) if isinstance(m, Note)}
     if lacking:
-        policy = inputs.experiment.bad_images
-        options = [
-            list_options(j, inputs.usual, inputs.path, inputs.options, policy) for j, _ in lacking.values()
-        ]
-        return NoPrediction(
-            name=name,
-            why=tuple(
-                replace(note, figures={**note.figures, "job": job}) for job, (_, note) in lacking.items()
-            ),
-            options=tuple(dict.fromkeys(options)),
-        )
-    alone = [match for match in matches[kind] if not isinstance(match, Note)]
-    demands = [
-        make_demand(row, place, inputs.alone[kind]) for (row, _), place in zip(alone, places, strict=True)
-    ]
-    known = [demand for demand in demands if demand is not None]
-    if len(known) < len(demands):
+        why = [replace(note, figures={**note.figures, "job": job}) for job, note in lacking.items()]
+        return NoPrediction(name=name, why=tuple(why))
+    found = [match for match in matches[kind] if not isinstance(match, Note)]
+    rows = [row for row, _ in found]
+    predicted = predict_jobs(rows, places, alone[kind])
+    if predicted is None:
         return NoPrediction(name=name, why=(Note("no-time"),))
-    predicted = predict_slowdowns(known, SLICING if any(row["mps"] != "on" for row, _ in alone) else 0.0)
     if predicted.unknown:  # the rest of it would be taken for nothing
         return NoPrediction(name=name, why=(Note("unknown-needs", {"resources": predicted.unknown}),))
-    key = (unit.jobs[0].trial.cpu_sharing, *(row["config_id"] for row, _ in alone))
-    measured = inputs.measured.get(key, (None,) * len(alone))
+    key = (unit.jobs[0].trial.cpu_sharing, *(row["config_id"] for row in rows))
+    slowdowns = zip(predicted.slowdowns, measured.get(key, (None,) * len(rows)), strict=True)
+    jobs = tuple(
+        PredictedJob(
+            name=f"{job.membership.name}: {title}" if job.membership else title,
+            alone_s=row["epoch_time_s"],
+            slowdown=slowdown,
+            notes=tuple(notes),
+            measured=seen,
+        )
+        for job, title, (row, notes), (slowdown, seen) in zip(unit.jobs, names, found, slowdowns, strict=True)
+    )
     return PredictedGroup(
         name=name,
-        jobs=tuple(
-            PredictedJob(
-                name=f"{job.membership.name}: {title}" if job.membership else title,
-                alone_s=row["epoch_time_s"],
-                slowdown=slowdown,
-                notes=tuple(notes),
-                measured=seen,
-            )
-            for job, title, (row, notes), slowdown, seen in zip(
-                unit.jobs, names, alone, predicted.slowdowns, measured, strict=True
-            )
-        ),
-        word="likely" if all(_is_reliable(row) for row, _ in alone) else "unknown",
+        jobs=jobs,
+        word="likely" if all(map(_is_reliable, rows)) else "unknown",
         waits_for=predicted.waits_for,
         least_s=predicted.least_s,
         is_upper_bound=predicted.is_upper_bound,
-        kind=kind,
     )
 
 

@@ -74,8 +74,6 @@ class PredictedGroup:
     is_upper_bound: bool = False
     """Whether it may well be too much: ranks keep a GPU busy while they wait for each other's gradients, that wait
     costs their neighbours on the GPU little, and how long it is was not measured."""
-    kind: str = ""
-    """The kind of time of all rows alone that it rests on."""
 
     @property
     def overlap_gain(self) -> float:
@@ -94,8 +92,6 @@ class NoPrediction:
 
     name: str
     why: tuple[Note, ...]
-    options: tuple[tuple[str, ...], ...] = ()
-    """Options of the `gpubench sweep`s that measure what is lacking; empty where none helps."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -13,7 +13,7 @@ from gpubench.node import environment
 from gpubench.plan import experiment_file
 from gpubench.plan.experiment import Experiment
 from gpubench.plan.options import job_option, with_options
-from gpubench.plan.plan import Job, Plan, expand
+from gpubench.plan.plan import Plan, expand
 from gpubench.plan.sources import Disk
 from gpubench.plan.sweep_options import ORDERS, Options
 from gpubench.plan.values import as_text
@@ -88,36 +88,6 @@ def infer_fields(
     if sizes and "batch_size" not in given and not options.jobs:
         texts["batch_size"] = ",".join(map(str, sizes))
     return texts
-
-
-def list_options(
-    job: Job, usual: Mapping[str, Any], path: Path | None, options: Options, policy: str
-) -> tuple[str, ...]:
-    """The options of a sweep that measures a job of a group alone.
-
-    `usual`: what a sweep takes of a field that nobody gives. A variant that the file at `path` defines is measured by
-    that file, with the options that were given beside it. `policy`: for images that can't be decoded.
-    """
-    assert job.membership is not None, "a job that runs beside others"
-    if path is not None and job.variant != VARIANTS.get(job.trial.variant):
-        jobs = [part for text in options.jobs for part in ("--job", text)]
-        arguments = [str(path), *_set_fields(options.fields), *jobs, *["--pairs"] * options.pairs]
-    else:
-        fields = job.membership.solo.trial.asdict()
-        always = dict.fromkeys(("model", "batch_size", "device"))  # what is left to a sweep may be another
-        defaults = {**usual, **always, **{name: fields[name] for name in ("epochs", "warmup_epochs")}}
-        changed = {name: value for name, value in fields.items() if value != defaults[name]}
-        if fields["gpu_ids"] or not fields["gpus"]:
-            changed.pop("gpus", None)  # others tell it, too
-        is_whole = {name: isinstance(v, float) and v.is_integer() for name, v in changed.items()}
-        arguments = _set_fields(
-            {name: as_text(int(value) if is_whole[name] else value) for name, value in changed.items()}
-        )
-    return (*arguments, *(("--bad-images", "skip") if policy == "skip" else ()))
-
-
-def _set_fields(fields: Mapping[str, str]) -> list[str]:
-    return [part for name, text in fields.items() for part in ("--set", f"{name}={text}")]
 
 
 def list_usual(experiment: Experiment) -> dict[str, Any]:

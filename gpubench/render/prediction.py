@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 
 from gpubench.basics.quoted import clean
@@ -23,7 +22,6 @@ UPPER_BOUND = (
 )
 NOTES: Mapping[str, str] = {
     "another-allowance": "would have {wanted} {field}, had {value} alone",
-    "model-file": "whether the model's file has changed is not known",
     "doubts": "the row alone has warnings ({codes})",
     "cpu-load": "CPU seconds are worked out from the load of all CPUs",
     "not-measured": "{job} was not measured alone",
@@ -36,42 +34,28 @@ NOTES: Mapping[str, str] = {
 """Code of a note -> what is said of a job, or of a group without a prediction."""
 
 
-def write_text(
-    predictions: Predictions, *, command: str = "gpubench sweep", width: int = WIDTH, is_rich: bool = False
-) -> str:
+def write_text(predictions: Predictions, *, width: int = WIDTH, is_rich: bool = False) -> str:
     """Whose rows these are, then a block a group; ends in a newline.
 
-    `command`: the sweep that measures into the folder that was read. `is_rich`: for a terminal, which shows more than
-    ASCII.
+    `is_rich`: for a terminal, which shows more than ASCII.
     """
     lines = fold(describe_origin(predictions), width)
     for group in predictions.groups:
         lines += ["", *fold(clean(group.name), width), ""]
-        if isinstance(group, NoPrediction):
-            lines += [
-                *fold(describe_refusal(group, predictions.is_here), width),
-                *write_commands(group, command),
-            ]
-        else:
+        if isinstance(group, PredictedGroup):
             lines += [*(line.plain for line in render_grid(lay_out_jobs(group), width, is_rich)), ""]
-            lines += [part for sentence in describe_group(group) for part in fold(sentence, width)]
+        lines += [part for sentence in describe_group(group) for part in fold(sentence, width)]
     return "".join(f"{(line if is_rich else line.translate(TO_ASCII)).rstrip()}\n" for line in lines)
 
 
-def write_markdown(predictions: Predictions, *, command: str = "gpubench sweep") -> str:
+def write_markdown(predictions: Predictions) -> str:
     """The same as Markdown."""
     blocks = [escape(describe_origin(predictions))]
     for group in predictions.groups:
         blocks.append(f"**{escape(clean(group.name))}**")
-        if isinstance(group, NoPrediction):
-            orders = write_commands(group, command)
-            blocks += [
-                escape(describe_refusal(group, predictions.is_here)),
-                *(f"    {order}" for order in orders),
-            ]
-        else:
-            sentences = [f"- {escape(sentence)}" for sentence in describe_group(group)]
-            blocks += [*write_tables(lay_out_jobs(group)), "\n".join(sentences)]
+        if isinstance(group, PredictedGroup):
+            blocks += write_tables(lay_out_jobs(group))
+        blocks.append("\n".join(f"- {escape(sentence)}" for sentence in describe_group(group)))
     return "\n\n".join(blocks) + "\n"
 
 
@@ -108,42 +92,26 @@ def describe_origin(predictions: Predictions) -> str:
     return " ".join(sentences)
 
 
-def describe_refusal(group: NoPrediction, is_here: bool) -> str:
-    """Why there is no prediction, and what comes next."""
-    why = "; ".join(map(describe_note, group.why))
-    where = "" if is_here else ", on such a machine"
-    return f"Not predicted: {why}.{f' To measure{where}:' if group.options else ''}"
-
-
-def write_commands(group: NoPrediction, command: str) -> list[str]:
-    """What measures what is lacking, each to be typed as it stands."""
-    return [f"{command} {shlex.join(options)}" for options in group.options]
-
-
-def describe_group(group: PredictedGroup) -> list[str]:
-    """The answer in a sentence, what speaks for it, and what weakens it."""
+def describe_group(group: PredictedGroup | NoPrediction) -> list[str]:
+    """The answer in a sentence, what speaks for it, and what weakens it; or why there is none."""
+    if isinstance(group, NoPrediction):
+        return [f"Not predicted: {'; '.join(map(describe_note, group.why))}."]
     overlap = f"{OVERLAPS[group.overlap]} ({group.word or 'predicted'}, gain {format_number(group.overlap_gain, 2)})"
     if group.word is None:
         return [f"{overlap}."]
-    waits = join_words(RESOURCES[name] for name in group.waits_for) if group.waits_for else "nothing"
+    waits = join_words([RESOURCES[name] for name in group.waits_for] or ["nothing"])
     sentences = [f"{overlap}: the jobs would wait for {waits}."]
     if group.least_s:
         fullest = sorted(group.least_s.items(), key=lambda item: -item[1])
-        needs = join_words(
-            f"{format_number(seconds, 2)} s of {name_resource(name)}" for name, seconds in fullest
-        )
-        sentences.append(f"One epoch of each job takes at least {needs}.")
+        needs = [f"{format_number(seconds, 2)} s of {name_resource(name)}" for name, seconds in fullest]
+        sentences.append(f"One epoch of each job takes at least {join_words(needs)}.")
     if group.is_upper_bound:
         sentences.append(UPPER_BOUND)
     jobs: dict[str, list[str]] = {}
     for job in group.jobs:
         for note in job.notes:
             jobs.setdefault(describe_note(note), []).append(clean(job.name))
-    sentences += [
-        f"{'All jobs' if len(names) == len(group.jobs) else join_words(names)}: {note}."
-        for note, names in jobs.items()
-    ]
-    return sentences
+    return [*sentences, *(f"{join_words(names)}: {note}." for note, names in jobs.items())]
 
 
 def describe_note(note: Note) -> str:

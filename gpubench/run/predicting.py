@@ -10,11 +10,10 @@ from typing import Any
 
 from gpubench.analyze.frames import Runs, build_runs
 from gpubench.analyze.grid import list_rows
-from gpubench.analyze.predict import find_gradient_wait, make_demand
+from gpubench.analyze.predict import find_gradient_wait, predict_jobs
 from gpubench.core.prediction import PredictedGroup, PredictedJob
 from gpubench.plan.plan import Unit
 from gpubench.plan.resolve import Resolved
-from gpubench.plan.slowdowns import SLICING, predict_slowdowns
 from gpubench.record.together import GroupPrediction
 from gpubench.results.rows import row_of
 from gpubench.schema.record import Record
@@ -42,11 +41,9 @@ def predict_group(unit: Unit, resolved: Sequence[Resolved], alone: Mapping[str, 
     ]
     rows = [row for _, row in list_rows(runs.iloc[: len(known)])]
     others_runs = runs.iloc[len(known) :]
-    estimates = [make_demand(row, place, others_runs) for row, place in zip(rows, resolved, strict=True)]
-    demands = [demand for demand in estimates if demand is not None]
-    if len(demands) < len(estimates):
+    predicted = predict_jobs(rows, resolved, others_runs)
+    if predicted is None:
         return GroupPrediction(solos=solos, why_not="an epoch time alone is not known")
-    predicted = predict_slowdowns(demands, SLICING if any(row["mps"] != "on" for row in rows) else 0.0)
     if predicted.unknown:  # the rest of it would be taken for nothing
         needs = ", ".join(NEEDS[name] for name in predicted.unknown)
         return GroupPrediction(solos=solos, why_not=f"not known of the trials alone: {needs}")

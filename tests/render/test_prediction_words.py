@@ -18,10 +18,7 @@ GROUP = PredictedGroup(
     ),
     word="likely", waits_for=("cpu", "gpu"), least_s={"cpu": 2.0, "gpu 0": 6.0, "cpu 1": 1.0}, is_upper_bound=True,
 )  # fmt: skip
-LACKING = NoPrediction(
-    name="others", why=(Note("not-measured", {"job": "a 64"}),),
-    options=(("--set", "model=a b"), ("--set", "batch_size=64")),
-)  # fmt: skip
+LACKING = NoPrediction(name="others", why=(Note("not-measured", {"job": "a 64"}),))
 FOUND = Predictions(
     machine="NVIDIA H200, 143771 MiB", gpus=1, cpus=8, is_here=False, other_machines=("Titan",),
     filled={"model": "a"}, groups=(GROUP, LACKING),
@@ -29,7 +26,7 @@ FOUND = Predictions(
 
 
 def test_a_block_a_group() -> None:
-    assert prediction.write_text(FOUND, command="gpubench sweep --out x") == (
+    assert prediction.write_text(FOUND) == (
         "By results of NVIDIA H200, 143,771 MiB (1 GPU, 8 CPUs), which is not this\n"
         "  machine. Results of Titan are left out. What was not asked for is as in these\n"
         "  rows: model=a.\n"
@@ -46,14 +43,12 @@ def test_a_block_a_group() -> None:
         "  1.00 s of CPU set 1.\n"
         "It may be less: ranks keep a GPU busy while they wait for each other\n"
         "  (--breakdown measures it).\n"
-        "All jobs: the row alone has warnings (spread and gaps).\n"
+        "1 of 2: a 16 and 2 of 2: a 32: the row alone has warnings (spread and gaps).\n"
         "2 of 2: a 32: CPU seconds are worked out from the load of all CPUs.\n"
         "\n"
         "others\n"
         "\n"
-        "Not predicted: a 64 was not measured alone. To measure, on such a machine:\n"
-        "gpubench sweep --out x --set 'model=a b'\n"
-        "gpubench sweep --out x --set batch_size=64\n"
+        "Not predicted: a 64 was not measured alone.\n"
     )
     wide = prediction.write_text(FOUND, width=200, is_rich=True)
     (row,) = (line for line in wide.splitlines() if line.startswith("2 of 2: a 32 "))
@@ -65,7 +60,6 @@ def test_markdown_escapes() -> None:
     assert "**two \\| jobs**" in text
     (row,) = (line for line in text.splitlines() if line.startswith("| 1 of 2: a 16 |"))
     assert row.split(" | ")[1:] == ["4.00", "6.78", "1.69", "1.70", "0 |"]
-    assert "    gpubench sweep --set 'model=a b'\n" in text
 
 
 def test_errors_and_the_gain_follow_from_slowdowns() -> None:
