@@ -274,10 +274,13 @@ class _Maker:
         config, group_id = trial.group_ids(
             [(job.config_id, job.trial.seed, job.trial.repeat) for job in jobs]
         )
-        shares = shares_of(jobs, self._cpus, self._device)
+        asked = [(job.trial, job.variant) for job in jobs]
+        shares = shares_of(asked, self._cpus, self._device)
         placed = []
         for number, (job, share) in enumerate(zip(jobs, shares, strict=True)):
-            solo = self._make_job(alone(job, share, self._cpus, self._device), job.variant)
+            solo = self._make_job(
+                alone((job.trial, job.variant), share, self._cpus, self._device), job.variant
+            )
             own_config, own_id = trial.job_ids(config, group_id, number)
             membership = Membership(group=name, group_id=group_id, number=number, size=len(jobs), solo=solo)
             placed.append(replace(job, trial_id=own_id, config_id=own_config, membership=membership))

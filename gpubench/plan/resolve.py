@@ -82,7 +82,7 @@ def resolve_unit(
 
     `lost`: GPUs of the machine that can't be used any more. They are among a job's only where the unit can't run.
     """
-    shares = shares_of(unit.jobs, machine.cpu_count, default_device)
+    shares = shares_of([(job.trial, job.variant) for job in unit.jobs], machine.cpu_count, default_device)
     gpus = place_on_gpus([job.trial for job in unit.jobs], machine.gpus, lost)
     return [
         _resolved(job, share, job_gpus, machine, facts(job), default_device)

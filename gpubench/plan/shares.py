@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from gpubench.schema import catalog
 from gpubench.schema.trial import Trial
 
-
-class PlannedTrial(Protocol):
-    """A trial and its variant; `plan.Job` is one."""
-
-    @property
-    def trial(self) -> Trial: ...
-    @property
-    def variant(self) -> catalog.Variant: ...
+PlannedTrial: TypeAlias = tuple[Trial, catalog.Variant]
+"""A trial and what its variant does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +38,18 @@ def shares_of(jobs: Sequence[PlannedTrial], cpus: int, default_device: str) -> l
     Pinned jobs get CPUs of their own: as many as they ask for, or an equal part of what that leaves. Otherwise all
     get the same ones, and loaders are divided among them where no number was asked for.
     """
-    pinned = len(jobs) > 1 and jobs[0].trial.cpu_sharing == "pinned"
-    requested = [job.trial.cpus for job in jobs if job.trial.cpus is not None]
+    pinned = len(jobs) > 1 and jobs[0][0].cpu_sharing == "pinned"
+    requested = [t.cpus for t, _ in jobs if t.cpus is not None]
     rest = max(1, (cpus - sum(requested)) // max(1, len(jobs) - len(requested))) if pinned else cpus
     shares: list[Share] = []
     first = 0
-    for job in jobs:
-        t = job.trial
+    for t, variant in jobs:
         # Of a trial over several nodes, which share all equally: what it gets on one of them.
         job_cpus = t.cpus // t.nodes if t.cpus else rest
         workers = t.workers
         if workers is None:
             loading = job_cpus if pinned else max(1, job_cpus // len(jobs))
-            reads = job.variant.files != "none"
+            reads = variant.files != "none"
             node_workers = default_workers(loading, processes(t) // t.nodes, device_of(t, default_device))
             workers = t.nodes * node_workers if reads else 0
         bound = pinned or t.cpus is not None
@@ -70,19 +63,13 @@ def alone(job: PlannedTrial, share: Share, cpus: int, default_device: str) -> Tr
 
     What it would get by itself anyway stays open, so that it is the trial that others may have measured already.
     """
-    t = replace(job.trial, copies=1, cpu_sharing="shared")
+    t = replace(job[0], copies=1, cpu_sharing="shared")
     if t.cpus is None and share.cpus != cpus:
         t = replace(t, cpus=share.cpus)
-    (by_itself,) = shares_of([_Planned(t, job.variant)], cpus, default_device)
+    (by_itself,) = shares_of([(t, job[1])], cpus, default_device)
     if by_itself.workers != share.workers:
         t = replace(t, workers=share.workers)
     return t
-
-
-@dataclass(frozen=True, slots=True)
-class _Planned:
-    trial: Trial
-    variant: catalog.Variant
 
 
 def processes(t: Trial) -> int:

@@ -110,7 +110,7 @@ def describe_group(group: PredictedGroup | NoPrediction) -> list[str]:
     jobs: dict[str, list[str]] = {}
     for job in group.jobs:
         for note in job.notes:
-            jobs.setdefault(describe_note(note), []).append(clean(job.name))
+            jobs.setdefault(describe_note(note), []).append(clean(job.name.partition(": ")[0]))
     return [*sentences, *(f"{join_words(names)}: {note}." for note, names in jobs.items())]
 
 

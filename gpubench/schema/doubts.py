@@ -57,9 +57,6 @@ class Doubt:
     serious: bool = True
     """Whether a conclusion from the row is weaker for it. If not, the audit leaves it out, and so does what is said of
     the trials alone behind a group."""
-    of_others: bool = False
-    """Whether it is of somebody else's work: that slows every epoch down, so how far epochs spread does not tell by how
-    much."""
     any_ending: bool = False
     """Whether it is told of a trial that did not end `ok`, too: it may be why."""
     raised_by: Literal["rule", "processes", "folder", "log", "earlier"] = "rule"
@@ -78,7 +75,6 @@ DOUBTS: tuple[Doubt, ...] = (
         code="stranger",
         says="A process of somebody else computed on the trial's GPUs.",
         about=("time", "energy", "memory"),
-        of_others=True,
         any_ending=True,
     ),
     Doubt(
@@ -105,7 +101,6 @@ DOUBTS: tuple[Doubt, ...] = (
         f"trial's CPUs. Where it may use a number of CPUs and none in particular: other work left so few idle that "
         f"more than {OTHER_LOAD_PCT:g} % of that number were missing.",
         about=("time",),
-        of_others=True,
     ),
     Doubt(
         code="slow-cpu",
@@ -113,7 +108,6 @@ DOUBTS: tuple[Doubt, ...] = (
         "loaders start and after they end.",
         about=("time",),
         serious=False,
-        of_others=True,
         raised_by="folder",
     ),
     Doubt(

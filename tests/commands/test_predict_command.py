@@ -89,8 +89,8 @@ def test_other_gpus_will_do_and_other_workers_are_told(tmp_path: Path, asked: As
     text = asked(place, jobs=["batch_size=16,workers=4,gpu_ids=1", "batch_size=32,workers=4,gpu_ids=1"])
     assert "resnet34 crop-resize 16@1 4.00" in text
     assert "6.00 s of GPU 1" in text
-    assert "32@1: would have 4 workers" in text
-    assert "16@1: would" not in text
+    assert "2 of 2: would have 4 workers" in text
+    assert "1 of 2: would" not in text
 
 
 @pytest.mark.slow

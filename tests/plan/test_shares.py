@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,18 +12,12 @@ from gpubench.plan.shares import Share, alone, default_workers, shares_of
 from gpubench.schema import catalog
 from gpubench.schema.trial import Trial, make
 
-
-@dataclass(frozen=True)
-class Asked:
-    """A `shares.Planned` of these fields."""
-
-    trial: Trial
-    variant: catalog.Variant
+Asked = tuple[Trial, catalog.Variant]
 
 
 def job(**fields: Any) -> Asked:
     trial = make({"model": "lenet", **fields})
-    return Asked(trial, catalog.VARIANTS[trial.variant])
+    return trial, catalog.VARIANTS[trial.variant]
 
 
 def shares(*jobs: Asked, cpus: int = 8, device: str = "cuda") -> list[tuple[int, int | None, int]]:
@@ -99,7 +92,7 @@ def solos(*jobs: Asked, cpus: int = 8) -> list[Trial]:
 )
 def test_what_a_trial_gets_by_itself_anyway_stays_open(jobs: tuple[Asked, ...], own: dict[str, Any]) -> None:
     first = solos(*jobs)[0]
-    assert first == make({"model": "lenet", "variant": jobs[0].trial.variant, **own})
+    assert first == make({"model": "lenet", "variant": jobs[0][0].variant, **own})
 
 
 FIELDS = st.fixed_dictionaries(
@@ -119,21 +112,21 @@ ANY_JOBS = st.tuples(st.lists(FIELDS, min_size=2, max_size=5), st.sampled_from([
 @given(ANY_JOBS, st.integers(1, 64))
 def test_alone_it_has_as_many_cpus_and_loaders(jobs: list[Asked], cpus: int) -> None:
     for one, share in zip(jobs, shares_of(jobs, cpus, "cuda"), strict=True):
-        solo = Asked(alone(one, share, cpus, "cuda"), one.variant)
+        solo = alone(one, share, cpus, "cuda"), one[1]
         (by_itself,) = shares_of([solo], cpus, "cuda")
         assert (by_itself.cpus, by_itself.workers) == (share.cpus, share.workers)
-        assert (solo.trial.copies, solo.trial.cpu_sharing) == (1, "shared")
+        assert (solo[0].copies, solo[0].cpu_sharing) == (1, "shared")
 
 
 @given(ANY_JOBS, st.integers(1, 64))
 def test_pinned_cpus_overlap_nowhere(jobs: list[Asked], cpus: int) -> None:
     found = shares_of(jobs, cpus, "cuda")
-    if jobs[0].trial.cpu_sharing == "shared":
+    if jobs[0][0].cpu_sharing == "shared":
         assert all(share.first in (None, 0) for share in found)
         return
     taken = [place for share in found for place in _places(share)]
     assert len(taken) == len(set(taken))
-    if sum(one.trial.cpus or 1 for one in jobs) <= cpus:
+    if sum(one[0].cpus or 1 for one in jobs) <= cpus:
         assert max(taken) < cpus
 
 
