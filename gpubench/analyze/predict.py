@@ -10,7 +10,7 @@ waiting. What follows from these needs is told in `plan.slowdowns`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ from gpubench.analyze.folder import Folder
 from gpubench.analyze.frames import Runs, Summary, summarize
 from gpubench.analyze.grid import list_rows, plain, split_codes
 from gpubench.basics.errors import UsageError
-from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob, Predictions
+from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob
 from gpubench.node.environment import Machine
 from gpubench.plan.command_line import infer_fields, list_usual, read_experiment
 from gpubench.plan.groups import name_group, name_jobs
@@ -199,6 +199,17 @@ def find_alone(job: Job, place: Resolved, fingerprint: str, rows: Summary) -> tu
 # ---- answers ----
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Predictions:
+    """Answers by the stored rows of one machine."""
+
+    stored: StoredMachine
+    filled: Mapping[str, str]
+    """Fields that nobody gave and that are those of the rows."""
+    groups: tuple[PredictedGroup | NoPrediction, ...]
+    """Those that were asked about; without any, those that ran, as predicted before."""
+
+
 def predict_experiment(
     folders: Sequence[Folder],
     options: Options,
@@ -236,7 +247,7 @@ def predict_experiment(
     ]
     if not groups:
         raise UsageError(NO_JOBS)
-    return _describe_machine(stored, groups, filled)
+    return Predictions(stored=stored, filled=filled, groups=tuple(groups))
 
 
 def list_measured(folders: Sequence[Folder], this_machine: Machine) -> Predictions:
@@ -258,7 +269,7 @@ def list_measured(folders: Sequence[Folder], this_machine: Machine) -> Predictio
         for rows in list_groups(folders, _list_runs(folders, stored))
         if len(rows) > 1 and rows[figures[2:]].notna().all(axis=None)
     ]
-    return _describe_machine(stored, groups)
+    return Predictions(stored=stored, filled={}, groups=tuple(groups))
 
 
 def _list_records(folders: Sequence[Folder]) -> Iterator[Any]:
@@ -282,17 +293,6 @@ def list_groups(folders: Sequence[Folder], runs: Runs) -> Iterator[Summary]:
         jobs = summary[summary["unit"].notna() & summary["machine"].isin(set(runs["machine"]))]
         for _, rows in jobs.groupby(["table", "unit"], sort=False):
             yield rows.assign(varied=[folder.tables[table].varied for table in rows["table"]])
-
-
-def _describe_machine(
-    stored: StoredMachine,
-    groups: Sequence[PredictedGroup | NoPrediction],
-    filled: Mapping[str, str] | None = None,
-) -> Predictions:
-    return Predictions(
-        machine=stored.key, gpus=len(stored.machine.gpus), cpus=stored.cpus, is_here=stored.is_here,
-        other_machines=stored.other_machines, filled=filled or {}, groups=tuple(groups),
-    )  # fmt: skip
 
 
 def predict_unit(

@@ -92,20 +92,3 @@ class NoPrediction:
 
     name: str
     why: tuple[Note, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Predictions:
-    """Answers by the stored rows of one machine."""
-
-    machine: str
-    gpus: int
-    cpus: int | None
-    is_here: bool
-    """Whether that is this machine."""
-    other_machines: tuple[str, ...]
-    """Those whose rows are left out."""
-    filled: Mapping[str, str]
-    """Fields that nobody gave and that are those of the rows."""
-    groups: tuple[PredictedGroup | NoPrediction, ...]
-    """Those that were asked about; without any, those that ran, as predicted before."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from gpubench.basics.quoted import clean
 from gpubench.basics.words import machine_name
-from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, Predictions
+from gpubench.core.prediction import NoPrediction, Note, PredictedGroup
 from gpubench.render.grid import Grid, GridCell, GridGroup, GridRow
 from gpubench.render.markdown import escape, write_tables
 from gpubench.render.terminal import TO_ASCII, WIDTH, fold, render_grid
 from gpubench.render.words import STATUSES, UNKNOWN, count_things, format_number, join_words
+
+if TYPE_CHECKING:  # else a sweep, which says what it predicts, would import pandas when it starts
+    from gpubench.analyze.predict import Predictions
 
 HEADINGS = ("job", "alone s", "predicted s", "slowdown", "measured", "error %")
 """The last two stand only where a group has run."""
@@ -77,12 +81,13 @@ def lay_out_jobs(group: PredictedGroup) -> Grid:
 
 def describe_origin(predictions: Predictions) -> str:
     """Of which machine the rows are."""
-    counts = [(predictions.gpus, "GPU"), (predictions.cpus or 0, "CPU")]
+    stored = predictions.stored
+    counts = [(len(stored.machine.gpus), "GPU"), (stored.cpus or 0, "CPU")]
     hardware = ", ".join(count_things(count, thing) for count, thing in counts if count)
-    name = clean(machine_name(predictions.machine)) + (f" ({hardware})" if hardware else "")
-    sentences = [f"By results of {name}{'' if predictions.is_here else ', which is not this machine'}."]
-    if predictions.other_machines:
-        machines = join_words(clean(machine_name(machine)) for machine in predictions.other_machines)
+    name = clean(machine_name(stored.key)) + (f" ({hardware})" if hardware else "")
+    sentences = [f"By results of {name}{'' if stored.is_here else ', which is not this machine'}."]
+    if stored.other_machines:
+        machines = join_words(clean(machine_name(machine)) for machine in stored.other_machines)
         sentences.append(f"Results of {machines} are left out.")
     if predictions.filled:
         fields = ", ".join(f"{name}={clean(value)}" for name, value in predictions.filled.items())

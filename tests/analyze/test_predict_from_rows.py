@@ -16,8 +16,9 @@ from made_up_rows import FAR, READS, TWO, alone, together
 from gpubench.analyze import predict
 from gpubench.analyze.folder import Folder, read_folder
 from gpubench.analyze.grid import plain
+from gpubench.analyze.predict import Predictions
 from gpubench.basics.errors import UnusableError, UsageError
-from gpubench.core.prediction import NoPrediction, PredictedGroup, Predictions
+from gpubench.core.prediction import NoPrediction, PredictedGroup
 from gpubench.plan import slowdowns
 from gpubench.plan.stored_machine import choose_machine
 from gpubench.plan.sweep_options import Options
@@ -243,8 +244,9 @@ def test_rows_of_one_machine_count_and_this_one_goes_first(tmp_path: Path) -> No
     mine = made_up_rows.folder(tmp_path / "one", alone(16), alone(32))
     other = made_up_rows.folder(tmp_path / "two", alone(16, epoch=9.0, machine_key="Titan, 12196 MiB"))
     found = ask(mine, other, here=NOWHERE, jobs=TWO)
-    assert (found.machine, found.gpus, found.cpus, found.is_here) == (made_up_rows.GPU, 2, 8, False)
-    assert found.other_machines == ("Titan, 12196 MiB",)
+    stored = found.stored
+    assert (stored.key, len(stored.machine.gpus), stored.cpus) == (made_up_rows.GPU, 2, 8)
+    assert (stored.is_here, stored.other_machines) == (False, ("Titan, 12196 MiB",))
     with pytest.raises(UnusableError, match="ended ok"):
         ask(made_up_rows.folder(tmp_path / "three", alone(16, status="failed")), jobs=TWO)
 

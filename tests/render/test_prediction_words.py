@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import scripted
+
 from gpubench.analyze import predict
-from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob, Predictions
+from gpubench.analyze.predict import Predictions
+from gpubench.core.prediction import NoPrediction, Note, PredictedGroup, PredictedJob
+from gpubench.plan.stored_machine import StoredMachine
 from gpubench.render import prediction
 
 DOUBTS = Note("doubts", {"codes": ("spread", "gaps")})
@@ -20,7 +24,10 @@ GROUP = PredictedGroup(
 )  # fmt: skip
 LACKING = NoPrediction(name="others", why=(Note("not-measured", {"job": "a 64"}),))
 FOUND = Predictions(
-    machine="NVIDIA H200, 143771 MiB", gpus=1, cpus=8, is_here=False, other_machines=("Titan",),
+    stored=StoredMachine(
+        key="NVIDIA H200, 143771 MiB", records=(), machine=scripted.computer(gpus=1, cpus=8), cpus=8, is_here=False,
+        other_machines=("Titan",),
+    ),
     filled={"model": "a"}, groups=(GROUP, LACKING),
 )  # fmt: skip
 
