@@ -132,7 +132,7 @@ def describe_sides(comparison: Comparison) -> list[str]:
     if comparison.unlike:
         unlike = []
         for column, sides in comparison.unlike.items():
-            values = [join_words(map(format_axis, side)) for side in sides if side]
+            values = [join_words(map(format_axis, side or ("not known",))) for side in sides if any(sides)]
             unlike.append(" ".join([UNLIKE.get(column, column), " against ".join(values)]).strip())
         lines.append(f"Not alike: {'; '.join(unlike)}.")
     if comparison.is_guess:
