@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,8 +63,6 @@ LINE_COLUMNS = (
     "epoch_time_high_s",
 )  # fmt: skip
 """What each line needs besides its own columns."""
-BAR_COLUMNS = frozenset({"images_per_s"})
-"""Columns with bars in their cells."""
 NEVER_RAN = ("skipped", "missing")
 SHARING_COLUMNS = tuple(
     ReportColumn(name=name, is_number=name not in ("group", "overlap"))
@@ -73,25 +71,17 @@ SHARING_COLUMNS = tuple(
 """Those of a table of groups of jobs, a line a group."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TableLayout:
-    """How a table's rows stand together."""
+def lay_out(
+    varied: Sequence[str], axis: str | None, tied: Collection[str] = ()
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields whose values stand over a group of rows, and those that tell its rows apart: columns at the left.
 
-    axis: str | None
-    """The field along which they are ordered."""
-    heads: tuple[str, ...]
-    """Fields whose values stand over a group of rows."""
-    labels: tuple[str, ...]
-    """Fields that tell the rows of a group apart: columns at the left."""
-
-
-def lay_out(varied: Sequence[str], axis: str | None, tied: Collection[str] = ()) -> TableLayout:
-    """With an ordered axis the fields that vary beside it stand over groups of rows, without one they are columns."""
+    With an ordered axis those that vary beside it stand over groups, without one all are columns.
+    """
     if axis is None:
-        return TableLayout(axis=None, heads=(), labels=tuple(varied))
+        return (), tuple(varied)
     along = tuple(field for field in varied if field in tied)
-    heads = tuple(field for field in varied if field != axis and field not in tied)
-    return TableLayout(axis=axis, heads=heads, labels=(axis, *along))
+    return tuple(field for field in varied if field != axis and field not in tied), (axis, *along)
 
 
 UNMEASURED = ("images_per_s", "epoch_time_s")
@@ -138,45 +128,42 @@ def drop_columns(
 
 def build_groups(
     summary: pd.DataFrame,
-    layout: TableLayout,
+    axis: str | None,
+    heads: Sequence[str],
+    labels: Sequence[str],
     columns: Sequence[str],
     findings: Sequence[Finding],
     is_affecting: Callable[[str], bool],
 ) -> tuple[RowGroup, ...]:
-    """The lines of a table of trials that ran alone, a group for each value of the layout's heads.
+    """The lines of a table of trials that ran alone, a group for each value of `heads`.
 
     `summary`: the table's rows in their order. Neighbours that did not run for one reason are one line. `is_affecting`:
     whether the warning of a code weakens a figure that is shown.
     """
     words = collect_certainty(findings)
     answers = {finding.choice.row for finding in findings if finding.choice}
-    largest = {
-        name: float(summary[name].max())
-        for name in columns
-        if name in BAR_COLUMNS and summary[name].notna().any()
-    }
+    largest = plain(summary["images_per_s"].max())
     groups = []
-    heads = list(layout.heads)
     ends = {end for name in columns for end in INTERVALS.get(name, ())}
     sources = {SOURCES.get(name, name) for name in columns}
-    wanted = {*heads, *layout.labels, *sources, *ends, *LINE_COLUMNS}
+    wanted = {*heads, *labels, *sources, *ends, *LINE_COLUMNS}
     summary = summary[[name for name in summary.columns if name in wanted]]
-    parts = summary.groupby(heads, sort=False, dropna=False) if heads else [((), summary)]
+    parts = summary.groupby(list(heads), sort=False, dropna=False) if heads else [((), summary)]
     for key, members in parts:
         lines: list[ReportRow] = []
         for label, row in list_rows(members):
             reason = row.get("reason")
-            if layout.axis and lines and joins_line_before(lines[-1], row):
+            if axis and lines and joins_line_before(lines[-1], row):
                 last = lines[-1]
                 lines[-1] = replace(
                     last,
                     labels=(*last.labels, label),
-                    skipped=(*last.skipped, row[layout.axis]),
+                    skipped=(*last.skipped, row[axis]),
                     is_answer=False,
                 )
                 continue
-            cells = [Cell(value=plain(row.get(field))) for field in layout.labels]
-            cells += [build_cell(row, name, words.get((name, label)), largest.get(name)) for name in columns]
+            cells = [Cell(value=plain(row.get(field))) for field in labels]
+            cells += [build_cell(row, name, words.get((name, label)), largest) for name in columns]
             lines.append(
                 ReportRow(
                     labels=(label,),
@@ -210,12 +197,14 @@ def find_status(row: Mapping[str, Any]) -> str:
 
 
 def build_cell(row: Mapping[str, Any], name: str, word: Certainty | None, largest: float | None) -> Cell:
-    """A figure with its ends, its bar, and how sure the comparison in it is."""
+    """A figure with its ends, its bar, and how sure the comparison in it is. `largest`: rate of the table."""
     value = row.get(SOURCES.get(name, name)) if row["repeats"] else None
     if name == "memory_gib" and value is not None:
         value /= MIB_A_GIB
     low, high = (row.get(column) for column in INTERVALS.get(name, ("", "")))
+    bar = None
     if name == "images_per_s":  # the faster the shorter
+        bar = value / largest if largest and value is not None else None
         images = row["images_per_epoch"]
         times = (row["epoch_time_high_s"], row["epoch_time_low_s"])
         low, high = (images / time if images and time else None for time in times)
@@ -223,7 +212,7 @@ def build_cell(row: Mapping[str, Any], name: str, word: Certainty | None, larges
         value=value,
         low=low,
         high=high,
-        bar=float(value) / largest if largest and value is not None else None,
+        bar=bar,
         word=word,
     )
 

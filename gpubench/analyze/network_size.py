@@ -34,8 +34,8 @@ NETWORK = ("model", "width", "input_size", "num_classes")
 def make_claims(rows: TableRows) -> list[Claim]:
     """The speed-ups of networks by ascending GMACs an image, in a series for each kind of scaling.
 
-    Series are of one strategy on equally many devices against equally many, and of one batch size where networks were
-    measured with several. A network whose size is not known is in none.
+    Series are of one strategy on equally many devices against equally many, with each network once. A network whose
+    size is not known is in none.
     """
     codes = combine(len(rows.summary), [rows.fields.codes[name] for name in NETWORK])
     if len(np.unique(codes[rows.is_compared])) < FEWEST_NETWORKS:
@@ -50,22 +50,21 @@ def make_claims(rows: TableRows) -> list[Claim]:
         ),
     )  # fmt: skip
     claims = []
-    for place, members in series.items():
-        for number, steps in enumerate(_part_batches(rows, members)):
-            networks = {find_network(rows, claim.candidate) for claim in steps}
-            if len(steps) == len(networks) >= FEWEST_NETWORKS:
-                steps.sort(key=lambda claim: (gmacs[claim.candidate], find_network(rows, claim.candidate)))
-                name = ":".join(map(str, (*place, number)))
-                claims += [
-                    replace(
-                        claim,
-                        evidence=replace(claim.evidence, welch=None),
-                        design="ordered",
-                        family=f"network_size:{name}",
-                        series=name,
-                    )
-                    for claim in steps
-                ]
+    for place, steps in series.items():
+        networks = {find_network(rows, claim.candidate) for claim in steps}
+        if len(steps) == len(networks) >= FEWEST_NETWORKS:
+            steps.sort(key=lambda claim: (gmacs[claim.candidate], find_network(rows, claim.candidate)))
+            name = ":".join(map(str, place))
+            claims += [
+                replace(
+                    claim,
+                    evidence=replace(claim.evidence, welch=None),
+                    design="ordered",
+                    family=f"network_size:{name}",
+                    series=name,
+                )
+                for claim in steps
+            ]
     return claims
 
 
@@ -96,14 +95,6 @@ def make_findings(rows: TableRows, claims: Sequence[Claim]) -> list[NetworkSizeF
 def find_network(rows: TableRows, row: int) -> tuple[str, ...]:
     """What tells networks apart."""
     return tuple(map(str, rows.summary.loc[row, list(NETWORK)]))
-
-
-def _part_batches(rows: TableRows, claims: list[Claim]) -> list[list[Claim]]:
-    """As they are where each network is there once, else those of each batch size by themselves."""
-    if len({find_network(rows, claim.candidate) for claim in claims}) == len(claims):
-        return [claims]
-    batches = rows.summary["batch_size"]
-    return list(group_by(claims, lambda claim: (batches[claim.candidate], batches[claim.baseline])).values())
 
 
 def _is_faster(claim: Claim) -> bool:

@@ -103,11 +103,12 @@ def build_table(
         alone = rows.summary
     has_jobs = bool(alone["group"].notna().any())
     varied = (*(("group", "job") if has_jobs else ()), *rows.varied)
-    layout = lay_out(varied, None if view.sort or has_jobs else table.axis, table.tied)
-    names = view.choose_columns(choose_columns(alone, question, has_all=view.has_all_columns), SOURCES)
+    axis = None if view.sort or has_jobs else table.axis
+    heads, labels = lay_out(varied, axis, table.tied)
+    names = view.choose_columns(choose_columns(alone, question, has_all=view.has_all_columns))
     alone = alone.loc[[label for label in order if label in alone.index]]
-    columns = describe_columns(alone, layout.labels, names)
-    groups = build_groups(alone, layout, names, findings, lambda code: is_affecting(code, names))
+    columns = describe_columns(alone, labels, names)
+    groups = build_groups(alone, axis, heads, labels, names, findings, lambda code: is_affecting(code, names))
     return drop_columns(columns, groups, view.removed)
 
 

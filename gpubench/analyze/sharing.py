@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import pandas as pd
 
@@ -33,18 +32,6 @@ from gpubench.stats.estimates import add_work
 NONE, SOME, FULL = "none", "some", "full"
 UNKNOWN = "unknown"
 WORK, SLOWDOWN = "work", "slowdown"
-
-
-@dataclass(frozen=True, kw_only=True)
-class JobGroup:
-    """Jobs that ran together, as the summary has them."""
-
-    name: str
-    label: Mapping[str, Any]
-    """Fields that tell it from others of its name."""
-    rows: tuple[int, ...]
-    jobs: int
-    """How many they were; a job without a record has no row."""
 
 
 def make_claims(rows: TableRows) -> list[Claim]:
@@ -127,8 +114,8 @@ def find_borders(jobs: int) -> tuple[float, float]:
     return 1 + NO_OVERLAP * (jobs - 1), 1 + FULL_OVERLAP * (jobs - 1)
 
 
-def list_groups(rows: TableRows) -> list[JobGroup]:
-    """The groups of jobs of a table, in its order.
+def list_groups(rows: TableRows) -> list[SharingGroup]:
+    """The groups of jobs of a table, in its order, before anything is known of their work.
 
     Copies are named by what they are copies of. Groups that share a name are told apart by the fields in which all jobs
     of each are alike.
@@ -148,7 +135,7 @@ def list_groups(rows: TableRows) -> list[JobGroup]:
                 if members[field].nunique(dropna=False) == 1 < namesakes[field].nunique(dropna=False)
             }
         groups.append(
-            JobGroup(
+            SharingGroup(
                 name="" if "copies" in rows.varied else name,
                 label={} if "copies" in rows.varied else label,
                 rows=tuple(map(int, members.index)),
@@ -191,7 +178,7 @@ def find_baselines(
     return baselines | {row: (label, list(times[label].values())) for row, label in known.items()}
 
 
-def list_common_runs(group: JobGroup, times: Figures) -> list[list[float]]:
+def list_common_runs(group: SharingGroup, times: Figures) -> list[list[float]]:
     """For each job its times, one for each run of the group that all of its jobs ended, in the same order."""
     samples = [times.get(row, {}) for row in group.rows]
     common = [key for key in samples[0] if all(key in times_of_job for times_of_job in samples)]
@@ -199,7 +186,7 @@ def list_common_runs(group: JobGroup, times: Figures) -> list[list[float]]:
 
 
 def _describe_group(
-    group: JobGroup, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
+    group: SharingGroup, claims: Sequence[Claim], spoilt_by: int | None, summary: pd.DataFrame
 ) -> SharingGroup:
     """What the claims of its work come to; without any, nothing is known of it."""
     none, full = (math.log(border) for border in find_borders(group.jobs))
@@ -218,11 +205,8 @@ def _describe_group(
     gains = True if above_none else False if below_none else None
     # The bound that the word rests on: where two borders bound it, that which says whether sharing gains.
     resting = above_full or above_none or below_none or below_full
-    return SharingGroup(
-        name=group.name,
-        label=group.label,
-        rows=group.rows,
-        jobs=group.jobs,
+    return replace(
+        group,
         work=math.exp(claims[0].evidence.center) if claims else None,
         bound=None if resting is None else resting.decided.low or resting.decided.high,
         is_lower_bound=resting is not None and resting.design == "above",
@@ -234,7 +218,7 @@ def _describe_group(
     )
 
 
-def _predict_work(group: JobGroup, summary: pd.DataFrame) -> float | None:
+def _predict_work(group: SharingGroup, summary: pd.DataFrame) -> float | None:
     """The work that was predicted before the group ran; None where a job has no prediction."""
     slowdowns = summary.loc[list(group.rows), "predicted_slowdown"].astype("float64")
     if slowdowns.isna().any() or len(slowdowns) < group.jobs:

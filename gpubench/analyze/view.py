@@ -8,6 +8,7 @@ were looked at.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +39,8 @@ SHOWN_AS = {"status": "endings"}
 OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "=": operator.eq, "<": operator.lt, ">": operator.gt,
 }  # fmt: skip
-"""Sign of a condition -> what it asks. Those of two letters first: they are looked for in this order."""
+"""Sign of a condition -> what it asks."""
+CONDITION = re.compile(f"(.*?)({'|'.join(OPERATORS)})(.*)", re.DOTALL)
 ORDER_OPERATORS = ("<", "<=", ">", ">=")
 YES_OR_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
@@ -81,20 +83,9 @@ class TableView:
         """Whether columns besides the usual ones are asked for."""
         return bool(self.added) or self.has_all_columns
 
-    @property
-    def has_rows(self) -> bool:
-        """Whether rows are chosen, or put in another order."""
-        return bool(self.where or self.sort)
-
-    def choose_columns(
-        self, usual: Sequence[str], sources: Mapping[str, str] | None = None
-    ) -> tuple[str, ...]:
-        """The usual ones without those that are removed, and behind them those that are added.
-
-        `sources`: columns that show another one in another unit.
-        """
-        sources = sources or {}
-        kept = [name for name in usual if not self.removed & {name, sources.get(name)}]
+    def choose_columns(self, usual: Sequence[str]) -> tuple[str, ...]:
+        """The usual ones without those that are removed, and behind them those that are added."""
+        kept = [name for name in usual if name not in self.removed]
         return tuple(dict.fromkeys([*kept, *self.added]))
 
     def select_rows(self, summary: pd.DataFrame) -> list[int]:
@@ -112,7 +103,7 @@ class TableView:
 
     def describe(self, rows: int, total: int) -> Selection | None:
         """What a report says of it; None where all rows are shown in their own order."""
-        if not self.has_rows:
+        if not (self.where or self.sort):
             return None
         order = tuple(f"{name}{' downward' * is_downward}" for name, is_downward in self.sort)
         where = tuple(clean(condition.text) for condition in self.where)
@@ -136,70 +127,45 @@ def list_comparable(summary: pd.DataFrame, name: str) -> pd.Series[Any]:
 
 def parse_view(columns: str | None = None, where: Sequence[str] = (), sort: str | None = None) -> TableView:
     """What these options ask for. Raises UsageError."""
-    added: dict[str, None] = {}
-    removed: set[str] = set()
-    names = columns.split(",") if columns is not None else []
-    for name, is_minus in (split_minus(part) for part in names):
-        if not name:
-            raise UsageError(
-                f"--columns: {columns!r} holds no column between two commas; see docs/columns.md"
-            )
+    names = split_names(columns)
+    for name, is_minus in names:
         if name not in (REMOVABLE if is_minus else (ALL,)):
-            find_column("--columns", name)
-        if is_minus:
-            removed.add(name)
-        else:
-            added[name] = None
-    if both := removed & set(added):
-        raise UsageError(f"--columns: {min(both)} is both added and removed")
+            find_column(name)
+    added = [name for name, is_minus in names if not is_minus]
+    order = split_names(sort)
+    for name, _ in order:
+        find_column(name)
     return TableView(
         added=tuple(name for name in added if name != ALL),
-        removed=frozenset(removed),
+        removed=frozenset(name for name, is_minus in names if is_minus),
         has_all_columns=ALL in added,
         where=tuple(parse_condition(text) for text in where),
-        sort=parse_order(sort) if sort is not None else (),
+        sort=order,
     )
 
 
-def split_minus(word: str) -> tuple[str, bool]:
-    """A name, and whether `-` stands before it."""
-    return word.strip().removeprefix("-").strip(), word.strip().startswith("-")
+def split_names(text: str | None) -> tuple[tuple[str, bool], ...]:
+    """Of `a,-b` each name, and whether `-` stands before it."""
+    words = [word.strip() for word in text.split(",")] if text is not None else []
+    return tuple((word.removeprefix("-").strip(), word.startswith("-")) for word in words)
 
 
-def find_column(option: str, name: str) -> Column:
+def find_column(name: str) -> Column:
     """The column of this name. Raises UsageError where there is none."""
-    if not name:
-        raise UsageError(f"{option}: the name of a column is missing; see docs/columns.md")
     if name not in COLUMNS:
         raise unknown("column", name, COLUMNS)
     return COLUMNS[name]
 
 
-def parse_order(text: str) -> tuple[tuple[str, bool], ...]:
-    """`a,-b`: by a, then by b downward. Raises UsageError."""
-    order: dict[str, bool] = {}
-    for name, is_downward in map(split_minus, text.split(",")):
-        find_column("--sort", name)
-        if name in order:
-            raise UsageError(f"--sort: {name} is given twice")
-        order[name] = is_downward
-    return tuple(order.items())
-
-
 def parse_condition(text: str) -> Condition:
     """`batch_size>=64`, `variant=cached,synthetic`. Raises UsageError."""
-    places = [(text.find(sign), n, sign) for n, sign in enumerate(OPERATORS) if sign in text]
-    if not places:
+    parts = CONDITION.fullmatch(text)
+    if parts is None or not parts[3].strip():
         raise UsageError(
             f"--where: {shown(text)} is no condition; write one such as 'batch_size>=64' in quotes"
         )
-    place, _, sign = min(places)
-    name, value = text[:place].strip(), text[place + len(sign) :].strip()
-    column = find_column("--where", name)
-    if not value:
-        raise UsageError(
-            f"--where: {shown(text)} names no value; a figure that is empty meets no condition anyway"
-        )
+    name, sign, value = map(str.strip, parts.groups())
+    column = find_column(name)
     words = [word.strip() for word in value.split(",")]
     if len(words) > 1 and sign in ORDER_OPERATORS:
         raise UsageError(f"--where: {shown(text)}: several values go with = and != alone")
@@ -218,10 +184,7 @@ def parse_value(word: str, column: Column, sign: str) -> Any:
         return YES_OR_NO[word.lower()]
     if form in ("number", "whole"):
         try:
-            number = float(word)
+            return float(word)
         except ValueError:
-            number = float("nan")
-        if number != number:
-            raise UsageError(f"--where: {column.name} holds numbers, and {shown(word)} is none")
-        return number
+            raise UsageError(f"--where: {column.name} holds numbers, and {shown(word)} is none") from None
     return word

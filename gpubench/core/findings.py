@@ -157,15 +157,16 @@ class SharingGroup:
     rows: tuple[int, ...]
     """Its jobs'."""
     jobs: int
-    work: float | None
+    """How many they were; a job without a record has no row."""
+    work: float | None = None
     """Sum of time alone / time together: 1 is one after the other, the number of jobs is no loss at all."""
-    bound: float | None
+    bound: float | None = None
     """The one-sided 95 % bound that its word rests on; None where no word is sure."""
-    is_lower_bound: bool
-    overlaps: tuple[str, ...]
+    is_lower_bound: bool = False
+    overlaps: tuple[str, ...] = ()
     """What is not excluded, of none, some, full."""
-    word: Certainty
-    gains: bool | None
+    word: Certainty = "unknown"
+    gains: bool | None = None
     """Whether sharing gains (work above the border of none); None: unknown."""
     spoilt_by: int | None = None
     """A job that was faster together than alone, so that its time alone is not reliable."""

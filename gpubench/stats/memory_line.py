@@ -43,17 +43,13 @@ class Line:
         """The memory that the line says of a batch size, in MiB."""
         return self.height + self.slope * (batch - self.middle)
 
-    def half_width(self, batch: float) -> float:
-        """Half the width of the 95 % interval in which the memory of a trial with this batch size lies."""
-        apart = (batch - self.middle) ** 2 / self.spread
-        return self._quantile * self.error * math.sqrt(1 + 1 / self.count + apart)
-
     def reaches(self, room: float) -> tuple[float, float, float] | None:
         """The batch size whose memory is `room`, and the ends of its 95 % interval.
 
-        Those between which the interval of `half_width` holds `room` (Fieller). None where memory is not shown to grow.
+        Those between which the 95 % interval of a trial's memory holds `room` (Fieller). None where memory is not shown
+        to grow.
         """
-        known = (self._quantile * self.error) ** 2
+        known = (float(t_quantile(1 - ALPHA / 2, self.count - 2)) * self.error) ** 2
         above = room - self.height
         steep = self.slope**2 - known / self.spread
         if self.slope <= 0 or steep <= 0:
@@ -61,10 +57,6 @@ class Line:
         root = math.sqrt(known * (above**2 / self.spread + steep * (1 + 1 / self.count)))
         low, high = (self.middle + (above * self.slope + sign * root) / steep for sign in (-1, 1))
         return self.middle + above / self.slope, low, high
-
-    @property
-    def _quantile(self) -> float:
-        return float(t_quantile(1 - ALPHA / 2, self.count - 2))
 
 
 def fit_line(points: Sequence[tuple[float, float]]) -> Line | None:

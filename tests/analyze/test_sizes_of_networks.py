@@ -90,14 +90,6 @@ def test_fewer_than_three_networks_ask_nothing_and_unknown_sizes_are_in_none() -
     assert len(answer(make_table(measure(*networks, ("middle", 2.0, 1.5))))) == 1
 
 
-def test_networks_of_several_batch_sizes_are_a_series_for_each() -> None:
-    networks = ("tiny", 0.1, 0.7), ("small", 0.5, 0.8), ("middle", 2.0, 1.5)
-    both = [*measure(*networks), *shift(measure(*networks, batch_size=128), 6)]
-    findings = answer(make_table(both))
-    assert [len(finding.claims) for finding in findings] == [3, 3]
-    assert len({claim.family for finding in findings for claim in finding.claims}) == 2
-
-
 @pytest.mark.parametrize("speed_up", [1.6, 0.6])
 def test_of_one_process_it_is_likely_beyond_the_noise(speed_up: float) -> None:
     networks = ("tiny", 0.1, 0.6), ("small", 0.5, 1.0), ("middle", 2.0, speed_up)
