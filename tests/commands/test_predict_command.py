@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import shlex
 from pathlib import Path
 
 import committed
 import pytest
-from made_up_rows import CPUS, FAR, SAID, TWO, Asked, alone, folder
+from made_up_rows import FAR, SAID, TWO, Asked, alone, folder
 from warm_command import WarmCommand
 
 from gpubench.basics.errors import UnusableError, UsageError
 from gpubench.commands import predict as predict_command
-from gpubench.plan.command_line import read_experiment
-from gpubench.plan.plan import expand
-from gpubench.plan.sources import Disk
-from gpubench.plan.sweep_options import Options
 from gpubench.schema.record import Record
 
 
@@ -208,22 +203,6 @@ def test_a_job_that_was_not_measured_alone(tmp_path: Path, asked: Asked, record:
 
 
 @pytest.mark.usefixtures("far")
-def test_what_is_missing_can_be_typed_as_it_stands(tmp_path: Path, asked: Asked) -> None:
-    many = "model=resnet34,batch_size=32,cudnn_benchmark=true,gpu_ids=0+1,cpus=4,lr=0.0123456789,width=1.0"
-    place = folder(tmp_path / "my results", alone(16))
-    (command,) = list_commands(asked, place, jobs=["batch_size=16,workers=4", many])
-    words = shlex.split(command)
-    assert words[:4] == ["gpubench", "sweep", "--out", str(place)]
-    fields = dict(word.split("=") for word in words[4:] if word != "--set")
-    experiment = read_experiment(None, Options(fields=fields), has_gpu=True)
-    (unit,) = expand(experiment, device="cuda", sources=Disk(), cpus=CPUS).units
-    t = unit.jobs[0].trial
-    assert (t.model, t.batch_size, t.gpu_ids, t.cpus, t.strategy) == ("resnet34", 32, (0, 1), 4, "ddp")
-    # All digits of a number, lest it be another trial.
-    assert (t.cudnn_benchmark, t.lr) == (True, 0.0123456789)
-
-
-@pytest.mark.usefixtures("far")
 def test_more_than_the_machine_has(tmp_path: Path, asked: Asked) -> None:
     place = folder(tmp_path, alone(16), alone(32))
     assert "needs 6 GPUs, " in asked(place, jobs=["batch_size=16,gpu_ids=5", "batch_size=32"])
@@ -248,20 +227,6 @@ def test_rows_of_the_cpu_answer_for_jobs_on_the_cpu(tmp_path: Path, asked: Asked
         asked(place, jobs=TWO, device="cpu")
     text = asked(place, jobs=[TWO[0], f"{TWO[1]},device=cpu"])
     assert re.search(r"32 device=cpu .*not measured", text)
-
-
-@pytest.mark.usefixtures("far")
-def test_the_command_writes_where_predict_looks(
-    tmp_path: Path, asked: Asked, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of several folders the first with rows of this machine."""
-    other = folder(tmp_path / "other", alone(32, machine_key="Titan, 12196 MiB"))
-    mine = folder(tmp_path / "mine", alone(16))
-    (command,) = list_commands(asked, other, mine, jobs=TWO)
-    assert command.startswith(f"gpubench sweep --out {mine} ")
-    monkeypatch.setenv("GPUBENCH_OUT", str(tmp_path))
-    (command,) = list_commands(asked, jobs=TWO)
-    assert "--out" not in command
 
 
 # ---- the command ----
