@@ -153,9 +153,9 @@ def test_a_record_that_can_not_be_read_is_named(results: Results) -> None:
         ("{}", r"is damaged: trial_id is missing"),
         (
             whole.replace('"status": "ok"', '"status": "well"'),
-            r"is damaged: status must be ok, oom, failed, .* or missing, not 'well'",
+            r"is damaged: status must be .* or .*, not 'well'",
         ),
-        ("null", r"is damaged: it must be an object in braces, not null"),
+        ("null", r"is damaged: it must be a table, not null"),
     ):
         path.write_text(broken)
         with pytest.raises(UnusableError, match=rf"t0123456789a-1\.json is left out.*: it {says}") as caught:
