@@ -21,7 +21,7 @@ from gpubench.basics.quoted import clean
 from gpubench.core.report import Report
 from gpubench.render import words
 from gpubench.render.page.pictures import split_picture, write_colors
-from gpubench.render.page.plans import PlanFile, list_plans
+from gpubench.render.page.plans import DownloadablePlan, list_plans
 from gpubench.render.page.table import make_table
 from gpubench.render.page.tiles import list_tiles
 from gpubench.render.pictures.pictures import list_pictures
@@ -146,7 +146,7 @@ def _find_capacity(folder: Folder, report: Report) -> float | None:
     return float(total.iloc[0]) if len(total) else None
 
 
-def _choose_plan(plans: Sequence[PlanFile], folder: Folder, report: Report) -> PlanFile:
+def _choose_plan(plans: Sequence[DownloadablePlan], folder: Folder, report: Report) -> DownloadablePlan:
     """The plan that asks for the recommended row, else the newest."""
     if report.recommended is not None:
         ids = set(folder.processes(report.recommended)["trial_id"])

@@ -16,7 +16,7 @@ LONGEST = 20_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class PlanFile:
+class DownloadablePlan:
     """A plan as a file that a sweep takes."""
 
     name: str
@@ -26,7 +26,7 @@ class PlanFile:
     """Ids of what it asks for."""
 
 
-def list_plans(folder: Folder, table: Table) -> list[PlanFile]:
+def list_plans(folder: Folder, table: Table) -> list[DownloadablePlan]:
     """The stored plans of a table's rows, the newest last, equal ones once."""
     trials = set(folder.runs.loc[list(table.runs), "trial_id"])
     texts: dict[str, frozenset[str]] = {}
@@ -44,7 +44,7 @@ def list_plans(folder: Folder, table: Table) -> list[PlanFile]:
         stem = safe_name(table.experiment, "plan")
         name = f"{stem}-{number}.toml" if len(texts) > 1 else f"{stem}.toml"
         files.append(
-            PlanFile(
+            DownloadablePlan(
                 name=name,
                 text=text if len(text) <= LONGEST else f"{text[:LONGEST]}\n{words.CUT_FILE}",
                 command=f"gpubench sweep {shlex.quote(name)} --out {out}",
