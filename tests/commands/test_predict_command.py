@@ -242,7 +242,7 @@ def test_rows_of_the_cpu_answer_for_jobs_on_the_cpu(tmp_path: Path, asked: Asked
         ),
         (["--job", "batch=16"], 2, "did you mean batch_size?"),
         (["--set", "batch_size"], 2, "is not FIELD=VALUES"),
-        (["--experiment", "gone.toml", "here"], 2, "gone.toml does not exist"),
+        (["--experiment", "gone.toml", "here"], 2, "gone.toml can't be read"),
         (["--pairs", "here"], 2, "there are no jobs to pair"),
     ],
 )
