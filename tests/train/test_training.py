@@ -259,19 +259,23 @@ def test_a_slow_step_does_not(train):
     assert ran.outcome.result["data_wait_pct"] < 10
 
 
-@pytest.mark.parametrize("where", [{}, pytest.param(ONE_GPU, marks=pytest.mark.gpu)], ids=["cpu", "gpu"])
-def test_a_resident_batch_is_never_waited_for(train, where):
-    assert train(model="mlp", data=None, batch_size=128, **where).outcome.result["data_wait_pct"] < 5
+@pytest.mark.parametrize(
+    ("where", "most"), [({}, 2), pytest.param(ONE_GPU, 5, marks=pytest.mark.gpu)], ids=["cpu", "gpu"]
+)
+def test_a_resident_batch_is_never_waited_for(train, where, most):
+    assert train(model="mlp", data=None, batch_size=128, **where).outcome.result["data_wait_pct"] < most
 
 
 # ---------------------------------------------------------------- compiled
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", [{}, pytest.param(ONE_GPU, marks=pytest.mark.gpu)], ids=["cpu", "gpu"])
-def test_a_compiled_network_learns_the_same(train, where):
+@pytest.mark.parametrize(
+    ("where", "within"), [({}, 1e-3), pytest.param(ONE_GPU, 1e-2, marks=pytest.mark.gpu)], ids=["cpu", "gpu"]
+)
+def test_a_compiled_network_learns_the_same(train, where, within):
     eager = train(model="lenet", epochs=2, **where)
     compiled = train(model="lenet", epochs=2, execution="compile", timeout_s=280, **where)
     assert compiled.status == "ok", compiled.reason
-    assert losses(compiled) == pytest.approx(losses(eager), rel=1e-2)
+    assert losses(compiled) == pytest.approx(losses(eager), rel=within)
     assert compiled.outcome.result["top1_pct"] == pytest.approx(eager.outcome.result["top1_pct"], abs=5)
