@@ -137,8 +137,8 @@ def pack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     """Puts samples and logs of a results folder into its zip file, and removes the files once all of them can be read
     from there. Nobody may be at work in the folder.
 
-    A file that can't be read stays as it is; `tell` is given a line. Raises UnusableError where the zip file can't be
-    read or written: then nothing has changed.
+    A file that can't be read, or of which the zip file holds another version, stays as it is; `tell` is given a line.
+    Raises UnusableError where the zip file can't be read or written: then nothing has changed.
     """
     target = folder / PACKED
     old = _check_zip(target) if target.exists() or target.is_symlink() else []
@@ -147,10 +147,12 @@ def pack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
         return PackedFolder(files=0, bytes_before=0, bytes_after=_size(target))
     contents = {}
     for path in loose:
-        if _size(path) <= LARGEST and os.access(path, os.R_OK):
-            contents[_member(path)] = path
-        else:
+        if _size(path) > LARGEST or not os.access(path, os.R_OK):
             tell(f"{path} stays as it is: it can't be read, or is larger than {LARGEST >> 20} MiB")
+        elif (name := _member(path)) in old and path.read_bytes() != _read_old(target, name):
+            tell(f"{path} stays as it is: {PACKED} holds something else under its name")
+        else:
+            contents[name] = path
     temporary = name_temporary(target)
     try:
         with zipfile.ZipFile(temporary, "x", zipfile.ZIP_BZIP2) as archive:
@@ -193,20 +195,24 @@ def _compare(archive_path: Path, contents: Mapping[str, Path]) -> None:
 def unpack(folder: Path, tell: Callable[[str], None]) -> PackedFolder:
     """Makes files of all members of a folder's zip file, and removes it once they are there.
 
-    A file that is there already stays. Where a member has no attempt's name the zip file stays, and `tell` is given a
-    line. Raises UnusableError where it can't be read, or a file can't be written.
+    Where a file holds something else than the member of its name, or a member has no attempt's name, the zip file
+    stays, and `tell` is given a line. Raises UnusableError where it can't be read, or a file can't be written.
     """
     target = folder / PACKED
     if not target.exists():
         return PackedFolder(files=0, bytes_before=0, bytes_after=0)
     before, after, files = _size(target), 0, 0
-    for name in _check_zip(target, tell):
+    names = _check_zip(target, tell)
+    with _open_zip(target) as archive:
+        is_whole = all(map(_is_ours, archive.namelist()))
+    for name in names:
         content, path = _read_old(target, name), folder / name
         if not path.exists() and not path.is_symlink():
             write_new(path, content)
             files, after = files + 1, after + len(content)
-    with _open_zip(target) as archive:
-        is_whole = all(map(_is_ours, archive.namelist()))
+        elif not is_plain(path) or path.read_bytes() != content:
+            tell(f"{path} holds something else than {PACKED}, which stays")
+            is_whole = False
     if is_whole:
         target.unlink()
     return PackedFolder(files=files, bytes_before=before, bytes_after=after)

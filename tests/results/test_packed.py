@@ -104,14 +104,30 @@ def test_packed_folders_are_merged(folder: Path, tmp_path: Path, is_target_packe
     assert len(files(target)) + len(packed_ones) == 6
 
 
-def test_what_lies_there_as_a_file_goes_before_the_member_of_its_name(folder: Path) -> None:
+def test_what_differs_from_the_zip_file_stays_as_it_is(folder: Path) -> None:
     pack(folder, print)
-    name = min(members(folder))
+    name, content = min(members(folder).items())
     (folder / name).parent.mkdir(parents=True)
     (folder / name).write_text("something else")
-    unpack(folder, print)
+    lines: list[str] = []
+    pack(folder, lines.append)
+    assert files(folder) == {name: b"something else"}
+    assert members(folder)[name] == content
+    unpack(folder, lines.append)
     assert files(folder)[name] == b"something else"
-    assert not (folder / PACKED).exists()
+    assert (folder / PACKED).exists()
+    assert len(lines) == 2
+
+
+def test_a_link_is_neither_packed_nor_followed(folder: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.log"
+    secret.write_text("theirs")
+    link = min(folder.glob("logs/*/*.log"))
+    link.unlink()
+    link.symlink_to(secret)
+    pack(folder, print)
+    assert link.is_symlink()
+    assert b"theirs" not in members(folder).values()
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
