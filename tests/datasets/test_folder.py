@@ -131,3 +131,11 @@ def test_what_must_not_be_read_is_named(room: Path, flat: Path, what: str) -> No
     (tree / what).chmod(0o755)
     assert re.fullmatch(rf"UnusableError: can't read the image.*{what}.*", reply)
     assert "ermission" in reply
+
+
+def test_a_link_to_itself_is_an_image_that_can_be_left_out(flat: Path) -> None:
+    before = folder.scan(flat).train_images
+    (flat / "ant" / "loop.jpg").symlink_to("loop.jpg")
+    with pytest.raises(UsageError, match=r"loop\.jpg (is a link|is no file).*--bad-images skip"):
+        folder.scan(flat)
+    assert folder.scan(flat, {"ant/loop.jpg"}).train_images == before

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from swept import swept
 
 from gpubench.basics.errors import UnusableError
 from gpubench.commands.merge import merge_folders
+from gpubench.results.file_names import parse_name
 from gpubench.results.store import Results
+from gpubench.store.work_claims import list_workers
 
 
 def list_files(folder: Path) -> set[str]:
@@ -34,7 +37,9 @@ def outside(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("place", ["records", "records/zz", "logs", "plans"])
+@pytest.mark.parametrize(
+    "place", ["records", "records/zz", "samples", "logs", "logs/zz", "plans", "left-out", "plots"]
+)
 def test_a_folder_that_is_a_link_is_refused_and_nothing_behind_it_is_touched(
     place: str, source: Path, outside: Path, tmp_path: Path
 ) -> None:
@@ -76,3 +81,52 @@ def test_a_record_that_is_a_link_is_left_out_and_named(source: Path, tmp_path: P
     lines: list[str] = []
     assert Results(source).records(lines.append) == []
     assert [str(path) in line and "a link" in line for line in lines] == [True]
+
+
+@pytest.mark.parametrize("name", ["old/{}-1.json", "{}/{}-01.json", "{}/{}-١.json"])
+def test_a_second_file_of_an_attempt_takes_no_measured_record_away(
+    name: str, source: Path, tmp_path: Path
+) -> None:
+    (record,) = Results(source).records()
+    inside = record.trial_id[1:3]
+    second = (
+        source
+        / "records"
+        / (name.format(record.trial_id) if name[0] == "o" else name.format(inside, record.trial_id))
+    )
+    second.parent.mkdir(exist_ok=True)
+    whole = json.loads(Results(source).part("records", record.trial_id, 1, "json").read_text())
+    second.write_text(json.dumps(whole | {"reason": "not the one"}))
+    lines: list[str] = []
+    assert [each.reason for each in Results(source).records(lines.append)] == [record.reason]
+    assert any(str(second) in line for line in lines)
+    merge_folders([source], out=tmp_path / "target")
+    assert [each.reason for each in Results(tmp_path / "target").records(lambda _: None)] == [record.reason]
+
+
+@pytest.mark.parametrize(
+    "name", ["aa/x..x-1.log", "aa/..-1.log", "aa/t-1.log", "bb/taa-1.log", "aa/taa-0.log"]
+)
+def test_a_log_at_a_place_that_is_no_attempt_s_stays_where_it_is(
+    name: str, source: Path, tmp_path: Path
+) -> None:
+    path = source / "logs" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("a stranger's")
+    assert parse_name(path) is None
+    merge_folders([source], out=tmp_path / "target")
+    assert not [
+        each
+        for each in tmp_path.rglob("*")
+        if each.is_file() and each != path and "stranger" in each.read_text(errors="replace")
+    ]
+
+
+def test_the_name_in_a_claim_reaches_no_terminal_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "records" / "aa" / "taa-r1-m01234567.1"
+    path.parent.mkdir(parents=True)
+    host = "\x1b[31mh\u202e" + "x" * 1000
+    path.write_text(json.dumps({"host": host, "boot": "b", "pid_namespace": "n", "pid": 7, "began": "1"}))
+    (worker,) = list_workers(tmp_path)
+    assert worker.who.startswith("process 7 on")
+    assert worker.who.isprintable()
