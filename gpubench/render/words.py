@@ -992,7 +992,18 @@ def _name_size(report: Report, row: int) -> str:
 
 
 def _name_sizes(report: Report, rows: Sequence[int]) -> str:
-    return join_words(_name_size(report, row) for row in rows)
+    return _join_names([_name_size(report, row) for row in rows])
+
+
+MOST_NAMES, FIRST_NAMES = 12, 3
+"""So many rows are all named in a sentence; of more the first ones."""
+
+
+def _join_names(names: Sequence[str]) -> str:
+    """Every name of a few; the first of many, and how many more."""
+    if len(names) <= MOST_NAMES:
+        return join_words(names)
+    return join_words([*names[:FIRST_NAMES], f"{len(names) - FIRST_NAMES} more"])
 
 
 def _name_run(report: Report, row: int) -> str:
@@ -1005,7 +1016,7 @@ def _name_short(report: Report, row: int) -> str:
 
 
 def _name_all_short(report: Report, rows: Sequence[int]) -> str:
-    return join_words(_name_short(report, row) for row in rows)
+    return _join_names([_name_short(report, row) for row in rows])
 
 
 # Warnings, and all lines below a table.

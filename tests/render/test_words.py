@@ -104,6 +104,10 @@ FINDINGS = {
         vary(ONE_PROCESS, word="unknown", as_fast=(2, 4), slower=(0,), out_of_memory=None, least_cost=()), [
         "Not sure: batch 128 with ddp: 6,097 images/s, 4.3 GiB. 64 and 256 may be as fast; 16 is slower.",
     ]),
+    "more sizes than a sentence names": (
+        vary(ONE_PROCESS, word="unknown", as_fast=(2, 4) * 7, slower=(0,), out_of_memory=None, least_cost=()), [
+        "Not sure: batch 128 with ddp: 6,097 images/s, 4.3 GiB. 64, 256, 64 and 11 more may be as fast; 16 is slower.",
+    ]),
     "no row with memory enough": ((ONE_PROCESS, BatchSizeFinding(word="unknown", out_of_memory=0)), [
         "No answer: batch 16 ran out of memory.",
     ]),
