@@ -70,7 +70,11 @@ def with_options(experiment: Experiment, options: Options) -> Experiment:
 def _groups(file_groups: tuple[Group, ...], options: Options, given: Sequence[str]) -> tuple[Group, ...]:
     """The command line's jobs as one group, or else the file's groups. `given`: fields of other options."""
     if options.jobs:
-        return (Group(jobs=tuple(map(job_option, options.jobs)), pairs=options.pairs),)
+        jobs = tuple(map(job_option, options.jobs))
+        for name in given:
+            if all({name, *RIVALS.get(name, ())} & job.keys() for job in jobs):
+                raise UsageError(f"{name} has no effect beside --job: every job gives what settles it")
+        return (Group(jobs=jobs, pairs=options.pairs),)
     if options.pairs and not file_groups:
         raise UsageError("--pairs: there are no jobs to pair; give --job two or more times")
     of_jobs = {name for group in file_groups for job in group.jobs for name in job}

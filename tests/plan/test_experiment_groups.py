@@ -220,6 +220,8 @@ def test_one_job_with_copies_runs_beside_another(given: Options) -> None:
         (asked("copies=2", "lr=1", pairs=True), "a pair is of two jobs, without copies"),
         (asked("lr=2", "lr=1", pairs=True, copies="1,2"), "a pair is of two jobs, without copies"),
         (asked(pairs=True), "--pairs: there are no jobs to pair; give --job two or more times"),
+        (asked("lr=0.1", "lr=0.2", lr="0.3"), "lr has no effect beside --job: every job gives what settles it"),
+        (asked("gpu_ids=0", "gpus=1", gpus="2"), "gpus has no effect beside --job"),
     ],
 )  # fmt: skip
 def test_wrong_jobs_are_refused(given: Options, says: str) -> None:
