@@ -34,7 +34,7 @@ from gpubench.run.announce import announce, dropped_lines, print_plan
 from gpubench.run.checks import check_given_gpus, check_hardware, other_load, vet
 from gpubench.run.closing import emit, finish, others_words
 from gpubench.run.images import left_out_lines, store_left_out
-from gpubench.run.limits import CONTINUATION, Limits, job_time
+from gpubench.run.limits import Limits, job_time, write_continuation
 from gpubench.run.stored_plan import store_plan
 from gpubench.run.summary import Summary
 from gpubench.run.sweep import run_sweep
@@ -289,7 +289,7 @@ def list_last_steps(state: SweepState, view: live.View) -> list[Callable[[], Non
         ended = many(state.ended, "trial") if state.ended else "no trial"
         say_at_once(
             f"ended at once; all that was stored is kept ({ended} of this sweep), what was under way is lost; "
-            f"{CONTINUATION}"
+            f"{write_continuation(fresh=state.fresh)}"
         )
 
     return [view.close, say, state.abandon]

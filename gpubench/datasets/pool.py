@@ -83,12 +83,12 @@ def map_on_cpus(
                 if time.monotonic() - since[slowest] > stall_s:
                     raise UnusableError(
                         f"a process that works on images gave no answer for {stall_s:g} s; it may hang at one of "
-                        f"{tasks[busy[slowest][0] : busy[slowest][1]]!s:.200}"
+                        f"the {busy[slowest][1] - busy[slowest][0]} from {tasks[busy[slowest][0]]!s:.200}"
                     )
             for ready in answers:
                 assert isinstance(ready, Connection)
-                start, _ = busy.pop(ready)
-                answer = _receive(ready)
+                start, end = busy.pop(ready)
+                answer = _receive(ready, tasks[start:end])
                 results[start : start + len(answer)] = answer
                 done += len(answer)
                 give(ready)
@@ -97,12 +97,15 @@ def map_on_cpus(
     return results
 
 
-def _receive(worker: Connection) -> list[Any]:
+def _receive(worker: Connection, tasks: Sequence[Any]) -> list[Any]:
     """The results of a worker's tasks, in their order. Raises what a task raised, UnusableError where it died."""
     try:
         answer = worker.recv()
     except (EOFError, ConnectionError):
-        raise UnusableError("a process that works on images was killed (out of memory?)") from None
+        raise UnusableError(
+            "a process that works on images ended (out of memory, or an image that crashes its decoder) over one of "
+            f"the {len(tasks)} from {tasks[0]!s:.200}"
+        ) from None
     if isinstance(answer, Exception):
         raise answer
     return list(answer)

@@ -50,6 +50,7 @@ def resize(
             for name, paths in images.items()
             for path in paths
         ]
+        _refuse_collisions(pairs)
         for parent in {Path(target).parent for _, target in pairs}:
             parent.mkdir(parents=True, exist_ok=True)
         target = "gpubench.datasets.square:save_square"
@@ -72,3 +73,11 @@ def resize(
 def _as_jpeg(path: str) -> str:
     # Longer, not replaced: a.png and a.jpg stay two images.
     return path if path.lower().endswith((".jpg", ".jpeg")) else path + ".jpg"
+
+
+def _refuse_collisions(pairs: list[tuple[str, str]]) -> None:
+    seen: dict[str, str] = {}
+    for source, target in pairs:
+        if target in seen:
+            raise UsageError(f"{seen[target]} and {source} would become one file: rename one of them")
+        seen[target] = source

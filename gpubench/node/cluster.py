@@ -8,6 +8,7 @@ wait for each other and part by torch itself. Nothing is left on further nodes b
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import os
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -230,7 +231,13 @@ def _node_orders(
         ) from None
     gpus, ranks = len(order.gpu_uuids), order.ranks
     orders = [order]
+    is_loopback = ipaddress.ip_address(address.partition("%")[0]).is_loopback
     for info in infos:
+        if is_loopback and info.host != machine.host:
+            raise UnusableError(
+                f"node {info.host} takes {address} for the first node, which leads back to {info.host} itself; say by "
+                "which IP address others reach it (--network)"
+            )
         if why := _mismatch(order, machine, info):
             raise UnusableError(why)
         cpu_ids = tuple(info.cpu_ids)

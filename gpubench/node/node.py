@@ -28,7 +28,7 @@ from gpubench.node.launch.fork_server import ForkServer
 from gpubench.node.launch.launcher import Launcher, StoppedError
 from gpubench.node.locks import Locks
 from gpubench.node.watch import host_load, idle
-from gpubench.node.watch.nvml import Nvml, open_nvml, why_lost
+from gpubench.node.watch.nvml import Nvml, lost_at_start, open_nvml, why_lost
 from gpubench.node.watch.watcher import Watcher
 from gpubench.schema.attempt import Attempt, JobProgress
 from gpubench.schema.gpu_look import Look
@@ -80,6 +80,10 @@ class Node:
     def lock_gpus(self, uuids: Sequence[str]) -> list[str]:
         """Has these GPUs for itself among all sweeps of this host; returns those that another one has."""
         return [] if self.gpu_locks is None else self.gpu_locks.take(uuids)
+
+    def lost_at_start(self) -> dict[int, str]:
+        """The driver's own number -> its words, of GPUs that were lost before: they are not in `machine`."""
+        return lost_at_start(self.nvml)
 
     def lost_gpus(self) -> dict[int, str]:
         """Index -> the driver's words, of those of the machine's GPUs that the driver has lost."""

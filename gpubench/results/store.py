@@ -147,6 +147,13 @@ class Results:
             return False
         return (now.st_dev, now.st_ino) == (opened.st_dev, opened.st_ino)
 
+    def _is_linked(self) -> bool:
+        """Whether the folder that this sweep opened lies anywhere; a network's file system may say that it is stale."""
+        try:
+            return os.fstat(self._descriptor or 0).st_nlink > 0
+        except OSError:
+            return False
+
     # ---- records ----
 
     def records(self, tell: Tell = refuse) -> list[Record]:
@@ -252,7 +259,7 @@ class Results:
         """Stores one attempt at a unit: first the samples of each of its jobs, then the file that makes it count."""
         folder = self.folder
         # What was measured is kept wherever the folder lies now; one that was removed is made anew for it.
-        if self._descriptor is not None and not self._is_same() and os.fstat(self._descriptor).st_nlink:
+        if self._descriptor is not None and not self._is_same() and self._is_linked():
             self.folder = Path(f"/proc/self/fd/{self._descriptor}")
         try:
             self._save(records, samples, header)

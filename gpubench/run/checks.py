@@ -76,6 +76,11 @@ def look_around(state: SweepState, planned: Sequence[Planned], view: View, *, al
     units = [item.unit for item in planned if item.state == "run"]
     if not any(map(runner.uses_gpus, units)):
         return
+    for index, words in runner.node.lost_at_start().items():
+        view.say(
+            f"the driver's GPU {index} is left out ({words}), so the numbers of the GPUs after it are one lower; "
+            "to have it back, reset it or reboot"
+        )
     used = {uuid for unit in units for resolved in runner.resolve(unit) for uuid in resolved.gpu_uuids}
     numbers = {gpu.uuid: gpu.index for gpu in runner.node.machine.gpus if gpu.uuid in used}
     if (shared := sorted(numbers[uuid] for uuid in runner.node.lock_gpus(list(numbers)))) and not allow_busy:

@@ -21,8 +21,12 @@ from gpubench.plan.wall_time import Late, Verdict, WallTime, at_least, find_spar
 from gpubench.run.sweep_state import SweepState
 from gpubench.schema.missing import Unmeasured
 
-CONTINUATION = "to continue, run the same command again"
-"""How a sweep that was stopped is continued."""
+
+def write_continuation(*, fresh: bool) -> str:
+    """How a sweep that was stopped is continued."""
+    if fresh:  # the same command would begin anew, and without --fresh the older rows count
+        return "rows that were not reached are older ones; the same command measures all of them anew"
+    return "to continue, run the same command again"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -30,6 +34,8 @@ class StopRequest:
     """Somebody stops the sweep: a signal."""
 
     is_asked: Callable[[], bool] = lambda: False
+    fresh: bool = False
+    """Whether the same command would measure all anew."""
     is_resumable: bool = False
     """Whether the sweep was stopped by it."""
 
@@ -39,7 +45,7 @@ class StopRequest:
         return self.is_resumable
 
     def closing_line(self) -> str | None:
-        return f"stopped; {CONTINUATION}" if self.is_resumable else None
+        return f"stopped; {write_continuation(fresh=self.fresh)}" if self.is_resumable else None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -48,6 +54,7 @@ class BatchJob:
 
     wall_time: WallTime | None = None
     """How long the job may still run; None: nobody ends it."""
+    fresh: bool = False
     late: Late = field(default_factory=Late)
     """What was not begun because the job ends before."""
     _broken_off: dict[str, float] | None = None
@@ -87,7 +94,7 @@ class BatchJob:
         return self._broken_off
 
     def closing_line(self) -> str | None:
-        return f"{self.late.line()}; {CONTINUATION}" if self.late.waiting else None
+        return f"{self.late.line()}; {write_continuation(fresh=self.fresh)}" if self.late.waiting else None
 
     def refuse(self) -> None:
         """Raises UnusableError where a unit is too long for any job of this length: another would not measure it."""
@@ -147,6 +154,8 @@ class Certainty:
             return f"{budget}{also}; a longer --budget goes on with further rounds"
         if not unsure:
             return None
+        if self.rounds.most == MOST:
+            return f"{unsure}, after {MOST} rounds, which is as many as there may be"
         more = min(MOST, 2 * self.rounds.most)
         return f"{unsure}, after {many(self.rounds.most, 'round')}; --rounds {more} goes on"
 
@@ -159,18 +168,17 @@ class LostGpus:
     reasons: dict[int, str] = field(default_factory=dict)
     """Index of a lost GPU -> the driver's words."""
 
-    @property
-    def is_resumable(self) -> bool:
-        return bool(self.reasons)
-
     def look(self) -> bool:
         """Asks the driver, which takes microseconds a GPU; whether one is lost."""
         self.reasons = self.node.lost_gpus()
-        return self.is_resumable
+        return bool(self.reasons)
 
-    def closing_line(self) -> str | None:
-        names = ", ".join(f"GPU {index} ({words})" for index, words in self.reasons.items())
-        return f"the driver has lost {names}; reset it or reboot, then {CONTINUATION}" if names else None
+    def refuse(self) -> None:
+        """Raises UnusableError where one is lost: a batch job that began anew at once would find it so."""
+        if names := ", ".join(f"GPU {index} ({words})" for index, words in self.reasons.items()):
+            raise UnusableError(
+                f"the driver has lost {names}; reset it or reboot, then run the same command again to continue"
+            )
 
 
 @dataclass(kw_only=True, slots=True)
@@ -188,15 +196,15 @@ class Limits:
     ) -> Limits:
         """The limits of a sweep that begins now."""
         return cls(
-            stop=StopRequest(is_asked=is_stop_asked),
-            batch_job=BatchJob(wall_time=wall_time),
+            stop=StopRequest(is_asked=is_stop_asked, fresh=state.fresh),
+            batch_job=BatchJob(wall_time=wall_time, fresh=state.fresh),
             certainty=Certainty(rounds=state.plan.experiment.rounds),
             lost_gpus=LostGpus(node=state.runner.node),
         )
 
-    def __iter__(self) -> Iterator[StopRequest | LostGpus | BatchJob | Certainty]:
+    def __iter__(self) -> Iterator[StopRequest | BatchJob | Certainty]:
         """In the order in which the end of a sweep names them; each explains it better than those after it."""
-        yield from (self.stop, self.lost_gpus, self.batch_job, self.certainty)
+        yield from (self.stop, self.batch_job, self.certainty)
 
     @property
     def is_resumable(self) -> bool:

@@ -114,6 +114,7 @@ class RunningSweep:
                         schedule.hand_back(TurnOutcome.STOPPED)
         if schedule.has_met_others:
             self._count_with_others()
+        self.limits.lost_gpus.refuse()
         self.limits.certainty.refresh(self.state)
 
     def _list_round(self, number: int) -> list[Planned]:

@@ -35,6 +35,7 @@ _KINDS: Mapping[str, str] = {
     "null": "nothing",
 }
 """What msgspec calls a type, in words."""
+_LENGTHS: Mapping[str | None, str] = {None: "", ">=": "at least ", "<=": "at most "}
 _BOUNDS: Mapping[str, str] = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}
 
 
@@ -112,7 +113,7 @@ def _explain(error: Exception, value: Any, kind: Any) -> InvalidValueError:
         return InvalidValueError(
             (*path, extra[1]), "is no known name", str(unknown("key", extra[1], known)) if known else ""
         )
-    found = "" if value is ... else f", not {_quote(value)}"
+    found = "" if value is ... or "of length" in what else f", not {_quote(value)}"
     return InvalidValueError(path, _say_allowed(what, held) + found)
 
 
@@ -123,13 +124,15 @@ def _say_allowed(what: str, held: Any) -> str:
     if bound := re.fullmatch(r"Expected `(?:int|float)` (\S+) (\S+)", what):
         limit = float(bound[2])
         return f"must be {_BOUNDS[bound[1]]} {f'{limit:,.16g}' if abs(limit) < 1e15 else f'{limit:g}'}"
+    if length := re.fullmatch(r"Expected `(\w+)` of length (?:(\S+) )?(\d+).*", what):
+        parts = "letters" if length[1] == "str" else "parts"
+        return f"must have {_LENGTHS[length[2]]}{int(length[3]):,} {parts}"
+    if what == "Number out of range":
+        return "must be a number that a computer holds"
     if what.startswith("Invalid enum value"):
         choices = [str(choice) for arm in _list_arms(held) for choice in getattr(arm, "values", ())]
-        return (
-            f"must be {', '.join(choices[:-1])} or {choices[-1]}"
-            if len(choices) > 1
-            else f"must be {choices[0]}"
-        )
+        if choices:
+            return f"must be {' or '.join(filter(None, (', '.join(choices[:-1]), choices[-1])))}"
     return f"is refused: {what.replace('`', '')}"
 
 
@@ -150,8 +153,8 @@ def _find_part(value: Any, key: str) -> Any:
 
 
 def _list_arms(held: Any) -> Sequence[Any]:
-    """The types that a value may be of."""
-    return getattr(held, "types", (held,))
+    """The types that a value may be of, those of unions in unions, too."""
+    return [arm for part in getattr(held, "types", ()) for arm in _list_arms(part)] or (held,)
 
 
 def _find_type(held: Any, key: str) -> Any:

@@ -58,8 +58,21 @@ class Holder:
         """What can be known at once: of processes of this boot and this pid namespace all, and that an earlier run of
         this SLURM job is over."""
         if self.boot and (self.boot, self.pid_namespace) == (boot(), pid_namespace()):
-            return "alive" if began(self.pid) == self.began else "dead"
+            if (now := began(self.pid)) is None and _is_hidden(self.pid):
+                return "unknown"
+            return "alive" if now == self.began else "dead"
         return "dead" if slurm_job.is_earlier_run(self.job) else "unknown"
+
+
+def _is_hidden(pid: int) -> bool:
+    """Whether there is such a process of another user, of which /proc tells this one nothing (hidepid)."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return not Path(f"/proc/{pid}").exists()
+    except OSError:
+        return False
+    return False
 
 
 def began_s(holder: Holder) -> float | None:

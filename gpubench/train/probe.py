@@ -181,9 +181,10 @@ def run_in_children(jobs: Sequence[Job], limit_s: float) -> list[Any]:
     try:
         for job in jobs:
             reading_end, writing_end = context.Pipe(duplex=False)
-            children.append(context.Process(target=_run, args=(job, writing_end, os.getpid())))
+            started = context.Process(target=_run, args=(job, writing_end, os.getpid()))
             ends.append(reading_end)
-            children[-1].start()
+            started.start()
+            children.append(started)
             writing_end.close()
         return _collect_answers(ends, limit_s)
     finally:

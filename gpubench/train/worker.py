@@ -21,6 +21,7 @@ from torch import nn
 
 from gpubench.basics import stacks
 from gpubench.basics.finite import finite
+from gpubench.basics.quoted import clean
 from gpubench.schema import catalog
 from gpubench.schema.events import (
     AllocatorMemory,
@@ -335,7 +336,7 @@ class Rank:
             gmacs = models.gmacs_per_image(model, input_size=data.input_size, channels=data.channels)
         except Exception as error:  # noqa: BLE001 - a user's model may not run on the meta device; the reason is kept
             why = f"the model can't be counted without data: {type(error).__name__}: {error}"[:300]
-            return counted | {"gmacs_missing": why}
+            return counted | {"gmacs_missing": clean(why)}
         return counted | {"gmacs_per_image": gmacs}
 
     def phase(self, name: str) -> None:

@@ -25,7 +25,10 @@ def test_an_exception_of_a_worker_is_raised_here() -> None:
 
 
 def test_a_worker_that_dies_is_an_error_not_a_hang() -> None:
-    with pytest.raises(UnusableError, match="was killed"):
+    with pytest.raises(
+        UnusableError,
+        match=r"ended \(out of memory, or .* over one of the 1 from 9",
+    ):
         pool.map_on_cpus("os:_exit", [9], shared={}, processes=1)
 
 
@@ -47,7 +50,7 @@ def test_the_caller_is_asked_while_a_worker_blocks_and_can_stop_it_all() -> None
 
 
 def test_a_worker_that_hangs_ends_it_with_the_file_s_name() -> None:
-    with pytest.raises(UnusableError, match=r"no answer for 0.5 s; it may hang at one of \[600\]"):
+    with pytest.raises(UnusableError, match=r"no answer for 0.5 s; it may hang at one of the 1 from 600"):
         pool.map_on_cpus("time:sleep", [600], shared={}, processes=1, stall_s=0.5)
 
 

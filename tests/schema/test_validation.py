@@ -72,7 +72,7 @@ def test_a_value_that_its_field_does_not_take(field: str, value: Any, says: str)
         ("[axes]\nlr = 3", "axes.* must be a text in quotes or a list"),
         ("[[group]]\npairs = true", "group.0.jobs is missing"),
         ("[variants.x]\ncpu = [3]", "variants.*.cpu.0 must be a text in quotes or a table"),
-        (f"[fixed]\nlr = 1{'0' * 400}", f"lr is refused: Number out of range, not 1{'0' * 119}…"),
+        (f"[fixed]\nlr = 1{'0' * 400}", f"lr must be a number that a computer holds, not 1{'0' * 119}…"),
         (f"x = {'9' * 5000}", "t.toml is not TOML"),
     ],
 )
@@ -193,7 +193,7 @@ class Outer(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         ({"xz": {"way": "hop"}}, "xz.x", "is missing"),
         ({"xz": {"x": 1}}, "xz.way", "is missing"),
         ({"yx": {"z": "c"}}, "yx.z", "must be a or b, not 'c'"),
-        ({"yz": "xxxx"}, "yz", "is refused: Expected str of length <= 3, not 'xxxx'"),
+        ({"yz": "xxxx"}, "yz", "must have at most 3 letters"),
     ],
 )
 def test_where_something_is_wrong_and_what(value: dict[str, Any], path: str, problem: str) -> None:

@@ -5,6 +5,7 @@ A Struct goes out as JSON; what comes in is JSON's plain values, which the recei
 
 from __future__ import annotations
 
+import errno
 import json
 import select
 import socket
@@ -36,6 +37,8 @@ class Channel:
         """Sends one message, with open files where the other process needs them. Raises OSError for a larger one than
         the kernel takes, and then nothing was sent; without `wait` also where the other end has not read the last."""
         data = json.dumps(plain(message), separators=(",", ":")).encode()
+        if len(data) > LARGEST:
+            raise OSError(errno.EMSGSIZE, f"{len(data):,} bytes, of at most {LARGEST:,}")
         if fds:
             socket.send_fds(self.sock, [data], list(fds))  # takes no heed of its flags
         else:

@@ -194,7 +194,7 @@ class ServerProcess:
                 self._control.send(Run(order=order), [rank_end.fileno() for _, rank_end in pairs])
             except OSError as error:
                 raise UnusableError(
-                    f"the order can't be handed to the fork server: {error.strerror}"
+                    f"the order can't be handed to the fork server: {error.strerror}; shorten what its variant lists"
                 ) from None
             for _, rank_end in pairs:
                 rank_end.close()

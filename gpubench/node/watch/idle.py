@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from gpubench.node.watch import host
@@ -37,8 +38,9 @@ def look_at_gpus(
     Nothing of ours runs on them now, but something that ended moments ago may have: clocks and power take seconds to
     come down, and the driver clears the memory of a process that is gone, which counts as work of nobody (139 GB on an
     H200: 13 % of the second after it). So the look goes on while power falls or the GPU is busy, up to LIMIT_S, and
-    both figures are means over its last `seconds`: a minimum would take noise for idleness. Power that falls to the
-    end is none, with that reason. A driver that holds power on a plateau for longer than a look can't be
+    both figures are means over its last `seconds`: a minimum would take noise for idleness. A GPU on which a process
+    is seen meanwhile is not waited for: that it rests for a second between two epochs makes it nobody's. Power that
+    falls to the end is none, with that reason. A driver that holds power on a plateau for longer than a look can't be
     seen through: the figure is what the GPU drew before the sweep, and at most that much too high.
     """
     began, began_wall = clock(), wall()
@@ -47,6 +49,7 @@ def look_at_gpus(
     polls: dict[str, list[float]] = {uuid: [] for uuid in uuids}
     missing: dict[str, dict[str, str]] = {uuid: {} for uuid in uuids}
     failed = dict.fromkeys(uuids, 0)
+    in_use: dict[str, float] = {}
     schedule = Schedule({"look": PERIOD_S}, began)
     while uuids:
         sleep(max(0.0, schedule.next_deadline - clock()))
@@ -64,15 +67,21 @@ def look_at_gpus(
         spent = clock() - began
         since = max(began_wall, wall() - seconds)
         is_whole = spent >= seconds - PERIOD_S / 2
-        settling = any(_is_falling(watts[uuid][-count:]) or _is_busy(polls[uuid][-count:]) for uuid in uuids)
+        busy = [uuid for uuid in uuids if uuid not in in_use and _is_busy(polls[uuid][-count:])]
+        for uuid in busy if is_whole else ():
+            util = _utilisation(nvml, uuid, polls[uuid][-count:], since)
+            if util is not None and util >= IN_USE_PCT and _has_processes(nvml, uuid):
+                in_use[uuid] = util
+        settling = any(_is_falling(watts[uuid][-count:]) for uuid in uuids) or not in_use.keys() >= set(busy)
         if spent >= LIMIT_S or (is_whole and not settling):
             break
-    return {
+    looks = {
         uuid: _look(
             nvml, uuid, watts[uuid][-count:], polls[uuid][-count:], since, missing[uuid], failed[uuid]
         )
         for uuid in uuids
     }
+    return looks | {uuid: replace(looks[uuid], util_pct=util) for uuid, util in in_use.items()}
 
 
 def _is_falling(watts: Sequence[float]) -> bool:
@@ -83,6 +92,13 @@ def _is_falling(watts: Sequence[float]) -> bool:
 
 def _is_busy(polls: Sequence[float]) -> bool:
     return bool(polls) and fmean(polls) >= IN_USE_PCT
+
+
+def _has_processes(nvml: Nvml, uuid: str) -> bool:
+    try:
+        return bool(nvml.ask(PROCESSES, uuid))
+    except Unmeasured:
+        return False
 
 
 def _look(

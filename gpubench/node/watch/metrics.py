@@ -19,10 +19,15 @@ TOTALS_GAP_S = 2.5 * TOTALS_S
 """Totals that lie further apart tell nothing of the time between them."""
 ENERGY_S = 20.0
 """Period of the energy counter, 3 to 6 ms of CPU time a call. What counts are its readings at windows' edges."""
+EDGES_SHARE = 0.0025
+EDGES_SAVED_S = 0.05
+"""At the edges of windows the counters are read out of turn: all CPU counters, and the energy counters of all GPUs,
+each for at most this share of a core's time, of which so much can be saved up. So many short epochs don't make the
+watcher busy: what lies between two readings is then on the line between them."""
 TOTALS_FRESH_S = 0.02
 ENERGY_FRESH_S = 0.05
-"""At the edges of windows the counters are read out of turn. One epoch's end is the next one's beginning: a reading as
-young as this serves both. The counter of energy moves every 0.1 s."""
+"""One epoch's end is the next one's beginning: a reading as young as this serves both. The counter of energy moves
+every 0.1 s."""
 
 Reduce = Callable[[Sequence[float]], float]
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol, TypeVar
 import pynvml
 
 from gpubench.node.environment import Gpu
-from gpubench.node.watch.nvml_calls import MEMORY, MIB, POWER, Call
+from gpubench.node.watch.nvml_calls import MEMORY, MIB, POWER, TEMPERATURE, UTILISATION, Call
 from gpubench.schema.missing import Unmeasured
 
 T = TypeVar("T")
@@ -191,17 +191,27 @@ _VALUE = {
 """Type of a sample's value -> which part of the union holds it."""
 
 
-_LOST = ("GPU is lost", "GPU requires restart")
-"""What the driver says of a GPU that has fallen off the bus, or waits for a reset."""
+_LOST, _UNCLEAR = ("GPU is lost", "GPU requires restart"), "Unknown Error"
+"""What the driver says of a GPU that has fallen off the bus, or waits for a reset; and what some drivers say of one."""
+
+
+def lost_at_start(nvml: Nvml) -> dict[int, str]:
+    """NVML's index -> the driver's words, of GPUs that were lost when NVML was opened: they are not in `devices`."""
+    return {n: why for n, why in nvml.unreadable.items() if any(words in why for words in (*_LOST, _UNCLEAR))}
 
 
 def why_lost(nvml: Nvml, uuid: str) -> str | None:
     """What the driver says of a GPU that it has lost; None where the GPU answers, or fails for another reason."""
-    try:
-        nvml.ask(MEMORY, uuid)
-    except NvmlError as error:
-        return next((words for words in _LOST if words in str(error)), None)
-    return None
+    answers = []
+    calls: Sequence[Call[Any]] = (MEMORY, UTILISATION, TEMPERATURE)
+    for call in calls:
+        try:
+            nvml.ask(call, uuid)
+        except NvmlError as error:
+            answers.append(str(error))
+    lost = (words for words in _LOST for answer in answers if words in answer)
+    is_silent = sum(_UNCLEAR in answer for answer in answers) == 3  # once it may be a passing trouble
+    return next(lost, _UNCLEAR if is_silent else None)
 
 
 def open_nvml() -> Nvml:

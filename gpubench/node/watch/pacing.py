@@ -40,3 +40,44 @@ class Schedule:
 
     def _deadline(self, name: str) -> float:
         return self._start + self._slot[name] * self._periods[name]
+
+
+class TimeBudget:
+    """Something costly that is also asked for out of turn, on an allowance of time.
+
+    The allowance grows with the clock and is spent by doing it. Who asks when it is used up is owed one, and gets it
+    once there is some again; the last one will do while it is fresh.
+    """
+
+    def __init__(self, share: float, most_s: float, fresh_s: float) -> None:
+        """`share`: of the clock's time that may be spent; `most_s`: how much can be saved up."""
+        self._share = share
+        self._most_s = most_s
+        self._fresh_s = fresh_s
+        self._saved_s = most_s
+        self._counted: float | None = None
+        self._last = -math.inf
+        self._is_pending = False
+
+    def ask(self, now: float) -> bool:
+        """Whether to do it now, at the clock's `now`; if not, it is owed, or there is a fresh one."""
+        if now - self._last < self._fresh_s:
+            return False
+        self._is_pending = True
+        return self.is_due(now)
+
+    def is_due(self, now: float) -> bool:
+        """Whether one is owed, and may be done now."""
+        self._refill(now)
+        return self._is_pending and self._saved_s > 0
+
+    def spend(self, began: float, ended: float) -> None:
+        """It has just been done, from `began` to `ended`."""
+        self._refill(ended)
+        self._saved_s -= ended - began
+        self._last, self._is_pending = ended, False
+
+    def _refill(self, now: float) -> None:
+        if self._counted is not None:
+            self._saved_s = min(self._most_s, self._saved_s + self._share * (now - self._counted))
+        self._counted = now

@@ -26,7 +26,7 @@ from gpubench.node.watch import host, metrics
 from gpubench.node.watch.neighbours import StrangerWatch
 from gpubench.node.watch.nvml import NoNvml, Nvml
 from gpubench.node.watch.nvml_calls import ENERGY, MAX_SM_CLOCK, MEMORY, PROCESSES
-from gpubench.node.watch.pacing import Clock, Schedule
+from gpubench.node.watch.pacing import Clock, Schedule, TimeBudget
 from gpubench.schema.attempt import Live
 from gpubench.schema.missing import Unmeasured
 from gpubench.schema.samples import HOST, Samples
@@ -75,8 +75,8 @@ class Watcher:
         self._schedule: Schedule | None = None
         self._baseline_mib: dict[str, float] = {}
         self._trained_until = math.inf
-        self._totals_at = self._energy_at = -math.inf
-        """When the counters were read last."""
+        self._totals_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.TOTALS_FRESH_S)
+        self._energy_budget = TimeBudget(metrics.EDGES_SHARE, metrics.EDGES_SAVED_S, metrics.ENERGY_FRESH_S)
 
     # ------------------------------------------------------------ what the runner calls
 
@@ -120,15 +120,18 @@ class Watcher:
         for buffer in metrics.BUFFERS:
             if buffer.name in due:
                 self._buffers.fetch(buffer)
-        if "energy" in due:
+        now = self._clock()
+        if self._totals_budget.is_due(now):
+            self._totals()
+        if "energy" in due or self._energy_budget.is_due(now):
             self._energy()
 
     def edge(self, *, first: bool = False) -> None:
         """Reads the counters now, at the edge of a window, out of turn. `first`: the first measured window begins."""
         now = self._clock()
-        if first or now - self._totals_at >= metrics.TOTALS_FRESH_S:
+        if self._totals_budget.ask(now) or first:
             self._totals()
-        if first or now - self._energy_at >= metrics.ENERGY_FRESH_S:
+        if self._energy_budget.ask(now) or first:
             self._energy()
 
     def settle(self) -> None:
@@ -210,9 +213,10 @@ class Watcher:
                 self._read(metric.name, gpu, metric.read, self._nvml, uuid)
 
     def _energy(self) -> None:
+        began = self._clock()
         for uuid, gpu in self._gpus.items():
             self._read(metrics.ENERGY, gpu, self._nvml.ask, ENERGY, uuid)
-        self._energy_at = self._clock()
+        self._energy_budget.spend(began, self._clock())
 
     def _cpu_source(self) -> str:
         if self._bound:
@@ -240,7 +244,7 @@ class Watcher:
         if not self._bound and self._usage_file is not None:
             self._read(metrics.CPU_BUSY, HOST, host.cgroup_cpu_s, self._usage_file)
         self._read(metrics.CPU_TREE, HOST, lambda: self._started_tree().cpu_s())
-        self._totals_at = self._clock()
+        self._totals_budget.spend(t, self._clock())
 
     def _process_memory(self) -> None:
         t = self._clock()

@@ -58,11 +58,25 @@ def test_steady_power_is_the_mean_of_one_second() -> None:
     assert nvml.now == pytest.approx(1.0, abs=PERIOD_S), "no longer than asked"
 
 
+def test_the_readings_behind_it_are_counted() -> None:
+    taken, failed = look(Moving(watts=lambda _: 75.0)).readings
+    assert 9 <= taken <= 11
+    assert failed == 0
+
+
 def test_power_that_falls_is_waited_for() -> None:
     nvml = Moving(watts=lambda t: max(75.0, 140.0 - 50.0 * t))
     found = look(nvml)
     assert 1.3 < nvml.now < LIMIT_S
     assert found.power_w == pytest.approx(75.0, rel=0.05)
+
+
+def test_power_that_falls_to_the_end_is_no_idle_power() -> None:
+    nvml = Moving(watts=lambda t: 400.0 * 0.8**t)
+    found = look(nvml)
+    assert nvml.now == pytest.approx(LIMIT_S, abs=PERIOD_S)
+    assert found.power_w is None
+    assert "still falling, from " in found.missing["power_w"]
 
 
 def test_utilisation_comes_from_the_buffer_and_leaves_out_what_reaches_back() -> None:
@@ -92,6 +106,25 @@ def test_work_of_a_process_that_is_gone_is_waited_for() -> None:
     )
     assert look(nvml).util_pct == 0.0
     assert 1.3 < nvml.now < LIMIT_S
+
+
+def test_a_process_that_rests_between_two_bursts_is_not_taken_for_one_that_has_gone() -> None:
+    nvml = Moving(
+        polled=lambda t: 60.0 if t % 2.5 < 1.15 else 0.0, answers={"processes": {UUID: [(4711, 614.0)]}}
+    )
+    assert look(nvml).util_pct == 60.0
+    # Nobody waits for it to rest.
+    assert nvml.now == pytest.approx(1.0, abs=PERIOD_S)
+
+
+def test_what_was_seen_at_work_counts_while_the_look_goes_on_for_another_reason() -> None:
+    nvml = Moving(
+        watts=lambda t: max(75.0, 400.0 - 100.0 * t),
+        polled=lambda t: 60.0 if t < 1.5 else 0.0,
+        answers={"processes": {UUID: [(4711, 614.0)]}},
+    )
+    assert look(nvml).util_pct == 60.0
+    assert nvml.now > 3.0
 
 
 def test_a_process_that_rests_is_seen_and_not_busy() -> None:
@@ -151,3 +184,10 @@ def test_0_w_is_no_figure() -> None:
     found = look(Moving(watts=lambda _: 0.0))
     assert found.power_w is None
     assert "0 W" in found.missing["power_w"]
+
+
+def test_no_gpus_take_no_time() -> None:
+    def sleep(_: float) -> None:
+        raise AssertionError("nothing to wait for")
+
+    assert look_at_gpus(FakeNvml(), [], sleep=sleep) == {}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpubench.node.watch.pacing import Schedule
+from gpubench.node.watch.pacing import Schedule, TimeBudget
 
 
 def test_everything_is_due_at_the_start_and_once_a_slot() -> None:
@@ -24,6 +24,15 @@ def test_a_late_tick_skips_slots_and_keeps_to_the_grid() -> None:
     assert schedule.next_deadline == pytest.approx(0.6)
 
 
+def test_slots_do_not_drift_over_an_hour() -> None:
+    schedule = Schedule({"fast": 0.1}, start=12345.678)
+    taken = 0
+    while schedule.next_deadline < 12345.678 + 3600 - 1e-6:
+        taken += len(schedule.due(schedule.next_deadline))
+    assert taken == 36_000
+    assert schedule.skipped == {"fast": []}
+
+
 @given(st.floats(0, 1e7), st.lists(st.floats(0, 3), max_size=60))
 def test_never_twice_in_a_slot_and_never_lost(start: float, sleeps: list[float]) -> None:
     schedule, now, taken = Schedule({"x": 0.1}, start), start, 0
@@ -34,3 +43,29 @@ def test_never_twice_in_a_slot_and_never_lost(start: float, sleeps: list[float])
         assert now < schedule.next_deadline <= now + 0.1 + 1e-6
     slots_passed = (now - start) / 0.1
     assert taken + len(schedule.skipped["x"]) == pytest.approx(slots_passed, abs=1.01)
+
+
+def test_what_has_used_up_its_time_is_owed_once() -> None:
+    budget = TimeBudget(share=0.01, most_s=0.03, fresh_s=0.1)
+    assert budget.ask(10.0)
+    budget.spend(10.0, 10.02)
+    assert not budget.ask(10.1), "a fresh one is there"
+    assert not budget.is_due(10.11)
+    assert budget.ask(10.2), "10 ms were left"
+    budget.spend(10.2, 10.25)
+    assert not budget.ask(10.5)
+    # 38 ms too much were spent.
+    assert not budget.is_due(13.0)
+    assert budget.is_due(15.0)
+    budget.spend(15.0, 15.01)
+    assert not budget.is_due(99.0), "nobody has asked since"
+
+
+def test_over_a_long_time_no_more_is_spent_than_the_share() -> None:
+    budget, t, spent = TimeBudget(share=0.005, most_s=0.1, fresh_s=0.0), 0.0, 0.0
+    while t < 100:
+        if budget.ask(t):
+            budget.spend(t, t + 0.014)
+            spent += 0.014
+        t += 0.1
+    assert 0.4 < spent < 0.005 * 100 + 0.1 + 0.014
