@@ -358,9 +358,9 @@ class PlanState:
     def _unsettled(self) -> list[Unit]:
         """The units that further rounds measure as long as there are more rounds."""
         settled = self._settled()
-        return [unit for unit in self._of_these_versions() if unit.unit_id not in settled]
+        return [unit for unit in self._list_not_stale() if unit.unit_id not in settled]
 
-    def _of_these_versions(self) -> list[Unit]:
+    def _list_not_stale(self) -> list[Unit]:
         """A row is of one set of versions: what the first round measured under others waits for --retry stale."""
         return [unit for unit in self.plan.units if not is_unit_stale(unit, self.first, self.environment)]
 
@@ -390,7 +390,7 @@ class PlanState:
         questions = self.find_open_questions()
         if questions is None:
             return set()
-        units = self._list_going_on(self._of_these_versions())
+        units = self._list_going_on(self._list_not_stale())
         trials = {job.trial_id for unit in units for job in unit.jobs}
         answerable = [rows for rows in questions if not any(trials.isdisjoint(row) for row in rows)]
         questioned = {trial_id for rows in answerable for row in rows for trial_id in row}

@@ -160,7 +160,7 @@ def _peak_memory(watched: Watched) -> tuple[str, Figure]:
         series = watched.samples.series(metrics.PROCESS_MEMORY, gpu)
         values = series.between(0, watched.trained_until)
         if values:
-            peaks.append(_peak(values, gpu, watched))
+            peaks.append(_peak_mib(values, gpu, watched))
         samples += len(values)
         gaps += series.gaps
     if peaks:
@@ -169,7 +169,7 @@ def _peak_memory(watched: Watched) -> tuple[str, Figure]:
     return "nvml-device-delta", _device_growth(watched)
 
 
-def _peak(polled: Sequence[float], gpu: str, watched: Watched) -> float:
+def _peak_mib(polled: Sequence[float], gpu: str, watched: Watched) -> float:
     """The highest that was polled, or what must have lain between two polls."""
     return max(*polled, polled[-1] + watched.passed_mib.get(gpu, 0.0))
 
@@ -186,7 +186,7 @@ def _device_growth(watched: Watched) -> Figure:
         training = used.between(0, watched.trained_until)
         if gpu not in watched.baseline_mib or not training:
             raise Unmeasured(f"{why}; device memory: {used.reason or 'not read before the trial'}")
-        grown.append(_peak(training, gpu, watched) - watched.baseline_mib[gpu])
+        grown.append(_peak_mib(training, gpu, watched) - watched.baseline_mib[gpu])
         samples += len(training)
         gaps += used.gaps
     if max(grown) <= 0:

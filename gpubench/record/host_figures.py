@@ -134,7 +134,7 @@ def _host_memory(watched: Watched) -> Figure:
 
 def _cpu_seconds(watched: Watched, metric: str, t0: float, t1: float) -> float:
     """CPU seconds between two times."""
-    return watched.samples.between(metric, t0, t1, metrics.TOTALS_GAP_S)
+    return watched.samples.growth_between(metric, t0, t1, metrics.TOTALS_GAP_S)
 
 
 def _usable_cpu_seconds(watched: Watched, t0: float, t1: float) -> float:

@@ -301,16 +301,16 @@ def measure_change(change: Change) -> float:
 
 def format_change(change: Change) -> str:
     """The change with its interval: `+10.0 (+9.6 to +10.4) %`; of top-1 in points."""
-    text = _format_size(measure_change(change))
+    text = _format_signed(measure_change(change))
     verdict, is_points = change.verdict, change.figure == "top1"
     if verdict and verdict.low is not None and verdict.high is not None:
         low, high = (
-            _format_size(end if is_points else 100 * (end - 1)) for end in (verdict.low, verdict.high)
+            _format_signed(end if is_points else 100 * (end - 1)) for end in (verdict.low, verdict.high)
         )
         text += f" ({low} to {high})" if low != high else ""
     return text if is_points else f"{text} %"
 
 
-def _format_size(value: float) -> str:
+def _format_signed(value: float) -> str:
     text = format_number(value, 1 if abs(value) < 99.95 else 0)
     return text if text.startswith(MINUS) or not float(text.replace(",", "")) else f"+{text}"

@@ -118,7 +118,7 @@ class SweepState:
         """The plan as it stands by what is stored now."""
         kept, unlike = keep_matching(self.records, self.gets())
         rounds = {number: self._of_plan(chosen) for number, chosen in newest_of_rounds(kept).items()}
-        times = self._times(kept)
+        times = self._list_epoch_times(kept)
         return PlanState(
             plan=self.plan,
             rounds=rounds,
@@ -166,7 +166,7 @@ class SweepState:
         self._questions = len(self.records), questions
         return questions
 
-    def _times(self, records: Sequence[Record]) -> dict[Configuration, list[float]]:
+    def _list_epoch_times(self, records: Sequence[Record]) -> dict[Configuration, list[float]]:
         """The epoch times of each configuration's processes."""
         times: dict[Configuration, list[float]] = {}
         for record in counting(records).values():

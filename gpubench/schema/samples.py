@@ -139,7 +139,7 @@ class Samples:
     def _own(self, metric: str, device: str) -> Series:
         return self.by_metric.setdefault(metric, {}).setdefault(device, Series())
 
-    def between(self, metric: str, t0: float, t1: float, max_gap_s: float) -> float:
+    def growth_between(self, metric: str, t0: float, t1: float, max_gap_s: float) -> float:
         """How much a total of the host's has grown between two times. Raises Unmeasured where readings lie further
         apart than `max_gap_s`.
         """

@@ -23,7 +23,7 @@ PositiveInt = Annotated[int, Bounds(ge=1, le=LARGEST_NUMBER)]
 Count = Annotated[int, Bounds(ge=0, le=LARGEST_NUMBER)]
 
 DEVICE_AXES = ("gpus", "gpu_ids", "ranks", "nodes")
-"""Axes along which the number of devices changes; `analysis.alike.fair_step` says how far others may move along."""
+"""Axes along which the number of devices changes; `analyze.series.is_fair_step` says how far others may move along."""
 
 
 class TrialFields:

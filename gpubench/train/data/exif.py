@@ -26,7 +26,7 @@ def hide_exif(encoded: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
     elif head.startswith(b"\x89PNG"):
         patches = list(_patch_png(data))
     elif head.startswith(b"RIFF") and head.endswith(b"WEBP"):
-        patches = list(_patch_webp(data))
+        patches = list(_hide_exif_in_webp(data))
     else:
         patches = []
     if not patches:
@@ -60,7 +60,7 @@ def _patch_png(data: memoryview) -> Iterator[Patch]:
         place = end + 4
 
 
-def _patch_webp(data: memoryview) -> Iterator[Patch]:
+def _hide_exif_in_webp(data: memoryview) -> Iterator[Patch]:
     place = 12
     while place + 8 <= len(data):
         if bytes(data[place : place + 4]) == b"EXIF":
