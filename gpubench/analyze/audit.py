@@ -34,6 +34,7 @@ from gpubench.analyze.series import (
 from gpubench.analyze.top1 import MARGIN, find_seeds
 from gpubench.core.claims import Claim
 from gpubench.plan.groups import MOST_JOBS
+from gpubench.results.counting import list_superseded
 from gpubench.results.file_names import AttemptFile, parse_name
 from gpubench.results.packed import list_stored
 from gpubench.results.status import make_status
@@ -347,6 +348,10 @@ def check_runs_kept(audited: AuditData) -> Observations:
     if foreign := _list_known({record.source for record in folder.attempts} - {"measured"}):
         yield _observe("not decidable", "foreign", sources=foreign)
     yield _observe("kept", "runs-kept", attempts=len(stored))
+    if superseded := list_superseded(folder.attempts):
+        kept = {AttemptFile(record.trial_id, record.attempt_name) for record in superseded}
+        attempts = _name_attempts((file.unit_id, file.number) for file in kept)
+        yield _observe("kept", "superseded", attempts=attempts)
 
 
 def list_possible_trials(unit: str) -> list[str]:

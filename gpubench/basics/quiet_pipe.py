@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
 from gpubench.basics.errors import UnusableError
 
@@ -40,7 +40,7 @@ class OutlivingStream:
             raise UnusableError(f"the output can't be written: {error.strerror}") from None
 
 
-def discard_output(stream: TextIO) -> None:
+def discard_output(stream: IO[str]) -> None:
     """All further text of a stream, and what is still held back, which the interpreter would write at its end.
 
     Raises OSError or ValueError for a stream without a descriptor, as of one that is closed.
@@ -79,7 +79,7 @@ def outliving_output() -> Iterator[None]:
         silence(sys.stderr)
 
 
-def silence(*streams: TextIO) -> None:
+def silence(*streams: IO[str]) -> None:
     """Sends these streams nowhere, so that the interpreter's own flush at its end has no complaint."""
     for stream in streams:
         with contextlib.suppress(OSError, ValueError):  # a stream that is closed has no number

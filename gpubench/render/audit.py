@@ -60,6 +60,7 @@ SENTENCES: Mapping[str, str] = {
     "machine, or taken away)",
     "foreign": "a {sources} does not tell which runs were left out",
     "runs-kept": "no number is missing of {attempts} attempts; runs outside this folder can't be seen",
+    "superseded": "superseded, and kept: {attempts} (another sweep took their own for dead and measured the same)",
     "unlike-hardware": "{table} compares {machines}",
     "unknown-hardware": "the hardware is not on record for {rows}",
     "like-hardware": "each table is of one model ({machines})",

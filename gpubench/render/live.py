@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from gpubench.basics.encodable import encodable
+from gpubench.basics.quiet_pipe import silence
 from gpubench.basics.words import clean, many
 from gpubench.core.report import Cell, Report, ReportRow
 from gpubench.plan.outlook import place
@@ -195,6 +196,7 @@ class LiveView(PlainView):
                 yield
             except OSError:
                 self._is_gone = True
+                silence(self.console.file)  # what it holds back would fail once more at the interpreter's end
 
     def began_round(self, number: int, rounds: Rounds) -> None:
         self._round = (number, rounds)

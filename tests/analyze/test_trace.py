@@ -41,9 +41,7 @@ def test_a_stored_trial_has_its_phases_in_the_time_of_its_readings() -> None:
     folder = read_folder(RESULTS / "h200x4-2026", lambda _: None)
     record = next(record for record in folder.records if record.status == "ok")
     results = Results(folder.path)
-    samples = readings(
-        results.part("samples", record.trial_id, record.attempt, "csv"), record, lambda _: None
-    )
+    samples = readings(results.part("samples", record.trial_id, record.attempt, "csv"), lambda _: None)
     trace = build_time_trace(record, samples, row=0)
     assert trace is not None
     assert set(trace.panels) == {"gpu_util_pct", "cpu_util_pct", "gpu_mem_mib", "power_w"}

@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scripted
+from benches import node_of
 
 from gpubench.plan.rounds import Rounds
 from gpubench.plan.wall_time import Late
 from gpubench.run.closing import closing_lines
-from gpubench.run.limits import BatchJob, Certainty, Limits, StopRequest
+from gpubench.run.limits import BatchJob, Certainty, Limits, LostGpus, StopRequest
 from gpubench.run.summary import Summary
 
 
@@ -17,6 +19,7 @@ def limits(*, rounds: Rounds | None = None, **certainty: Any) -> Limits:
         stop=StopRequest(),
         batch_job=BatchJob(),
         certainty=Certainty(rounds=rounds or Rounds(number=3), **certainty),
+        lost_gpus=LostGpus(node=node_of(scripted.computer(1))),
     )
 
 

@@ -34,8 +34,8 @@ batch_size = 8
 """
 # (file of the model or variant, words of the line)
 SEEN: list[tuple[str, str]] = [
-    ("nets.py", "names no function: write FILE.py:FUNCTION, for example nets.py:net"),
-    ("nets.py:", "names no function"),
+    ("nets.py", "a model of your own is FILE.py:FUNCTION"),
+    ("nets.py:", "a model of your own is FILE.py:FUNCTION"),
 ]
 """What is seen without torch."""
 TYPO = ("nets.py:typo", "nets.py, line 12: AttributeError: module 'torch.nn' has no attribute 'Linaer'")

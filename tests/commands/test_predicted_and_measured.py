@@ -20,7 +20,7 @@ def test_what_jobs_would_do_to_each_other_is_what_the_sweep_predicted(place: Pla
     assert "measured" not in first.stdout
     wrong = place.run("predict", *ask, "--bad-images", "some")
     assert wrong.returncode == 2
-    assert wrong.stderr.endswith("skip, not 'some'\n")
+    assert wrong.stderr.endswith("unknown --bad-images 'some': valid: fail, skip\n")
     assert place.files() == before, "nothing is run, nothing written"
 
     measured = place.run("sweep", *TINY, "--batch-size", "8", "--workers", "1", "--copies", "2")

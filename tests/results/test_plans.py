@@ -138,16 +138,20 @@ def why_left_out(folder: Path, old: str, new: str) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ('^name = "one"', 'name "one"', "it is not TOML: line 1: after a name must come = and a value"),
-        ('kind = ".*"', 'kind = "x"', "plan.data.procedural.kind must be folder, named or none, not 'x'"),
-        ("train_images = .*\nval", "val", "plan.data.procedural.train_images is missing"),
+        (
+            '^name = "one"',
+            'name "one"',
+            "it is not TOML: Expected '=' after a key in a key/value pair (at line 1, column 6)",
+        ),
+        ('kind = ".*"', 'kind = "x"', "plan.data.*.kind must be folder, named or none"),
+        ("train_images = .*\nval", "val", "plan.data.*.train_images is missing"),
         (
             "val_images = .*",
             'val_images = "x"',
-            "plan.data.procedural.val_images must be a whole number, not 'x'",
+            "plan.data.*.val_images must be a whole number",
         ),
-        ("\ncpus = .*", "\ncpus = 0", "plan.cpus must be at least 1 and at most 65,536, not 0"),
-        ('device = "cpu"\ngpus', "device = 3\ngpus", "plan.device must be cuda or cpu, not 3"),
+        ("\ncpus = .*", "\ncpus = 0", "plan.cpus must be at least 1, not 0"),
+        ('device = "cpu"\ngpus', "device = 3\ngpus", "plan.device must be a text in quotes, not 3"),
         ('name = "one"', "name = 3", "its experiment: name must be a text in quotes, not 3"),
         (r"(?s)\A(.*)\[plan\].*", r"plan = 3\n\1", "plan must be a table, not 3"),
         (r"\[plan\.data\.procedural\]", "[plan.data.other]", "it lacks the facts of 'procedural'"),
