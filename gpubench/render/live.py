@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
@@ -177,7 +176,8 @@ class LiveView(PlainView):
         for line in lines:
             line.plain = encodable(line.plain, self.console.encoding)
         frame = Text("\n", no_wrap=True, overflow="ellipsis").join(lines)
-        with self._while_seen():
+
+        def draw() -> None:
             if self._live is None:
                 self._live = Live(
                     console=self.console,
@@ -189,11 +189,12 @@ class LiveView(PlainView):
                 self._live.start()
             self._live.update(frame, refresh=True)
 
-    @contextmanager
-    def _while_seen(self) -> Iterator[None]:
+        self._while_seen(draw)
+
+    def _while_seen(self, act: Callable[[], object]) -> None:
         if not self._is_gone:
             try:
-                yield
+                act()
             except OSError:
                 self._is_gone = True
                 silence(self.console.file)  # what it holds back would fail once more at the interpreter's end
@@ -237,13 +238,11 @@ class LiveView(PlainView):
         from rich.text import Text
 
         text = Text(encodable(line, self.console.encoding), style)
-        with self._while_seen():
-            self.console.print(text, soft_wrap=True, highlight=False)
+        self._while_seen(lambda: self.console.print(text, soft_wrap=True, highlight=False))
 
     def close(self) -> None:
         if self._live is not None:
-            with self._while_seen():
-                self._live.stop()
+            self._while_seen(self._live.stop)
             self._live = None
 
 
