@@ -26,7 +26,7 @@ PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol", "sque
 PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 """Debian's servers are not on a user's path."""
 NODES, CPUS, GPUS, MEMORY_MIB = 2, 4, 2, 2000
-LIMIT_S = 120.0
+LIMIT_S = 200.0
 """How long a test waits for anything. The clock of a job's time limit ticks every 30 s."""
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE")
 """States after which a job does nothing more."""
