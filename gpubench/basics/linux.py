@@ -66,6 +66,14 @@ def pid_namespace() -> str:
         return ""
 
 
+def network_stack() -> str:
+    """The name, unique in the world, of the network stack that this process's loopback addresses belong to."""
+    try:
+        return f"{boot()} {Path('/proc/self/ns/net').readlink()}"
+    except OSError:
+        return boot()
+
+
 def punch_hole(descriptor: int, start: int, length: int) -> None:
     """Gives so many bytes of a file back to the file system; they read as zeros, and the file keeps its size.
 

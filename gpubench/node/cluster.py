@@ -18,6 +18,7 @@ from pathlib import Path
 from msgspec import structs
 
 from gpubench.basics.errors import UnusableError
+from gpubench.basics.linux import network_stack
 from gpubench.basics.ports import reserved_port
 from gpubench.basics.words import many
 from gpubench.node.environment import Machine
@@ -233,7 +234,7 @@ def _node_orders(
     orders = [order]
     is_loopback = ipaddress.ip_address(address.partition("%")[0]).is_loopback
     for info in infos:
-        if is_loopback and info.host != machine.host:
+        if is_loopback and info.network_stack != network_stack():
             raise UnusableError(
                 f"node {info.host} takes {address} for the first node, which leads back to {info.host} itself; say by "
                 "which IP address others reach it (--network)"

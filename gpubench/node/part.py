@@ -18,6 +18,7 @@ from msgspec import structs
 
 from gpubench import __version__
 from gpubench.basics.errors import GpubenchError, UnusableError
+from gpubench.basics.linux import network_stack
 from gpubench.basics.stopping import SIGNALS
 from gpubench.node.node import Node, this_machine
 from gpubench.node.parts import network
@@ -98,6 +99,7 @@ def run(lines: Input) -> None:
             cpu_ids=node.machine.cpu_ids,
             address=address,
             interface=interface,
+            network_stack=network_stack(),
         )
         write_answer(folder.node_info(opened.number), info)
         request = lines.take()

@@ -22,15 +22,18 @@ def unite_plans(folders: Sequence[Results], target: Results, tell: Callable[[str
     `tell`: of those that can't be read, which stay where they are. Those of the target are told by whoever reads it.
     """
     versions: dict[str, list[PlanFile]] = {}
+    unreadable: set[str] = set()
     for folder in folders:
         for path in folder.plans():
             try:
                 file = read_plan_file(path)
                 versions.setdefault(path.name, []).append(file)
             except (OSError, UsageError) as error:
-                if folder is not target:
+                if folder is target:
+                    unreadable.add(path.name)
+                else:
                     tell(f"{path} is left out: {getattr(error, 'strerror', None) or error}")
-    last = [max(files, key=_place) for files in versions.values()]
+    last = [max(files, key=_place) for name, files in versions.items() if name not in unreadable]
     number = 0
     for file in sorted(last, key=lambda file: (*_place(file), file.path.name)):
         path = target.folder / "plans" / file.path.name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from typing import Literal
 
 import torch
@@ -53,6 +54,12 @@ def _shorten_message(words: str) -> str:
     return lines[0] if lines else ""
 
 
+def _is_of_loader(error: BaseException) -> bool:
+    """Whether torch's DataLoader raised it."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return any(frame.f_globals.get("__name__") == "torch.utils.data.dataloader" for frame, _ in frames)
+
+
 def classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     """The status and the reason, in one line of harmless text, that `error` stands for."""
     kind, reason = _classify(error)
@@ -65,6 +72,9 @@ def _classify(error: BaseException) -> tuple[Literal["oom", "failed"], str]:
     words = _read_message(error)
     first = _shorten_message(words)
     text = f"{type(error).__name__}: {first}" if first else type(error).__name__
+    if isinstance(error, EOFError | ConnectionError) and _is_of_loader(error):
+        # torch names the worker only where the kernel has reported its end already.
+        return "failed", f"{text}: a DataLoader worker ended while a batch was read from it"
     if _CRASHED_WORKER.search(words):
         return "failed", f"{text.rstrip('. ')}; {_DAMAGED_PNG}"
     if isinstance(error, GpubenchError):

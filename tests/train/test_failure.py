@@ -146,3 +146,22 @@ def test_a_worker_that_crashed_may_have_met_a_damaged_png():
     )
     assert status == "failed"
     assert "is killed by signal: Segmentation fault; a damaged PNG may do that" in reason
+
+
+def test_a_worker_that_ended_unreported_is_named():
+    """Its pipe closes before the kernel reports its end; torch then passes the pipe's error on."""
+    loader = iter(torch.utils.data.DataLoader(list(range(8)), num_workers=1))
+    get = loader._data_queue.get
+
+    def closed(**_):
+        raise EOFError
+
+    loader._data_queue.get = closed
+    with pytest.raises(EOFError) as caught:
+        next(loader)
+    loader._data_queue.get = get
+    assert classify(caught.value) == (
+        "failed",
+        "EOFError: a DataLoader worker ended while a batch was read from it",
+    )
+    assert classify(EOFError()) == ("failed", "EOFError")

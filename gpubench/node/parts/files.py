@@ -75,6 +75,8 @@ class NodeInfo(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, ta
     """The first node's IP address, as this node knows it."""
     interface: str
     """The network interface by which that is reached from here."""
+    network_stack: str
+    """Nodes share their loopback addresses where this is the same."""
 
 
 class InvalidFileError(Exception):

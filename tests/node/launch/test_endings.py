@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import signal
 import time
 
@@ -130,8 +131,9 @@ def test_a_killed_loader_worker_fails_the_trial(train, server):
         model=MODELS + "slow_step", epochs=None, window=50.0, workers=2, look=Spy(server, 4, kill_a_worker)
     )
     assert ran.status == "failed"
-    assert "DataLoader worker" in ran.reason
-    assert "killed by signal" in ran.reason
+    assert re.search(
+        "DataLoader worker .*(is killed by signal: Killed|ended while a batch was read)", ran.reason
+    )
 
 
 def test_a_killed_leader_fails_the_trial(train, server):
@@ -197,7 +199,8 @@ def test_an_order_that_no_message_holds_ends_as_one_row_and_leaves_no_file_open(
     for ranks in (1, 2):
         ran = train(model=MODELS + "tiny", ranks=ranks, cpu=({"RandomHorizontalFlip": {}},) * 9_000)
         assert ran.status == "failed"
-        assert ran.reason == "the order can't be handed to the fork server: Message too long"
+        assert ran.reason.startswith("the order can't be handed to the fork server: 253,")
+        assert ran.reason.endswith("of at most 200,000; shorten what its variant lists")
     assert psutil.Process(os.getpid()).num_fds() == before
     assert train(model=MODELS + "tiny").status == "ok"
     assert server.pid == pid, "the same server"
