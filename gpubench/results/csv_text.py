@@ -73,8 +73,16 @@ def csv_text(
         out.write("\ufeff")
     writer = csv.writer(out, delimiter=dialect.delimiter, lineterminator=dialect.line_end)
     writer.writerow(header)
+    texts: dict[Any, str] = {None: ""}  # most of a large table are a few words, over and over
+
+    def make_cell(value: Any) -> str:
+        cell = _in_one_line(csv_cell(value, digits, dialect.decimal))
+        if isinstance(value, str):
+            texts[value] = cell
+        return cell
+
     writer.writerows(
-        ["" if value is None else _in_one_line(csv_cell(value, digits, dialect.decimal)) for value in values]
+        [texts[value] if isinstance(value, str | None) and value in texts else make_cell(value) for value in values]
         for values in rows
     )
     return out.getvalue()

@@ -54,6 +54,8 @@ class SweepState:
     """Why not all tables could be written when that was last tried."""
     _took: dict[str, float] = field(default_factory=dict)
     """Id of a unit -> seconds that it took in the last round."""
+    _state: tuple[int, PlanState] | None = None
+    """How many records there were when the state was last worked out, and the state."""
     _questions: tuple[int, list[list[set[str]]] | None] | None = None
     """How many records there were when open questions were last looked for, and these."""
     _tell: Tell = refuse
@@ -116,10 +118,12 @@ class SweepState:
 
     def state(self) -> PlanState:
         """The plan as it stands by what is stored now."""
+        if self._state is not None and self._state[0] == len(self.records):
+            return self._state[1]
         kept, unlike = keep_matching(self.records, self.gets())
         rounds = {number: self._of_plan(chosen) for number, chosen in newest_of_rounds(kept).items()}
         times = self._list_epoch_times(kept)
-        return PlanState(
+        state = PlanState(
             plan=self.plan,
             rounds=rounds,
             environment=self.runner.environment,
@@ -131,6 +135,8 @@ class SweepState:
             list_times=lambda job: times.get(self._configuration_of(job), ()),
             find_open_questions=self._find_open_questions,
         )
+        self._state = len(self.records), state
+        return state
 
     def pending(self) -> list[Planned]:
         """What is to become of each unit in all rounds together."""

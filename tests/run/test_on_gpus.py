@@ -17,12 +17,11 @@ from gpubench.schema.codes import decode_record
 
 def sweep(folder: Path, visible: str | None, *options: str) -> list[dict[str, Any]]:
     """Records of a short sweep under CUDA_VISIBLE_DEVICES=`visible`."""
-    environ = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     command = [sys.executable, "-m", "gpubench", "sweep", "--model", "resnet18", "--variant", "synthetic"]
     command += ["--batch-size", "64", "--precision", "bf16", "--set", "train_images=12800", "--rounds", "1"]
     done = subprocess.run(
         [*command, *options, "--out", str(folder), "-q"],
-        env=environ | ({"CUDA_VISIBLE_DEVICES": visible} if visible is not None else {}),
+        env=os.environ | ({"CUDA_VISIBLE_DEVICES": visible} if visible is not None else {}),
         capture_output=True,
         text=True,
         timeout=250,

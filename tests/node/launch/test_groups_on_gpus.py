@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -31,10 +30,8 @@ def sweep(folder: Path, *options: str) -> tuple[list[Record], list[Record]]:
     """Records of a sweep of mobilenet_v2 with a resident batch: those of trials alone, and those of the group."""
     command = [sys.executable, "-m", "gpubench", "sweep", "--model", "mobilenet_v2", "--variant", "synthetic"]
     command += ["--rounds", "1"]
-    environ = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     done = subprocess.run(
         [*command, *options, "--out", str(folder), "-q"],
-        env=environ,
         capture_output=True,
         text=True,
         timeout=280,
