@@ -27,7 +27,7 @@ from gpubench.results.rows import row_of
 from gpubench.results.samples_file import readings
 from gpubench.results.store import Results
 from gpubench.schema.cell import format_cell
-from gpubench.schema.columns import ENVIRONMENT, EPOCH_COLUMNS, MEASURED, TRIAL
+from gpubench.schema.columns import CPU_SPEED, ENVIRONMENT, EPOCH_COLUMNS, MEASURED, TRIAL
 from gpubench.schema.record import Record
 from gpubench.schema.row import Row
 
@@ -125,7 +125,7 @@ def write_run(
     metrics = itertools.chain(
         (
             Metric(column.name, value, to_ms(ended), 0)
-            for column in MEASURED
+            for column in (*MEASURED, *CPU_SPEED)
             if (value := to_number(row.value(column.name))) is not None
         ),
         list_epochs(record, began),

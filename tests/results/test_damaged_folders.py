@@ -476,8 +476,9 @@ def tell_of(place: Home, path: Path, stored: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 @given(data=st.data(), of_group=st.booleans())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_the_reader_lets_through_can_be_told(
     place: Home, data: st.DataObject, of_group: bool
 ) -> None:

@@ -61,10 +61,12 @@ def test_a_process_that_dies_leaves_how_and_its_last_words(train, model, end):
 
 def test_a_hang_ends_at_the_deadline(train):
     ran = train(model=MODELS + "hangs", timeout_s=3)
-    assert (ran.status, ran.reason) == (
-        "timeout",
-        f"did not end within 3 s; rank 0 was in user_models.py:{line_of('_block', 2)} _block; "
+    assert ran.status == "timeout"
+    assert re.fullmatch(
+        rf"did not end within 3 s; rank 0 was in user_models.py:{line_of('_block', 2)} _block; "
+        "(loader worker 0 of rank 0 was in [^;]+; )?"  # where the machine is slow it is not done yet
         "last line of its output: step three begins",
+        ran.reason,
     )
     assert ran.log.count("gpubench asked rank 0 ") == 1
     assert ran.log.count('user_models.py", line') > 1, "the whole stack"

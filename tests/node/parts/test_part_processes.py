@@ -52,7 +52,7 @@ def test_a_file_that_no_part_writes_is_told_as_one(tmp_path: Path, written: byte
 def test_a_part_of_another_version_takes_no_part(tmp_path: Path) -> None:
     PartsFolder(tmp_path).node_info(1).write_text(
         '{"file":"node","version":"0.0","host":"n2","gpus":[],"cpu_name":"c","cpu_ids":[0],"address":"10.0.0.1",'
-        '"interface":"eth0"}'
+        '"interface":"eth0","network_stack":"b net:[1]"}'
     )
     waits = part(tmp_path, "sh", "-c", "cat > /dev/null")
     try:
